@@ -1,0 +1,84 @@
+"""Refusals: who refuses, what, the value seen, and the remedy where it is not plain.
+
+A check of a value returns it. Concrete numbers are refused on the spot; a traced one, as in a grid
+under `vmap`, becomes NaN where it is not legal, so that a bad grid point shows as non-finite losses
+at its own index and ends no sweep.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+
+def positive(owner: str, name: str, value: Any) -> Any:
+    return _values(owner, name, value, lambda v: v > 0, "must be positive")
+
+
+def non_negative(owner: str, name: str, value: Any) -> Any:
+    return _values(owner, name, value, lambda v: v >= 0, "must be non-negative")
+
+
+def between(owner: str, name: str, value: Any, low: float, high: float) -> Any:
+    legal = lambda v: (v >= low) & (v <= high)
+    return _values(owner, name, value, legal, f"must lie in [{low:g}, {high:g}]")
+
+
+def above(owner: str, name: str, value: Any, low: float, high: float) -> Any:
+    legal = lambda v: (v > low) & (v <= high)
+    return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g}]")
+
+
+def count(owner: str, name: str, value: Any) -> None:
+    """Refuse what is not a Python integer of at least one: such a number shapes an array."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {value!r}.")
+
+
+def function(owner: str, name: str, value: Any) -> None:
+    if not callable(value):
+        raise TypeError(f"{owner}: `{name}` must be a function, got {type(value).__name__}.")
+
+
+def instance(owner: str, name: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"{owner}: `{name}` must be a {kind.__name__}, got {type(value).__name__}."
+        )
+
+
+def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
+    """Refuse two trees that differ in structure or in the shape of a leaf."""
+    seen, wanted = jax.tree.structure(value), jax.tree.structure(other)
+    if seen != wanted:
+        raise TypeError(
+            f"{owner}: {name} has structure {seen}, {other_name} has {wanted}; they must agree."
+        )
+    for (path, leaf), like in zip(
+        jax.tree_util.tree_leaves_with_path(value), jax.tree.leaves(other), strict=True
+    ):
+        if np.shape(leaf) != np.shape(like):
+            raise TypeError(
+                f"{owner}: {name}{jax.tree_util.keystr(path)} has shape {np.shape(leaf)}, "
+                f"{other_name}{jax.tree_util.keystr(path)} has {np.shape(like)}; they must agree."
+            )
+
+
+def _values(
+    owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str
+) -> Any:
+    def look(path, leaf):
+        if isinstance(leaf, Tracer):
+            return jnp.where(legal(leaf), leaf, jnp.nan)
+        seen = np.asarray(leaf)
+        if not np.all(legal(seen)):
+            shown = leaf if seen.ndim == 0 else seen[~legal(seen)].flat[0]
+            raise ValueError(
+                f"{owner}: `{name}{jax.tree_util.keystr(path)}` {demand}, got {shown}."
+            )
+        return leaf
+
+    return jax.tree_util.tree_map_with_path(look, value)

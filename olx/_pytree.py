@@ -1,0 +1,23 @@
+"""Frozen dataclasses that JAX sees through: fields are leaves, `static()` fields are structure."""
+
+import dataclasses
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+
+Class = TypeVar("Class", bound=type)
+
+
+def static(**options: Any) -> Any:
+    """Mark a field as structure: compared by equality, compiled in, never traced."""
+    return dataclasses.field(metadata={"static": True}, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
+def pytree(cls: Class) -> Class:
+    """Make `cls` a frozen dataclass and a pytree."""
+    cls = dataclasses.dataclass(frozen=True)(cls)
+    fields = dataclasses.fields(cls)
+    fixed = [field.name for field in fields if field.metadata.get("static", False)]
+    free = [field.name for field in fields if field.name not in fixed]
+    return jax.tree_util.register_dataclass(cls, data_fields=free, meta_fields=fixed)

@@ -1,0 +1,145 @@
+r"""A mirror map: a potential, its conjugate, and all that follows from the pair.
+
+For a convex $\psi$ on a domain $S$ and $\psi^*(\theta) = \sup_{w \in S} \langle \theta, w \rangle -
+\psi(w)$, the gradient of $\psi$ takes decisions to the dual and the gradient of $\psi^*$ brings
+them back, projected on $S$. The constraint lives in the conjugate: softmax, projection and soft
+threshold are all gradients of one.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.convex import legendre
+from olx.core import Scalar
+
+Function = Callable[[PyTree], Array]
+
+
+@pytree
+class Norm:
+    """A norm on decisions and its dual on gradients."""
+
+    primal: Partial
+    dual: Partial
+
+
+@pytree
+class MirrorMap:
+    r"""A potential and its conjugate.
+
+    norm, modulus: $\psi$ is `modulus`-strongly convex in `norm.primal`; None where not known.
+    contains: whether a point lies in the domain, up to rounding; None means everywhere.
+    separable: whether $\psi$ is a sum over coordinates, domain included.
+    """
+
+    potential: Partial
+    conjugate: Partial
+    norm: Norm | None = None
+    modulus: Scalar | None = None
+    contains: Partial | None = None
+    separable: bool = static(default=False)
+
+    def to_dual(self, w: PyTree) -> PyTree:
+        return jax.grad(self.potential)(w)
+
+    def to_primal(self, theta: PyTree) -> PyTree:
+        return jax.grad(self.conjugate)(theta)
+
+    def project(self, w: PyTree) -> PyTree:
+        r"""The Bregman projection $\arg\min_{v \in S} B_\psi(v, w)$ of a point outside $S$."""
+        return self.to_primal(self.to_dual(w))
+
+    def gap(self, w: PyTree, theta: PyTree) -> Array:
+        r"""Fenchel-Young: $\psi(w) + \psi^*(\theta) - \langle \theta, w \rangle \ge 0$."""
+        return self.potential(w) + self.conjugate(theta) - tree.vdot(theta, w)
+
+    def bregman(self, u: PyTree, w: PyTree) -> Array:
+        r"""$B_\psi(u, w) = \psi(u) - \psi(w) - \langle \nabla\psi(w), u - w \rangle$."""
+        return _bregman(self.potential, u, w)
+
+    def dual_bregman(self, theta: PyTree, start: PyTree) -> Array:
+        r"""$B_{\psi^*}(\theta, \theta_0)$, from `start` $= \theta_0$."""
+        return _bregman(self.conjugate, theta, start)
+
+
+def mirror_map(
+    potential: Function | None = None,
+    conjugate: Function | None = None,
+    *,
+    norm: Norm | None = None,
+    modulus: Scalar | None = None,
+    contains: Function | None = None,
+    separable: bool = False,
+    start: Scalar = 0.0,
+    total: Scalar | None = None,
+) -> MirrorMap:
+    r"""Make a mirror map from a potential, a conjugate, or both.
+
+    From one of the two the other is found numerically, by a damped Newton method whose derivative
+    is implicit and right to every order. Each function takes a pytree and returns a scalar; a
+    module-level function or a `Partial` keeps programs from being compiled anew.
+
+    separable: promise that the function is a sum over coordinates; the numeric transform then
+        costs O(d) instead of O(d^3) and is checked by `olx.testing.check_mirror`.
+    start: a number $c$ such that the point whose coordinates are all $c$ lies inside the domain of
+        the function given; 1 for functions of positive numbers.
+    total: restrict the domain of `potential` to points whose coordinates add up to this number;
+        1 for a potential on the simplex. The search then starts at the uniform point.
+
+    >>> import jax.numpy as jnp
+    >>> cosh = mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
+    >>> bool(jnp.allclose(cosh.to_primal(jnp.sinh(jnp.array([0.5, -2.0]))), jnp.array([0.5, -2.0])))
+    True
+    """
+    if potential is None and conjugate is None:
+        raise TypeError("mirror_map: give a potential, a conjugate or both.")
+    for name, function in (("potential", potential), ("conjugate", conjugate)):
+        if function is not None:
+            check.function("mirror_map", name, function)
+    if total is not None and potential is None:
+        raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
+    if potential is None:
+        primal_function = legendre.transform(as_partial(conjugate), start, None, separable)
+        dual_function = as_partial(conjugate)
+    else:
+        primal_function = as_partial(potential)
+        dual_function = (
+            legendre.transform(primal_function, start, total, separable)
+            if conjugate is None
+            else as_partial(conjugate)
+        )
+    return MirrorMap(
+        primal_function,
+        dual_function,
+        norm,
+        modulus,
+        None if contains is None else as_partial(contains),
+        separable and total is None,
+    )
+
+
+def as_partial(function: Callable) -> Partial:
+    """A function as a pytree, so that it may stand among hyperparameters."""
+    return function if isinstance(function, Partial) else Partial(function)
+
+
+def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
+    r"""A mirror map from $\psi$ and a closed form of $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
+
+    argmax: takes theta; its own numbers must be leaves of the Partial.
+    """
+    return MirrorMap(potential, legendre.from_argmax(potential, argmax), **facts)
+
+
+def _bregman(f: Partial, u: PyTree, w: PyTree) -> Array:
+    at_w, slope = jax.value_and_grad(f)(w)
+    return f(u) - at_w - tree.vdot(slope, tree.sub(u, w))

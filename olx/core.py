@@ -1,0 +1,161 @@
+r"""The game: rounds, feedback, the learner, and what a run leaves behind.
+
+In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the outcome $y_t$ and
+pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+
+from olx._pytree import pytree, static
+
+Scalar = int | float | Array
+Loss = Callable[[Any, Any], Array]
+
+
+class Rounds(NamedTuple):
+    """An oblivious stream: every leaf has a leading axis of length T."""
+
+    context: PyTree  # seen before acting; None where there is nothing to see
+    outcome: PyTree  # revealed after acting
+    weight: Float[Array, " T"] | None = None  # importance of each round; None means 1
+
+
+class Feedback(NamedTuple):
+    """All a learner may look at once a round is over."""
+
+    context: PyTree
+    action: PyTree
+    outcome: PyTree
+    loss: Partial  # action -> scalar: the revealed loss, as a function
+    value: Array  # loss(action)
+    grad: PyTree  # d loss / d action; None where the action is not a real vector
+    weight: Scalar = 1.0  # importance of the round; grad, loss and value are not scaled by it
+
+
+class Trace(NamedTuple):
+    """What a certificate needs, a leading axis of length T on every leaf."""
+
+    state: PyTree  # before the update
+    feedback: Feedback
+
+
+def trace(state: PyTree, feedback: Feedback) -> Trace:
+    """Keep what bounds and certificates need; pass as `record`."""
+    return Trace(state, feedback)
+
+
+def actions(state: PyTree, feedback: Feedback) -> PyTree:
+    """Keep the actions; pass as `record`."""
+    return feedback.action
+
+
+@pytree
+class Certificate:
+    """Both sides of a theorem after every round: it says that `left <= right <= printed`.
+
+    scale: the size of the numbers that went into either side, so that rounding can be told from
+        a violation.
+    printed: the right side in the looser form of the source, with norms; None where the geometry
+        is not known or the source prints nothing looser.
+    """
+
+    left: Float[Array, " T"]
+    right: Float[Array, " T"]
+    scale: Float[Array, " T"]
+    printed: Float[Array, " T"] | None = None
+    theorem: str = static(default="")
+
+    @property
+    def slack(self) -> Float[Array, " T"]:
+        return self.right - self.left
+
+    @property
+    def holds(self) -> Array:
+        """Whether the inequalities hold at every round, up to rounding."""
+        rounding = 64 * jnp.finfo(self.scale.dtype).eps * self.scale
+        good = self.slack >= -rounding
+        if self.printed is not None:
+            good &= self.printed - self.right >= -rounding
+        return jnp.all(good, axis=-1)
+
+    @property
+    def tightness(self) -> Array:
+        """The largest left / right seen: 1 means that the bound is attained."""
+        return jnp.max(jnp.where(self.right > 0, self.left / self.right, 0.0), axis=-1)
+
+
+@pytree
+class Learner:
+    """Three module-level pure functions and the numbers they share.
+
+    Functions are structure, numbers are leaves: a batch of learners is a learner with batched
+    leaves, a new step size is not a new program, and `jax.grad` works with respect to a learner.
+    """
+
+    hparams: PyTree
+    init_fn: Callable[..., Any] = static()  # (hparams, params) -> state
+    predict_fn: Callable[..., Any] = static()  # (hparams, state, context) -> action
+    update_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> state
+    bound_fn: Callable[..., Certificate] | None = static(default=None)
+    # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
+
+    def init(self, params: PyTree) -> PyTree:
+        return self.init_fn(self.hparams, params)
+
+    def predict(self, state: PyTree, context: PyTree = None) -> PyTree:
+        return self.predict_fn(self.hparams, state, context)
+
+    def update(self, state: PyTree, feedback: Feedback) -> PyTree:
+        """The next state. A round of weight zero leaves the state as it is."""
+        new = self.update_fn(self.hparams, state, feedback)
+        if isinstance(feedback.weight, int | float) and feedback.weight != 0:
+            return new
+        return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
+
+    def bound(self, trace: Trace, u: PyTree) -> Certificate:
+        if self.bound_fn is None:
+            raise TypeError(
+                f"{self.update_fn.__module__} comes with no bound; see olx.hindsight for those "
+                "that hold for any run."
+            )
+        return self.bound_fn(self.hparams, trace, u)
+
+
+@pytree
+class Adversary:
+    """Nature as a player: it may answer what the learner just did."""
+
+    hparams: PyTree
+    loss: Partial  # (action, outcome) -> scalar
+    init_fn: Callable[..., Any] = static()  # (hparams) -> state
+    ask_fn: Callable[..., Any] = static()  # (hparams, state) -> context
+    answer_fn: Callable[..., Any] = static()  # (hparams, state, action) -> (outcome, state)
+
+    def init(self) -> PyTree:
+        return self.init_fn(self.hparams)
+
+    def ask(self, state: PyTree) -> PyTree:
+        return self.ask_fn(self.hparams, state)
+
+    def answer(self, state: PyTree, action: PyTree) -> tuple[PyTree, PyTree]:
+        return self.answer_fn(self.hparams, state, action)
+
+
+@pytree
+class Run:
+    """What a run leaves behind. A sweep gives every leaf a leading axis of configurations."""
+
+    state: PyTree  # after the last round
+    losses: Float[Array, " T"]  # of the actions played, not scaled by weights
+    trace: PyTree = None  # what `record` kept
+    rounds: Rounds | None = None  # what the adversary did; None for a stream, which is known
+
+    @property
+    def total(self) -> Array:
+        return jnp.sum(self.losses, axis=-1)

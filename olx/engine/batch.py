@@ -1,0 +1,60 @@
+"""Stacks of learners."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from olx.core import Learner
+
+
+def grid(**axes: Any) -> dict[str, Array]:
+    """Every combination of the values of `axes`, the last axis fastest, for `batch`.
+
+    >>> import jax.numpy as jnp
+    >>> {name: values.tolist() for name, values in grid(a=jnp.arange(2), b=jnp.arange(3)).items()}
+    {'a': [0, 0, 0, 1, 1, 1], 'b': [0, 1, 2, 0, 1, 2]}
+    """
+    values = {name: jnp.asarray(axis) for name, axis in axes.items()}
+    lengths = _lengths("grid", values)
+    rows = np.array(list(itertools.product(*map(range, lengths.values()))), int)
+    return {
+        name: axis[rows.reshape(-1, len(axes))[:, column]]
+        for column, (name, axis) in enumerate(values.items())
+    }
+
+
+def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
+    """Stack a factory over values of its arguments: a learner whose leaves have a leading axis.
+
+    The axes are walked together and must be of one length; `grid` makes a product of them.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learners = batch(olx.hedge, **grid(eta=jnp.geomspace(1e-3, 1.0, 64)))
+    >>> learners.hparams.eta.shape
+    (64,)
+    """
+    values = {name: jnp.asarray(axis) for name, axis in axes.items()}
+    lengths = _lengths("batch", values)
+    if len(set(lengths.values())) > 1:
+        seen = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise TypeError(
+            f"batch: axes differ in length ({seen}); `batch(make, **olx.grid(...))` takes their "
+            "product."
+        )
+    return jax.vmap(lambda values: make(**values))(values)
+
+
+def _lengths(owner: str, values: dict[str, Array]) -> dict[str, int]:
+    if not values:
+        raise TypeError(f"{owner}: give at least one axis, as in `{owner}(..., eta=etas)`.")
+    for name, axis in values.items():
+        if axis.ndim == 0:
+            raise TypeError(f"{owner}: axis `{name}` is a single number; give an array of values.")
+        if axis.shape[0] == 0:
+            raise ValueError(f"{owner}: axis `{name}` is empty.")
+    return {name: axis.shape[0] for name, axis in values.items()}

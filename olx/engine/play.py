@@ -1,0 +1,41 @@
+"""The same protocol against an adversary that answers."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx.core import Adversary, Learner, Rounds, Run
+from olx.engine.protocol import Record, check_state, feedback_of, settle
+
+
+def play(
+    learner: Learner,
+    adversary: Adversary,
+    params: PyTree,
+    rounds: int,
+    *,
+    record: Record | None = None,
+) -> Run:
+    """Play `learner` for a number of rounds against `adversary`, which sees each action.
+
+    The run carries the rounds that came about, so that they can be replayed and regret measured.
+    """
+    check.instance("play", "learner", learner, Learner)
+    check.instance("play", "adversary", adversary, Adversary)
+    check.count("play", "rounds", rounds)
+
+    def step(states, _):
+        state, nature = states
+        context = adversary.ask(nature)
+        action = learner.predict(state, context)
+        outcome, nature = adversary.answer(nature, action)
+        feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
+        state, (value, kept) = settle(learner, record, state, feedback)
+        return (state, nature), (value, (kept, Rounds(context, outcome)))
+
+    states = jax.tree.map(jnp.asarray, (learner.init(params), adversary.init()))
+    check_state("play", step, states, None)
+    (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
+    return Run(state, losses, kept, seen)

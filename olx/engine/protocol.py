@@ -1,0 +1,91 @@
+"""One round of the game, and the checks made once before any round is played."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx.core import Feedback, Learner, Loss, Rounds, Scalar
+
+Record = Callable[[PyTree, Feedback], PyTree]
+
+
+def feedback_of(
+    loss: Loss, context: PyTree, action: PyTree, outcome: PyTree, weight: Scalar
+) -> Feedback:
+    """Reveal the outcome: the loss as a function, its value and its slope at the action."""
+    revealed = Partial(_revealed, loss if isinstance(loss, Partial) else Partial(loss), outcome)
+    real = all(jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action))
+    value, grad = jax.value_and_grad(revealed)(action) if real else (revealed(action), None)
+    return Feedback(context, action, outcome, revealed, value, grad, weight)
+
+
+def settle(
+    learner: Learner, record: Record | None, state: PyTree, feedback: Feedback
+) -> tuple[PyTree, tuple[Array, PyTree]]:
+    """Close a round: the new state, the loss paid and what `record` keeps."""
+    kept = None if record is None else record(state, feedback)
+    return learner.update(state, feedback), (feedback.value, kept)
+
+
+def check_rounds(owner: str, rounds: Rounds) -> int:
+    """The number of rounds, the same on every leaf."""
+    check.instance(owner, "rounds", rounds, Rounds)
+    leaves = jax.tree_util.tree_leaves_with_path(rounds)
+    if not leaves:
+        raise TypeError(f"{owner}: `rounds` holds no array.")
+    lengths = {}
+    for path, leaf in leaves:
+        if np.ndim(leaf) == 0:
+            raise TypeError(
+                f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a "
+                "leading axis of rounds."
+            )
+        lengths[jax.tree_util.keystr(path)] = np.shape(leaf)[0]
+    if len(set(lengths.values())) > 1:
+        seen = ", ".join(f"rounds{path}: {length}" for path, length in lengths.items())
+        raise TypeError(f"{owner}: leaves of `rounds` differ in length ({seen}).")
+    length = next(iter(lengths.values()))
+    if length == 0:
+        raise ValueError(f"{owner}: `rounds` is empty.")
+    return length
+
+
+def check_state(
+    owner: str, step: Callable[[PyTree, Any], tuple[PyTree, Any]], state: PyTree, one: Any
+) -> None:
+    """Refuse a loss that is not a real scalar and an update that changes the state's structure."""
+    after, (value, _) = jax.eval_shape(step, state, one)
+    if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
+        raise TypeError(
+            f"{owner}: the loss has type {_kind(value)}; it must be a real scalar. A loss of a "
+            "vector must reduce it, a batch of actions belongs in `sweep`."
+        )
+    before = jax.eval_shape(lambda s: s, state)
+    if jax.tree.structure(before) != jax.tree.structure(after):
+        raise TypeError(
+            f"{owner}: update changed the state from {jax.tree.structure(before)} to "
+            f"{jax.tree.structure(after)}. A state is scanned, so it keeps the structure init gave it."
+        )
+    for (path, old), new in zip(
+        jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True
+    ):
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            raise TypeError(
+                f"{owner}: update changed state{jax.tree_util.keystr(path)} from {_kind(old)} to "
+                f"{_kind(new)}. A state is scanned, so its shapes and dtypes stay as init made "
+                "them: cast inside update, or start from the wider dtype."
+            )
+
+
+def _kind(leaf: Any) -> str:
+    return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
+
+
+def _revealed(loss: Partial, outcome: PyTree, action: PyTree) -> Array:
+    return loss(action, outcome)

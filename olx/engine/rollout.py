@@ -1,0 +1,70 @@
+"""The definition of a run: a scan of the three functions over a stream."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.protocol import Record, check_rounds, check_state, feedback_of, settle
+
+
+def rollout(
+    learner: Learner,
+    loss: Loss,
+    rounds: Rounds,
+    params: PyTree,
+    *,
+    record: Record | None = None,
+    state: PyTree = None,
+    segment: int | None = None,
+) -> Run:
+    r"""Play `learner` on a stream. Pure: compose it with `jit`, `vmap` and `grad`.
+
+    loss: $\ell(a, y)$ of an action and an outcome, a named function or a `Partial`.
+    params: where the learner starts, or only what its decisions look like; see the learner.
+    record: what to keep of every round, from the state before the update and the feedback.
+    state: continue from the `state` of an earlier run instead of starting afresh.
+    segment: for reverse mode over long streams, keep the state every `segment` rounds only and
+        replay in between; about the square root of the number of rounds saves most.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
+    >>> run = olx.rollout(olx.hedge(0.5), olx.losses.linear, rounds, jnp.array([0.5, 0.5]))
+    >>> run.losses.round(3).tolist()
+    [0.5, 0.378, 0.269, 0.182]
+    """
+    check.instance("rollout", "learner", learner, Learner)
+    length = check_rounds("rollout", rounds)
+
+    def step(state, one: Rounds):
+        action = learner.predict(state, one.context)
+        weight = 1.0 if one.weight is None else one.weight
+        feedback = feedback_of(loss, one.context, action, one.outcome, weight)
+        return settle(learner, record, state, feedback)
+
+    if state is None:
+        state = learner.init(params)
+    state = jax.tree.map(jnp.asarray, state)
+    check_state("rollout", step, state, jax.tree.map(lambda leaf: leaf[0], rounds))
+    if segment is None:
+        state, (losses, kept) = lax.scan(step, state, rounds)
+    else:
+        check.count("rollout", "segment", segment)
+        state, (losses, kept) = _in_segments(step, state, rounds, length, segment)
+    return Run(state, losses, kept)
+
+
+def _in_segments(step, state, rounds: Rounds, length: int, segment: int):
+    whole = length - length % segment
+    fold = lambda leaf: leaf[:whole].reshape(whole // segment, segment, *leaf.shape[1:])
+    unfold = lambda leaf: leaf.reshape(whole, *leaf.shape[2:])
+    replay = jax.checkpoint(lambda state, part: lax.scan(step, state, part))
+    state, kept = lax.scan(replay, state, jax.tree.map(fold, rounds))
+    kept = jax.tree.map(unfold, kept)
+    if whole < length:
+        state, tail = replay(state, jax.tree.map(lambda leaf: leaf[whole:], rounds))
+        join = lambda a, b: jnp.concatenate([a, b])
+        kept = jax.tree.map(join, kept, tail)
+    return state, kept

@@ -1,0 +1,84 @@
+r"""Predictors made of point learners: play $w$, predict $h_w(x)$, pull the slope back.
+
+A point learner decides on $w_t$. Given a model $(w, x) \mapsto h_w(x)$ it becomes a predictor with
+the score $h_{w_t}(x_t)$; the loss of the round is $w \mapsto \ell(h_w(x_t), y_t)$ and its gradient
+is the slope of $\ell$ pulled back through the model. `linear` is the model $\langle w, x \rangle$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.1.
+"""
+
+from collections.abc import Callable
+
+import jax
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.core import Certificate, Feedback, Learner, Trace
+
+
+@pytree
+class LiftHparams:
+    apply: Partial
+    inner: Learner
+
+
+def linear(inner: Learner) -> Learner:
+    r"""Predict $\langle w, x \rangle$ with the decisions $w$ of `inner`.
+
+    The context is shaped like `params`: an array, or a dictionary of them.
+    """
+    return model(dot, inner)
+
+
+def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
+    """Predict `apply(w, x)` with the decisions `w` of `inner`.
+
+    apply: any differentiable function of parameters and context, a named function or a `Partial`.
+        Bounds hold when the loss of its output is convex in the parameters.
+    """
+    check.function("model", "apply", apply)
+    check.instance("model", "inner", inner, Learner)
+    apply = apply if isinstance(apply, Partial) else Partial(apply)
+    has_bound = inner.bound_fn is not None
+    return Learner(
+        LiftHparams(apply, inner), init, predict, update, bound if has_bound else None
+    )
+
+
+def dot(w: PyTree, x: PyTree) -> Array:
+    r"""The linear model $\langle w, x \rangle$ over a pytree."""
+    check.same_shape("linear", "context", x, "decision", w)
+    return tree.vdot(w, x)
+
+
+def init(hp: LiftHparams, params: PyTree) -> PyTree:
+    return hp.inner.init(params)
+
+
+def predict(hp: LiftHparams, state: PyTree, context: PyTree) -> PyTree:
+    return hp.apply(hp.inner.predict(state, context), context)
+
+
+def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
+    return hp.inner.update(state, _pull_back(hp, state, feedback))
+
+
+def bound(hp: LiftHparams, trace: Trace, u: PyTree) -> Certificate:
+    """The bound of the inner learner, on the losses as functions of its decisions."""
+    pull_back = lambda state, feedback: _pull_back(hp, state, feedback)
+    return hp.inner.bound(Trace(trace.state, jax.vmap(pull_back)(trace.state, trace.feedback)), u)
+
+
+def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
+    w = hp.inner.predict(state, feedback.context)
+    loss = Partial(_through, hp.apply, feedback.loss, feedback.context)
+    _, transpose = jax.vjp(lambda w: hp.apply(w, feedback.context), w)
+    (grad,) = transpose(feedback.grad)
+    return feedback._replace(action=w, loss=loss, grad=grad)
+
+
+def _through(apply: Partial, loss: Partial, context: PyTree, w: PyTree) -> Array:
+    return loss(apply(w, context))

@@ -1,0 +1,71 @@
+r"""The master inequality: one bound for every mirror descent and follow-the-regularized-leader.
+
+Play $w_t = \nabla f_t^*(\vartheta_t)$, observe any $z_t$, keep $\theta_{t+1} = \theta_t + z_t$. The
+played dual $\vartheta_t$ is $\theta_t$, or $\theta_t$ plus a hint. For all $u$ in the domain, with
+$f_0^* = 0$,
+
+$$\sum_{s \le t} \langle z_s, u - w_s \rangle \le f_t(u) - \langle\theta_1, u\rangle + \sum_{s \le t}
+  \Big( B_{f_s^*}(\theta_{s+1}, \vartheta_s) + f_s^*(\theta_s) - f_{s-1}^*(\theta_s) \Big).$$
+
+Proof: $f_s^*(\theta_{s+1}) = f_s^*(\vartheta_s) + \langle\theta_{s+1} - \vartheta_s, w_s\rangle + B$
+and $f_s^*(\vartheta_s) \le f_s^*(\theta_s) + \langle\vartheta_s - \theta_s, w_s\rangle$; add up, and
+close with $f_t^*(\theta_{t+1}) \ge \langle\theta_{t+1}, u\rangle - f_t(u)$.
+
+With $f_s$ $\beta_s$-strongly convex, $B \le \|\theta_{s+1} - \vartheta_s\|_{s,*}^2 / (2\beta_s)$,
+which is how the paper prints it.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, lemma 1.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+from optax import tree
+
+from olx.convex.base import MirrorMap
+from olx.core import Certificate, Scalar
+
+
+class Game(NamedTuple):
+    """A run in the words of the lemma, a leading axis of length T on every leaf."""
+
+    seen: PyTree  # what determines f_t, before it is played
+    theta: PyTree
+    played: PyTree
+    z: PyTree
+    w: PyTree
+
+
+def master_inequality(
+    at: Callable[[PyTree], MirrorMap], game: Game, u: PyTree, eta: Scalar
+) -> Certificate:
+    """Both sides of the lemma divided by `eta`, after every round."""
+    before = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:1], leaf[:-1]]), game.seen)
+    first = jnp.arange(jax.tree.leaves(game.theta)[0].shape[0]) == 0
+
+    def one(game: Game, before: PyTree, first):
+        f, past = at(game.seen), at(before)
+        after = tree.add(game.theta, game.z)
+        step = tree.sub(after, game.played)
+        here, there = f.conjugate(game.played), f.conjugate(after)
+        along = tree.vdot(step, game.w)
+        change = f.conjugate(game.theta) - jnp.where(first, 0.0, past.conjugate(game.theta))
+        norms = None if f.norm is None else f.norm.dual(step) ** 2 / (2 * f.modulus)
+        left = tree.vdot(game.z, tree.sub(u, game.w))
+        size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
+        return left, f.potential(u), there - here - along, change, norms, size
+
+    left, paid, drift, change, norms, size = jax.vmap(one)(game, before, first)
+    start = tree.vdot(jax.tree.map(lambda leaf: leaf[0], game.theta), u)
+    right = lambda drift: (paid - start + jnp.cumsum(drift + change)) / eta
+    return Certificate(
+        jnp.cumsum(left) / eta,
+        right(drift),
+        (jnp.abs(paid) + jnp.abs(start) + jnp.cumsum(size)) / eta,
+        None if norms is None else right(norms),
+        theorem="Orabona, Crammer, Cesa-Bianchi 2015, lemma 1",
+    )

@@ -1,0 +1,92 @@
+r"""Online mirror descent with a fixed step, kept in the dual.
+
+$$\theta_1 = \nabla\psi(w_1), \qquad w_t = \nabla\psi^*(\theta_t), \qquad
+  \theta_{t+1} = \theta_t - \eta g_t.$$
+
+The lazy form: the sum of gradients is never projected, only the decision is. With the entropy it
+is Hedge, with the squared Euclidean norm lazy gradient descent, with a user's own potential
+something new.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, algorithm 1.
+"""
+
+from typing import NamedTuple
+
+import jax
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex.base import MirrorMap
+from olx.convex.entropy import negative_entropy
+from olx.core import Certificate, Feedback, Learner, Scalar, Trace
+from olx.learners.master import Game, master_inequality
+
+
+@pytree
+class OMDHparams:
+    eta: Scalar
+    mirror: MirrorMap
+
+
+class OMDState(NamedTuple):
+    theta: PyTree
+
+
+def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
+    r"""Take steps of size `eta` in the geometry of `mirror`, starting from `params`.
+
+    eta: positive. For a 1-strongly convex potential, hindsight favours
+        $\sqrt{2 B_\psi(u, w_1) / \sum_t \|g_t\|_*^2}$.
+    mirror: its potential must be differentiable at `params`, the first decision.
+
+    >>> import jax.numpy as jnp, olx
+    >>> cosh = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)))
+    >>> rounds = olx.streams.linear_regression(olx.key(0), rounds=50, features=3)
+    >>> learner = olx.linear(olx.omd(0.1, cosh))
+    >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(3), record=olx.trace)
+    >>> bool(olx.certify(learner, run, jnp.ones(3)).holds)
+    True
+    """
+    eta = check.positive("omd", "eta", eta)
+    check.instance("omd", "mirror", mirror, MirrorMap)
+    return Learner(OMDHparams(eta, mirror), init, predict, update, bound)
+
+
+def hedge(eta: Scalar) -> Learner:
+    r"""Weigh experts by the exponential of minus `eta` times their cumulative loss."""
+    eta = check.positive("hedge", "eta", eta)
+    return omd(eta, negative_entropy())
+
+
+def init(hp: OMDHparams, params: PyTree) -> OMDState:
+    return OMDState(hp.mirror.to_dual(params))
+
+
+def predict(hp: OMDHparams, state: OMDState, context: PyTree) -> PyTree:
+    return hp.mirror.to_primal(state.theta)
+
+
+def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
+    return OMDState(tree.add(state.theta, _move(hp, feedback)))
+
+
+def bound(hp: OMDHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""The master inequality, divided by the step: regret on linearized losses.
+
+    $$\sum_{s \le t} \langle g_s, w_s - u \rangle \le \frac1\eta \Big( \psi(u) + \psi^*(\theta_1)
+      - \langle \theta_1, u \rangle + \sum_{s \le t} B_{\psi^*}(\theta_{s+1}, \theta_s) \Big).$$
+
+    Every term comes from the mirror map, so this holds for any map given to `omd`, including one
+    the library has never seen. `u` must lie in the domain of the potential.
+    """
+    z = jax.vmap(lambda feedback: _move(hp, feedback))(trace.feedback)
+    theta = trace.state.theta
+    game = Game(None, theta, theta, z, trace.feedback.action)
+    return master_inequality(lambda _: hp.mirror, game, u, hp.eta)
+
+
+def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:
+    return tree.scale(-hp.eta * feedback.weight, feedback.grad)
