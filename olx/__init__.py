@@ -1,1 +1,37 @@
-"""olx"""
+"""Online learning in JAX: learners as triples of pure functions over pytrees."""
+
+from olx import convex as convex
+from olx import losses as losses
+from olx import regularizers as regularizers
+from olx import schedules as schedules
+from olx import streams as streams
+from olx import testing as testing
+from olx.convex.base import MirrorMap as MirrorMap
+from olx.convex.base import Norm as Norm
+from olx.convex.base import mirror_map as mirror_map
+from olx.core import Adversary as Adversary
+from olx.core import Certificate as Certificate
+from olx.core import Feedback as Feedback
+from olx.core import Learner as Learner
+from olx.core import Process as Process
+from olx.core import Rounds as Rounds
+from olx.core import Run as Run
+from olx.core import Trace as Trace
+from olx.core import actions as actions
+from olx.core import trace as trace
+from olx.engine.batch import batch as batch
+from olx.engine.batch import grid as grid
+from olx.engine.play import play as play
+from olx.engine.rollout import rollout as rollout
+from olx.engine.sweep import sweep as sweep
+from olx.hindsight.certify import certify as certify
+from olx.learners.ftrl import ftrl as ftrl
+from olx.learners.lift import dot as dot
+from olx.learners.lift import linear as linear
+from olx.learners.lift import model as model
+from olx.learners.md import md as md
+from olx.learners.md import ogd as ogd
+from olx.learners.omd import hedge as hedge
+from olx.learners.omd import omd as omd
+from olx.learners.optimistic import optimistic as optimistic
+from olx.learners.optimistic_md import optimistic_md as optimistic_md

@@ -84,6 +84,17 @@ class Certificate:
             good &= self.printed - self.right >= -rounding
         return jnp.all(good, axis=-1)
 
+    def __str__(self) -> str:
+        if self.left.ndim != 1 or isinstance(self.left, jax.core.Tracer):
+            return f"{self.theorem}: {self.left.shape}"
+        worst = int(jnp.argmin(self.slack))
+        verdict = "holds" if self.holds else "FAILS"
+        return (
+            f"{self.theorem}: {verdict} in all {self.left.size} rounds. "
+            f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}; least slack "
+            f"{self.slack[worst]:.3g} after round {worst + 1}; tightness {self.tightness:.3f}."
+        )
+
     @property
     def tightness(self) -> Array:
         """The largest left / right seen: 1 means that the bound is attained."""
@@ -125,6 +136,29 @@ class Learner:
                 "that hold for any run."
             )
         return self.bound_fn(self.hparams, trace, u)
+
+
+@pytree
+class Process:
+    r"""A quantity that changes as the game goes on, known before acting.
+
+    What it is: a step size $\eta_t$ (`olx.schedules`), a regularizer $\psi_t$ as a `MirrorMap`
+    (`olx.regularizers`), a guess of the next gradient (`olx.learners.hints`).
+    """
+
+    hparams: PyTree
+    init_fn: Callable[..., Any] = static()  # (hparams, params) -> stats
+    update_fn: Callable[..., Any] = static()  # (hparams, stats, feedback) -> stats
+    at_fn: Callable[..., Any] = static()  # (hparams, stats, context) -> the quantity now
+
+    def init(self, params: PyTree) -> PyTree:
+        return self.init_fn(self.hparams, params)
+
+    def update(self, stats: PyTree, feedback: Feedback) -> PyTree:
+        return self.update_fn(self.hparams, stats, feedback)
+
+    def at(self, stats: PyTree, context: PyTree = None) -> Any:
+        return self.at_fn(self.hparams, stats, context)
 
 
 @pytree

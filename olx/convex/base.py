@@ -38,6 +38,7 @@ class MirrorMap:
 
     norm, modulus: $\psi$ is `modulus`-strongly convex in `norm.primal`; None where not known.
     contains: whether a point lies in the domain, up to rounding; None means everywhere.
+    retraction: a stable closed form of `retract`; derived if None.
     separable: whether $\psi$ is a sum over coordinates, domain included.
     """
 
@@ -46,6 +47,7 @@ class MirrorMap:
     norm: Norm | None = None
     modulus: Scalar | None = None
     contains: Partial | None = None
+    retraction: Partial | None = None
     separable: bool = static(default=False)
 
     def to_dual(self, w: PyTree) -> PyTree:
@@ -58,6 +60,17 @@ class MirrorMap:
         r"""The Bregman projection $\arg\min_{v \in S} B_\psi(v, w)$ of a point outside $S$."""
         return self.to_primal(self.to_dual(w))
 
+    def retract(self, theta: PyTree) -> PyTree:
+        r"""The dual $\nabla\psi(\nabla\psi^*(\theta))$ of the decision that $\theta$ stands for."""
+        if self.retraction is not None:
+            return self.retraction(theta)
+        return self.to_dual(self.to_primal(theta))
+
+    def outside(self, u: PyTree) -> Array:
+        r"""The indicator of the domain: 0 inside, infinite outside."""
+        inside = True if self.contains is None else self.contains(u)
+        return jnp.where(inside, 0.0, jnp.inf)
+
     def gap(self, w: PyTree, theta: PyTree) -> Array:
         r"""Fenchel-Young: $\psi(w) + \psi^*(\theta) - \langle \theta, w \rangle \ge 0$."""
         return self.potential(w) + self.conjugate(theta) - tree.vdot(theta, w)
@@ -65,6 +78,12 @@ class MirrorMap:
     def bregman(self, u: PyTree, w: PyTree) -> Array:
         r"""$B_\psi(u, w) = \psi(u) - \psi(w) - \langle \nabla\psi(w), u - w \rangle$."""
         return _bregman(self.potential, u, w)
+
+    def energy(self, step: PyTree) -> Array | None:
+        r"""$\|z\|_*^2 / (2\beta)$, which bounds $B_{\psi^*}(\theta + z, \theta)$; None if not known."""
+        if self.norm is None or self.modulus is None:
+            return None
+        return self.norm.dual(step) ** 2 / (2 * self.modulus)
 
     def dual_bregman(self, theta: PyTree, start: PyTree) -> Array:
         r"""$B_{\psi^*}(\theta, \theta_0)$, from `start` $= \theta_0$."""
@@ -123,7 +142,7 @@ def mirror_map(
         norm,
         modulus,
         None if contains is None else as_partial(contains),
-        separable and total is None,
+        separable=separable and total is None,
     )
 
 

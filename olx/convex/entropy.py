@@ -17,7 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.convex import norms
+from olx.convex import _domain, norms
 from olx.convex.base import MirrorMap
 from olx.core import Scalar
 
@@ -26,6 +26,11 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
     """The relative entropy to `prior` over all coordinates of a decision, times `scale`.
 
     prior: positive weights shaped like a decision, adding up to 1; uniform if None.
+
+    >>> import jax.numpy as jnp
+    >>> mirror = negative_entropy()
+    >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
+    [0.25, 0.75]
     """
     scale = check.positive("negative_entropy", "scale", scale)
     if prior is not None:
@@ -35,7 +40,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         Partial(_conjugate, scale, prior),
         norms.l1(),
         scale,
-        Partial(_contains),
+        Partial(_domain.simplex, 0.0, 1.0),
     )
 
 
@@ -47,12 +52,6 @@ def _potential(scale, prior, w):
 def _conjugate(scale, prior, theta):
     flat, _ = ravel_pytree(theta)
     return scale * logsumexp(flat / scale + _log_prior(prior, flat))
-
-
-def _contains(w):
-    flat, _ = ravel_pytree(w)
-    rounding = 16 * flat.size * jnp.finfo(flat.dtype).eps
-    return jnp.all(flat >= -rounding) & (jnp.abs(jnp.sum(flat) - 1) <= rounding)
 
 
 def _log_prior(prior, flat):

@@ -1,9 +1,10 @@
-r"""The Legendre transform $f^*(\theta) = \sup_w \langle\theta, w\rangle - f(w)$, by formula or by number.
+r"""The Legendre transform $f^*(\theta) = \sup_w \langle\theta, w\rangle - f(w)$, in numbers.
 
 The value at the maximizer $w(\theta)$ has, by the envelope theorem, the gradient $w(\theta)$ in
-$\theta$ and $-\partial_p f(w; p)$ in any number $p$ inside $f$. Written as a derivative rule this
-makes `jax.grad` of a conjugate exact, and exact again when differentiated, because $w(\theta)$
-itself is differentiable.
+$\theta$ and $-\partial_p f(w; p)$ in any number $p$ inside $f$. A number $p$ of the domain, such as
+the radius of a ball, moves $w$ itself and adds $\langle\theta - \nabla f(w), \partial_p w\rangle$.
+Written as a derivative rule this makes `jax.grad` of a conjugate exact, and exact again when
+differentiated, because $w(\theta)$ itself is differentiable.
 
 Without a formula, $w(\theta)$ is found by Newton's method with backtracking on
 $f(w) - \langle\theta, w\rangle$, in the affine space $\sum_i w_i = s$ if asked. At the solution
@@ -15,7 +16,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, PyTree
@@ -59,18 +62,45 @@ def _value(f: Partial, argmax: Partial, theta: PyTree) -> Array:
     return tree.vdot(theta, w) - f(w)
 
 
-@_value.defjvp
 def _value_jvp(primals, tangents):
     f, argmax, theta = primals
     w = argmax(theta)
     at_w = lambda f, theta: tree.vdot(theta, w) - f(w)
-    return jax.jvp(at_w, (f, theta), (tangents[0], tangents[2]))
+    value, change = jax.jvp(at_w, (f, theta), (_filled(tangents[0]), _filled(tangents[2])))
+    if all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(tangents[1])):
+        return value, change
+    _, moved = jax.jvp(lambda argmax: argmax(theta), (argmax,), (_filled(tangents[1]),))
+    pull = jax.tree.map(_pull, theta, jax.grad(f)(w))
+    return value, change + tree.vdot(pull, moved)
+
+
+_value.defjvp(_value_jvp, symbolic_zeros=True)
+
+
+def _pull(theta: Array, slope: Array) -> Array:
+    """How much a move along each coordinate is worth; where the slope is infinite, w is stuck."""
+    stuck = ~jnp.isfinite(slope)
+    return jnp.where(stuck, 0.0, theta - jnp.where(stuck, 0.0, slope))
+
+
+def _filled(tangents: PyTree) -> PyTree:
+    zero = lambda leaf: np.zeros(leaf.shape, leaf.dtype)
+    return jax.tree.map(lambda t: zero(t) if isinstance(t, SymbolicZero) else t, tangents)
 
 
 def _argmax(problem: Problem, theta: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(theta)
-    return unravel(_solve(Problem(Partial(_on_flat, problem.f, Partial(unravel)), problem.start,
-                                  problem.total, problem.separable), flat))
+    return unravel(
+        _solve(
+            Problem(
+                Partial(_on_flat, problem.f, Partial(unravel)),
+                problem.start,
+                problem.total,
+                problem.separable,
+            ),
+            flat,
+        )
+    )
 
 
 def _on_flat(f: Partial, unravel: Partial, w: Float[Array, " d"]) -> Array:
@@ -102,7 +132,9 @@ def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         trial = search.w + size * downhill
         better = jnp.isfinite(objective(trial)) & jnp.all(jnp.isfinite(trial))
         w = jnp.where(better, trial, search.w)
-        small = jnp.max(jnp.abs(w - search.w)) <= 4 * jnp.finfo(theta.dtype).eps * jnp.max(jnp.abs(w))
+        small = jnp.max(jnp.abs(w - search.w)) <= 4 * jnp.finfo(theta.dtype).eps * jnp.max(
+            jnp.abs(w)
+        )
         stop = small | (halvings == _HALVINGS) & ~close | ~better
         return Search(w, objective(w), search.steps + 1, stop)
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jaxtyping import PyTree
 from optax import tree
 
 from olx.convex.base import Norm
@@ -27,15 +28,73 @@ def lp(p: Scalar) -> Norm:
     return Norm(Partial(power, p), Partial(power, p / (p - 1)))
 
 
-def power(p, x):
+def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
+    r"""$(\sum_i a_i |x_i|^p)^{1/p}$ for weights $a_i \ge 0$, on coordinates of positive weight."""
+    return Norm(
+        Partial(_stretched, p, 1 / p, weights), Partial(_stretched, p / (p - 1), -1 / p, weights)
+    )
+
+
+def power(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{1/p}$, scaled by the largest entry, with gradient 0 at 0."""
+    largest, total = _scaled_sum(p, x)
+    return jnp.where(total > 0, largest * jnp.where(total > 0, total, 1.0) ** (1 / p), 0.0)
+
+
+def power_squared(p: Scalar, x: PyTree):
+    r"""$(\sum_i |x_i|^p)^{2/p}$, gradient 0 at 0 and, for $p = 2$, the right curvature there."""
+    largest, total = _scaled_sum(p, x)
+    root = jnp.where(total > 0, jnp.where(total > 0, total, 1.0) ** (2 / p), total)
+    return largest * (largest * root)
+
+
+def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
+    """The weights to a power, 0 where the weight is 0."""
+    one = lambda a: jnp.where(a > 0, jnp.where(a > 0, a, 1.0) ** exponent, 0.0)
+    return jax.tree.map(one, weights)
+
+
+def _scaled_sum(p, x):
     flat, _ = ravel_pytree(x)
-    largest = jnp.max(jnp.abs(flat))
-    safe = jnp.where(largest > 0, largest, 1.0)
-    ratios = jnp.abs(flat) / jax.lax.stop_gradient(safe)
-    total = jnp.sum(jnp.where(ratios > 0, ratios, 0.0) ** p)
-    root = jnp.where(total > 0, total, 1.0) ** (1 / p)
-    return jnp.where(largest > 0, jax.lax.stop_gradient(safe) * root, 0.0)
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same norm
+    largest = jnp.where(largest > 0, largest, 1.0)
+    return largest, jnp.sum(_even_power(jnp.asarray(p, flat.dtype), flat / largest))
+
+
+@jax.custom_jvp
+def _even_power(p, x):
+    """|x|^p. Its derivatives are powers again: no detour through the kink of |x|."""
+    size = jnp.abs(x)
+    at_zero = jnp.where(p == 0, 1.0, 0.0).astype(x.dtype)
+    return jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** p, at_zero)
+
+
+@jax.custom_jvp
+def _odd_power(p, x):
+    """sign(x) |x|^p."""
+    return jnp.sign(x) * _even_power(p, x)
+
+
+@_even_power.defjvp
+def _even_power_jvp(primals, tangents):
+    (p, x), (dp, dx) = primals, tangents
+    value = _even_power(p, x)
+    return value, p * _odd_power(p - 1, x) * dx + value * _log_size(x) * dp
+
+
+@_odd_power.defjvp
+def _odd_power_jvp(primals, tangents):
+    (p, x), (dp, dx) = primals, tangents
+    value = _odd_power(p, x)
+    return value, p * _even_power(p - 1, x) * dx + value * _log_size(x) * dp
+
+
+def _log_size(x):
+    return jnp.log(jnp.where(x == 0, 1.0, jnp.abs(x)))
+
+
+def _stretched(p, exponent, weights, x):
+    return power(p, tree.mul(stretch(exponent, weights), x))
 
 
 def _l1(x):

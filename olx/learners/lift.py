@@ -10,6 +10,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
@@ -51,7 +52,7 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
 def dot(w: PyTree, x: PyTree) -> Array:
     r"""The linear model $\langle w, x \rangle$ over a pytree."""
     check.same_shape("linear", "context", x, "decision", w)
-    return tree.vdot(w, x)
+    return jnp.asarray(tree.vdot(w, x))
 
 
 def init(hp: LiftHparams, params: PyTree) -> PyTree:
@@ -68,8 +69,14 @@ def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
 
 def bound(hp: LiftHparams, trace: Trace, u: PyTree) -> Certificate:
     """The bound of the inner learner, on the losses as functions of its decisions."""
-    pull_back = lambda state, feedback: _pull_back(hp, state, feedback)
-    return hp.inner.bound(Trace(trace.state, jax.vmap(pull_back)(trace.state, trace.feedback)), u)
+    return hp.inner.bound(_inner_trace(hp, trace), u)
+
+
+def inner_trace(learner: Learner, trace: Trace) -> tuple[Learner, Trace]:
+    """The learner inside all models, and the trace as it saw it."""
+    while isinstance(learner.hparams, LiftHparams):
+        learner, trace = learner.hparams.inner, _inner_trace(learner.hparams, trace)
+    return learner, trace
 
 
 def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
@@ -78,6 +85,11 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
     _, transpose = jax.vjp(lambda w: hp.apply(w, feedback.context), w)
     (grad,) = transpose(feedback.grad)
     return feedback._replace(action=w, loss=loss, grad=grad)
+
+
+def _inner_trace(hp: LiftHparams, trace: Trace) -> Trace:
+    pull_back = lambda state, feedback: _pull_back(hp, state, feedback)
+    return Trace(trace.state, jax.vmap(pull_back)(trace.state, trace.feedback))
 
 
 def _through(apply: Partial, loss: Partial, context: PyTree, w: PyTree) -> Array:

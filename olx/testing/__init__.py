@@ -1,0 +1,5 @@
+"""Conformance checks for anyone's learner, mirror map or regularizer."""
+
+from olx.testing.learner import check_learner as check_learner
+from olx.testing.mirror import check_mirror as check_mirror
+from olx.testing.regularizer import check_regularizer as check_regularizer

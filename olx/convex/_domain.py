@@ -1,0 +1,25 @@
+"""Whether a point lies in a domain, up to rounding."""
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+
+def simplex(floor, total, w):
+    flat, _ = ravel_pytree(w)
+    slack = rounding(flat) * total
+    return jnp.all(flat >= floor - slack) & (jnp.abs(jnp.sum(flat) - total) <= slack)
+
+
+def box(low, high, w):
+    flat, _ = ravel_pytree(w)
+    slack = rounding(flat)
+    return jnp.all((flat >= low - slack) & (flat <= high + slack))
+
+
+def orthant(w):
+    flat, _ = ravel_pytree(w)
+    return jnp.all(flat >= 0)
+
+
+def rounding(flat):
+    return 16 * flat.size * float(jnp.finfo(flat.dtype).eps)

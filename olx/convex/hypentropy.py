@@ -1,0 +1,44 @@
+r"""The hyperbolic entropy: between gradient descent and exponentiated gradient, on all numbers.
+
+$$\psi(w) = \sum_i w_i \operatorname{asinh}\frac{w_i}{\beta} - \sqrt{w_i^2 + \beta^2} + \beta,
+  \qquad \psi^*(\theta) = \beta \sum_i (\cosh \theta_i - 1).$$
+
+The gradient of $\psi^*$ is $\beta \sinh \theta_i$. For $\beta$ much larger than the decisions the
+steps are those of gradient descent of rate $\beta$, for $\beta$ much smaller they are
+multiplicative, with either sign. The curvature $1 / \sqrt{w_i^2 + \beta^2}$ has no lower bound.
+
+Ghai, Hazan, Singer, Exponentiated Gradient Meets Gradient Descent, 2020.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from optax import tree
+
+from olx import _check as check
+from olx.convex.base import MirrorMap
+from olx.core import Scalar
+
+
+def hypentropy(beta: Scalar) -> MirrorMap:
+    """The hyperbolic entropy of temperature `beta`, a positive number.
+
+    >>> import jax.numpy as jnp
+    >>> hypentropy(2.0).to_primal(jnp.arcsinh(jnp.array([-1.0, 3.0]))).round(6).tolist()
+    [-2.0, 6.0]
+    """
+    beta = check.positive("hypentropy", "beta", beta)
+    return MirrorMap(Partial(_potential, beta), Partial(_conjugate, beta), separable=True)
+
+
+def _potential(beta, w):
+    def one(w):
+        # sqrt(w^2 + beta^2) - beta, without the cancellation at small w
+        bend = w**2 / (jnp.sqrt(w**2 + beta**2) + beta)
+        return jnp.sum(w * jnp.arcsinh(w / beta) - bend)
+
+    return tree.sum(jax.tree.map(one, w))
+
+
+def _conjugate(beta, theta):
+    return 2 * beta * tree.sum(jax.tree.map(lambda t: jnp.sinh(t / 2) ** 2, theta))

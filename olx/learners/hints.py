@@ -1,0 +1,43 @@
+r"""Guesses of the next gradient, for optimistic learners.
+
+Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013.
+"""
+
+from jaxtyping import PyTree
+from optax import tree
+
+from olx.core import Feedback, Process
+
+
+def last_gradient() -> Process:
+    """Guess that the next gradient is the last one: good on losses that change slowly."""
+    return Process(None, _zeros, _gradient, _stats)
+
+
+def from_context() -> Process:
+    """Take the context of the round, shaped like a gradient, as the guess."""
+    return Process(None, _nothing, _still_nothing, _context)
+
+
+def _zeros(_: None, params: PyTree) -> PyTree:
+    return tree.zeros_like(params)
+
+
+def _gradient(_: None, stats: PyTree, feedback: Feedback) -> PyTree:
+    return feedback.grad
+
+
+def _stats(_: None, stats: PyTree, context: PyTree) -> PyTree:
+    return stats
+
+
+def _nothing(_: None, params: PyTree) -> None:
+    return None
+
+
+def _still_nothing(_: None, stats: None, feedback: Feedback) -> None:
+    return None
+
+
+def _context(_: None, stats: None, context: PyTree) -> PyTree:
+    return context

@@ -1,0 +1,103 @@
+r"""Mirror descent, eager: step from the decision itself and project back.
+
+$$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big)
+  = \arg\min_{w \in S}\; \eta_t \langle g_t, w\rangle + B_\psi(w, w_t).$$
+
+Unlike the lazy form the projection is remembered, so steps may shrink: with $\eta_t = 1/(\sigma t)$
+and losses $\sigma$-strongly convex with respect to $\psi$ the regret is logarithmic. With the
+Euclidean map it is projected gradient descent. The state is the dual of the decision.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, lemma 5.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex.base import MirrorMap
+from olx.convex.euclidean import euclidean
+from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.schedules.decay import as_schedule
+
+
+@pytree
+class MDHparams:
+    eta: Process
+    mirror: MirrorMap
+
+
+class MDState(NamedTuple):
+    theta: PyTree
+    stats: PyTree
+
+
+def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
+    """Take steps of size `eta`, a number or a schedule, from `params`, in the geometry of `mirror`.
+
+    >>> import jax.numpy as jnp, olx
+    >>> steps = olx.schedules.decay(1.0, power=1.0)
+    >>> learner = olx.md(steps, olx.convex.euclidean_ball(2.0))
+    >>> rounds = olx.Rounds(None, jnp.ones((3, 2)))
+    >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(2)).losses.round(3).tolist()
+    [0.0, -2.0, -2.828]
+    """
+    if not isinstance(eta, Process):
+        eta = check.positive("md", "eta", eta)
+    check.instance("md", "mirror", mirror, MirrorMap)
+    return Learner(MDHparams(as_schedule(eta), mirror), init, predict, update, bound)
+
+
+def ogd(eta: Scalar | Process, domain: MirrorMap | None = None) -> Learner:
+    """Projected gradient descent: `md` with a Euclidean map, everywhere if `domain` is None."""
+    return md(eta, euclidean() if domain is None else domain)
+
+
+def init(hp: MDHparams, params: PyTree) -> MDState:
+    return MDState(hp.mirror.to_dual(params), hp.eta.init(params))
+
+
+def predict(hp: MDHparams, state: MDState, context: PyTree) -> PyTree:
+    return hp.mirror.to_primal(state.theta)
+
+
+def update(hp: MDHparams, state: MDState, feedback: Feedback) -> MDState:
+    eta = hp.eta.at(state.stats, feedback.context)
+    return MDState(_step(hp, state.theta, eta, feedback), hp.eta.update(state.stats, feedback))
+
+
+def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""Lemma 5 added up, with the Bregman divergence in place of the norm it is bounded by.
+
+    $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u,
+      w_{s+1}) + B_{\psi^*}(\nabla\psi(w_s) - \eta_s g_s, \nabla\psi(w_s))}{\eta_s}, \qquad
+      B_{\psi^*} \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
+    """
+    f = hp.mirror
+
+    def one(state: MDState, feedback: Feedback):
+        eta = hp.eta.at(state.stats, feedback.context)
+        here, w = f.retract(state.theta), feedback.action
+        after = _step(hp, state.theta, eta, feedback)
+        step = tree.sub(after, here)
+        ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
+        near, far = f.bregman(u, w), f.bregman(u, f.to_primal(after))
+        drift = ends[0] - ends[1] - ends[2]
+        norms = f.energy(step)
+        left = tree.vdot(step, tree.sub(u, w)) / eta
+        size = sum(map(jnp.abs, (*ends, near, far))) + 4 * jnp.abs(f.potential(u))
+        right = lambda drift: (near - far + drift) / eta + f.outside(u)
+        return left, right(drift), None if norms is None else right(norms), 2 * size / eta
+
+    left, right, printed, size = jax.tree.map(
+        jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)
+    )
+    return Certificate(left, right, size, printed, theorem="Shalev-Shwartz 2007, lemma 5")
+
+
+def _step(hp: MDHparams, theta: PyTree, eta: Scalar, feedback: Feedback) -> PyTree:
+    return tree.add_scale(hp.mirror.retract(theta), -eta * feedback.weight, feedback.grad)

@@ -1,0 +1,98 @@
+r"""Optimistic mirror descent, eager: a step along the guess to act, a step along the gradient to learn.
+
+$$w_t = \nabla\psi^*\big(\nabla\psi(y_t) - \eta m_t\big), \qquad
+  y_{t+1} = \nabla\psi^*\big(\nabla\psi(y_t) - \eta g_t\big).$$
+
+Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013, lemma 1.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex.base import MirrorMap
+from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.learners.hints import last_gradient
+
+
+@pytree
+class OptimisticMDHparams:
+    eta: Scalar
+    mirror: MirrorMap
+    hint: Process
+
+
+class OptimisticMDState(NamedTuple):
+    theta: PyTree  # the dual of y
+    hint: PyTree
+
+
+def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -> Learner:
+    """Mirror descent from `params` with a guess of the next gradient.
+
+    hint: one of `olx.learners.hints`, or any `Process` that gives a gradient; the last gradient
+        if None.
+    """
+    eta = check.positive("optimistic_md", "eta", eta)
+    check.instance("optimistic_md", "mirror", mirror, MirrorMap)
+    hint = last_gradient() if hint is None else hint
+    check.instance("optimistic_md", "hint", hint, Process)
+    return Learner(OptimisticMDHparams(eta, mirror, hint), init, predict, update, bound)
+
+
+def init(hp: OptimisticMDHparams, params: PyTree) -> OptimisticMDState:
+    return OptimisticMDState(hp.mirror.to_dual(params), hp.hint.init(params))
+
+
+def predict(hp: OptimisticMDHparams, state: OptimisticMDState, context: PyTree) -> PyTree:
+    guess = hp.hint.at(state.hint, context)
+    return hp.mirror.to_primal(_step(hp, state.theta, 1.0, guess))
+
+
+def update(
+    hp: OptimisticMDHparams, state: OptimisticMDState, feedback: Feedback
+) -> OptimisticMDState:
+    theta = _step(hp, state.theta, feedback.weight, feedback.grad)
+    return OptimisticMDState(theta, hp.hint.update(state.hint, feedback))
+
+
+def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""The regret is paid for what the guess misses.
+
+    $$\langle g_t, w_t - u\rangle \le \langle g_t - m_t, w_t - y_{t+1}\rangle + \frac{B_\psi(u, y_t) -
+      B_\psi(u, y_{t+1}) - B_\psi(y_{t+1}, w_t) - B_\psi(w_t, y_t)}{\eta},$$
+
+    added up over rounds; with norms, the first term less $B_\psi(y_{t+1}, w_t) / \eta$ is at most
+    $\eta \|g_t - m_t\|_*^2 / (2\beta)$.
+    """
+    f = hp.mirror
+
+    def one(state: OptimisticMDState, feedback: Feedback):
+        w, g = feedback.action, tree.scale(feedback.weight, feedback.grad)
+        missed = tree.sub(g, hp.hint.at(state.hint, feedback.context))
+        y = f.to_primal(state.theta)
+        after = f.to_primal(_step(hp, state.theta, 1.0, g))
+        near, far = f.bregman(u, y), f.bregman(u, after)
+        back, forth = f.bregman(after, w), f.bregman(w, y)
+        gain = tree.vdot(missed, tree.sub(w, after))
+        right = gain + (near - far - back - forth) / hp.eta + f.outside(u)
+        left = tree.vdot(g, tree.sub(w, u))
+        size = jnp.abs(gain) + (near + far + back + forth + 8 * jnp.abs(f.potential(u))) / hp.eta
+        norms = f.energy(missed)
+        if norms is None:
+            return left, right, None, 2 * size
+        return left, right, hp.eta * norms + (near - far) / hp.eta + f.outside(u), 2 * size
+
+    left, right, printed, size = jax.tree.map(
+        jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)
+    )
+    return Certificate(left, right, size, printed, theorem="Rakhlin, Sridharan 2013, lemma 1")
+
+
+def _step(hp: OptimisticMDHparams, theta: PyTree, weight: Scalar, slope: PyTree) -> PyTree:
+    return tree.add_scale(hp.mirror.retract(theta), -hp.eta * weight, slope)

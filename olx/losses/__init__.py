@@ -1,0 +1,14 @@
+"""Losses: functions of an action and an outcome; see `ScoreLoss` for what each one knows."""
+
+from olx.losses.entropic import exponential as exponential
+from olx.losses.entropic import logistic as logistic
+from olx.losses.hinges import hinge as hinge
+from olx.losses.hinges import margin_hinge as margin_hinge
+from olx.losses.hinges import squared_hinge as squared_hinge
+from olx.losses.hinges import zero_one as zero_one
+from olx.losses.points import linear as linear
+from olx.losses.points import log_loss as log_loss
+from olx.losses.residual import absolute as absolute
+from olx.losses.residual import epsilon_insensitive as epsilon_insensitive
+from olx.losses.residual import squared as squared
+from olx.losses.score import ScoreLoss as ScoreLoss

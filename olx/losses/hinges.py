@@ -1,0 +1,77 @@
+r"""Losses that vanish once the margin $y s$ is large enough, for labels $y = \pm 1$.
+
+With $\alpha = -\tau y$:
+
+- hinge: $\ell = \max(0, \gamma - y s)$, $\ell^* = -\gamma \alpha$ on $0 \le \alpha \le 1$;
+  1-Lipschitz;
+- squared hinge: $\ell = \frac12 \max(0, 1 - y s)^2$, $\ell^* = \frac12 \alpha^2 - \alpha$ on
+  $\alpha \ge 0$; 1-self-bounded.
+
+The slope is 0 wherever the loss is 0, kink included, so a learner that moves on the slope moves
+exactly on positive loss.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and A.3.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from olx import _check as check
+from olx.core import Scalar
+from olx.losses.score import ScoreLoss
+
+
+def margin_hinge(margin: Scalar) -> ScoreLoss:
+    r"""The hinge that asks for a margin of $\gamma$ = `margin`, a positive number.
+
+    >>> float(margin_hinge(2.0)(0.5, 1.0))
+    1.5
+    """
+    margin = check.positive("margin_hinge", "margin", margin)
+    return ScoreLoss(
+        margin, lipschitz=1.0, value_fn=_hinge, conjugate_fn=_hinge_conjugate, prox_fn=_hinge_prox
+    )
+
+
+def zero_one(score: Array, label: Array) -> Array:
+    r"""1 for a mistake, which is $y s \le 0$, else 0; not convex, its slope is 0."""
+    score = jnp.asarray(score)
+    return jnp.where(label * score <= 0, jnp.ones_like(score), 0.0)
+
+
+def _hinge(margin, score, label):
+    gap = margin - label * score
+    return jnp.where(gap > 0, gap, 0.0)
+
+
+def _hinge_conjugate(margin, tau, label):
+    alpha = -tau * label
+    return jnp.where((alpha >= 0) & (alpha <= 1), -margin * alpha, jnp.inf)
+
+
+def _hinge_prox(margin, step, center, label):
+    return center + label * jnp.clip(margin - label * center, 0.0, step)
+
+
+def _squared_hinge(_, score, label):
+    gap = 1 - label * score
+    return jnp.where(gap > 0, gap, 0.0) ** 2 / 2
+
+
+def _squared_hinge_conjugate(_, tau, label):
+    alpha = -tau * label
+    return jnp.where(alpha >= 0, alpha**2 / 2 - alpha, jnp.inf)
+
+
+def _squared_hinge_prox(_, step, center, label):
+    gap = 1 - label * center
+    return center + label * jnp.where(gap > 0, gap, 0.0) * step / (1 + step)
+
+
+hinge = margin_hinge(1.0)
+squared_hinge = ScoreLoss(
+    self_bound=1.0,
+    value_fn=_squared_hinge,
+    conjugate_fn=_squared_hinge_conjugate,
+    prox_fn=_squared_hinge_prox,
+)

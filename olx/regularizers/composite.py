@@ -1,0 +1,45 @@
+r"""A quadratic that grows and a penalty that comes with every round.
+
+$$f_t(w) = \frac{t^p}{2} \|w\|^2 + \rho t F(w).$$
+
+With $z_t = -\eta g_t$ and $\rho = \eta$ this is regularized dual averaging on the losses
+$\ell_t + F$: the penalty is never linearized, so $\ell_1$ gives exact zeros. $p = 0$ fixes the
+quadratic, $p = 1/2$ serves an unknown horizon.
+
+Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization, 2010;
+Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
+"""
+
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.convex.base import MirrorMap
+from olx.convex.prox import Penalty
+from olx.convex.quadratic import quadratic
+from olx.core import Process, Scalar
+
+
+@pytree
+class CompositeHparams:
+    penalty: Penalty
+    rate: Scalar
+    power: Scalar
+
+
+def composite(penalty: Penalty, rate: Scalar, power: Scalar = 0.5) -> Process:
+    """The penalty `rate` times in every round, beside a quadratic that grows with `power`.
+
+    rate: the step size of the learner, for the regret on penalized losses.
+    """
+    check.instance("composite", "penalty", penalty, Penalty)
+    rate = check.non_negative("composite", "rate", rate)
+    power = check.non_negative("composite", "power", power)
+    return Process(CompositeHparams(penalty, rate, power), clock.start, clock.tick, at)
+
+
+def at(hp: CompositeHparams, stats: Clock, context: PyTree) -> MirrorMap:
+    t = stats.now
+    return quadratic(t**hp.power, hp.penalty, hp.rate * t)

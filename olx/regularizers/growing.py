@@ -1,0 +1,35 @@
+r"""A potential that grows with time, $f_t = t^p f$.
+
+$p = 1/2$ gives $O(\sqrt T)$ regret on an unknown horizon. $p = 1$ with a strongly convex $f$ that is
+part of every loss is follow the leader on composite losses: its regret is logarithmic.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, corollary 1.
+"""
+
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.convex.base import MirrorMap
+from olx.convex.combinators import scale
+from olx.core import Process, Scalar
+
+
+@pytree
+class GrowingHparams:
+    mirror: MirrorMap
+    power: Scalar
+
+
+def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
+    """The potential of `mirror` times the `power` of the round's number."""
+    check.instance("growing", "mirror", mirror, MirrorMap)
+    power = check.non_negative("growing", "power", power)
+    return Process(GrowingHparams(mirror, power), clock.start, clock.tick, at)
+
+
+def at(hp: GrowingHparams, stats: Clock, context: PyTree) -> MirrorMap:
+    return scale(hp.mirror, stats.now ** hp.power)

@@ -1,0 +1,176 @@
+r"""Adversaries: nature looks at the action before it answers; play against them with `olx.play`.
+
+Labels are $\pm 1$ and the label that contradicts a score $s$ is $-1$ for $s \ge 0$, else $+1$, so
+every contradicted score is a mistake, $y s \le 0$. A `loss` argument is a loss of score and label.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.3, theorems 3
+and 4, example 6.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial, all_leaves
+from jaxtyping import Array, Int, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.core import Adversary, Loss, Scalar
+
+
+@pytree
+class Size:
+    count: int = static()
+
+
+class Candidates(NamedTuple):
+    low: Int[Array, ""]
+    high: Int[Array, ""]
+
+
+def zero_one(loss: Loss) -> Adversary:
+    """One instance, `[1.0]`, and always the other label.
+
+    Forces a mistake in every round, while the better of the two constant labels is wrong in at most
+    half of them: no deterministic classifier has small regret in mistakes.
+    """
+    return Adversary(None, _partial("zero_one", loss), _nothing, _ask_one, _contradict)
+
+
+def random_signs(key: Array) -> Adversary:
+    r"""Linear losses with a random sign for each coordinate, whatever is played.
+
+    On $[-1, 1]$ it forces an expected regret of $E|\sum_t \sigma_t|$, about $\sqrt{2 T / \pi}$;
+    on a box, that much for each coordinate. The action is an array.
+    """
+    return Adversary(key, Partial(tree.vdot), _first_key, _ask_nothing, _answer_signs)
+
+
+def unit_vectors(rounds: int, loss: Loss) -> Adversary:
+    r"""Instance $e_t$ in round $t$, and the label that contradicts its score.
+
+    For linear predictors on $R^T$, to be played for `rounds` = $T$ rounds. Forces a hinge of at
+    least 1 in every round, while $u = (y_1, \dots, y_T)$ has none: the regret is at least
+    $T = \|u\|^2$, so the complexity of the comparator must enter any bound.
+    """
+    check.count("unit_vectors", "rounds", rounds)
+    loss = _partial("unit_vectors", loss)
+    return Adversary(Size(rounds), loss, _first_round, _ask_unit, _answer_unit)
+
+
+def threshold(candidates: int, loss: Loss) -> Adversary:
+    r"""Thresholds $h_i(x) = +1$ for $x \le i$, else $-1$, with $i = 1, \dots, n$ = `candidates`.
+
+    The context is what every candidate says, a vector of $n$ labels. Each instance halves the
+    candidates left and the answer contradicts the learner; the last candidate is then told the
+    truth about. Forces $\lfloor \log_2 n \rfloor$ mistakes, although one candidate makes none and
+    the class has VC dimension 1.
+    """
+    check.count("threshold", "candidates", candidates)
+    loss = _partial("threshold", loss)
+    return Adversary(Size(candidates), loss, _all_candidates, _ask_halves, _answer_halves)
+
+
+def heaviest_expert() -> Adversary:
+    """Loss 1 for the expert with the largest weight, 0 for the others.
+
+    Forces at least 1/N in every round on a distribution, 1 on a learner that follows one expert,
+    while the best of N experts loses at most T/N.
+    """
+    return Adversary(None, Partial(tree.vdot), _nothing, _ask_nothing, _answer_heaviest)
+
+
+def steepest(radius: Scalar) -> Adversary:
+    r"""The linear loss of Euclidean length `radius` that is largest at the action $w$.
+
+    Its gradient is `radius` $w / \|w\|$, and at $w = 0$ the direction whose coordinates are all
+    equal. Forces a loss of `radius` $\|w_t\|$ in every round, never negative, so the regret to a
+    ball of radius $D$ is at least $D$ times the length of the sum of gradients.
+    """
+    radius = check.positive("steepest", "radius", radius)
+    return Adversary(radius, Partial(tree.vdot), _nothing, _ask_nothing, _answer_steepest)
+
+
+def _partial(owner: str, loss: Loss) -> Partial:
+    check.function(owner, "loss", loss)
+    return Partial(loss) if all_leaves([loss]) else Partial(_call, loss)
+
+
+def _call(loss: Loss, action: PyTree, outcome: PyTree) -> Array:
+    return loss(action, outcome)
+
+
+def _against(score: Array) -> Array:
+    return jnp.where(score >= 0, -jnp.ones_like(score), 1.0)
+
+
+def _nothing(_) -> None:
+    return None
+
+
+def _ask_nothing(_, state) -> None:
+    return None
+
+
+def _ask_one(_, state) -> Array:
+    return jnp.ones(1)
+
+
+def _contradict(_, state, score: Array):
+    return _against(score), state
+
+
+def _first_key(key: Array) -> Array:
+    return key
+
+
+def _answer_signs(_, key: Array, action: Array):
+    key, now = jax.random.split(key)
+    return jax.random.rademacher(now, jnp.shape(action), jnp.result_type(action)), key
+
+
+def _first_round(_) -> Array:
+    return jnp.zeros((), int)
+
+
+def _ask_unit(hp: Size, index: Array) -> Array:
+    return jax.nn.one_hot(index, hp.count, dtype=float)
+
+
+def _answer_unit(_, index: Array, score: Array):
+    return _against(score), index + 1
+
+
+def _all_candidates(hp: Size) -> Candidates:
+    return Candidates(jnp.ones((), int), jnp.full((), hp.count))
+
+
+def _ask_halves(hp: Size, left: Candidates) -> Array:
+    says_yes = _middle(left) <= jnp.arange(1, hp.count + 1)
+    return jnp.where(says_yes, jnp.ones(hp.count), -1.0)
+
+
+def _answer_halves(_, left: Candidates, score: Array):
+    one_left = left.low == left.high
+    label = jnp.where(one_left, 1.0, _against(score))
+    x = _middle(left)
+    yes = label > 0
+    return label, Candidates(jnp.where(yes, x, left.low), jnp.where(yes, left.high, x - 1))
+
+
+def _middle(left: Candidates) -> Array:
+    return left.low + (left.high - left.low + 1) // 2
+
+
+def _answer_heaviest(_, state, weights: Array):
+    return jnp.zeros_like(weights).at[jnp.argmax(weights)].set(1.0), state
+
+
+def _answer_steepest(radius: Scalar, state, w: PyTree):
+    squares = jnp.asarray(tree.vdot(w, w))
+    apart = squares > 0
+    size = jnp.sqrt(jnp.where(apart, squares, 1.0))
+    equal = sum(leaf.size for leaf in jax.tree.leaves(w)) ** -0.5
+    return jax.tree.map(lambda leaf: radius * jnp.where(apart, leaf / size, equal), w), state

@@ -1,0 +1,89 @@
+r"""Classification by a half-space, labels $y = \pm 1$.
+
+Each stream is pure in its key; counts shape arrays, so they are static under `jit`.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.1.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from olx import _check as check
+from olx.core import Rounds, Scalar
+from olx.streams.stream import Stream, directions, whole
+
+
+def linear_classification(
+    key: Array, rounds: int, features: int, margin: Scalar = 0.0, noise: Scalar = 0.0
+) -> Stream:
+    r"""Normal rows, pushed away from the border until $|\langle u, x \rangle| \ge$ `margin`.
+
+    Without noise it is separable by the truth $u$, of length 1, with that margin: mistake bounds
+    must hold with no loss of the comparator.
+
+    noise: the probability that a label is flipped.
+
+    >>> stream = linear_classification(jax.random.key(0), rounds=50, features=3, margin=0.5)
+    >>> bool(jnp.all(stream.rounds.outcome * (stream.rounds.context @ stream.truth) > 0.499))
+    True
+    """
+    _check("linear_classification", rounds, features)
+    margin = check.non_negative("linear_classification", "margin", margin)
+    noise = check.between("linear_classification", "noise", noise, 0.0, 1.0)
+    for_rows, for_truth, for_flips = jax.random.split(key, 3)
+    truth = directions(for_truth, (features,))
+    drawn = jax.random.normal(for_rows, (rounds, features))
+    score = drawn @ truth
+    label = _sign(score)
+    missing = margin - jnp.abs(score)
+    push = label * jnp.where(missing > 0, missing, 0.0)
+    flipped = jax.random.bernoulli(for_flips, noise, (rounds,))
+    context = drawn + push[:, None] * truth
+    return Stream(Rounds(context, jnp.where(flipped, -label, label)), truth)
+
+
+def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0) -> Stream:
+    r"""Labels drawn with $P(y = 1 \mid x) = \sigma(\langle u, x \rangle)$, $\|u\|$ = `scale`.
+
+    The truth is the comparator the logistic loss asks for: tests log-loss learners, and
+    classification in noise that grows towards the border.
+    """
+    _check("logistic_labels", rounds, features)
+    scale = check.non_negative("logistic_labels", "scale", scale)
+    for_rows, for_truth, for_labels = jax.random.split(key, 3)
+    truth = scale * directions(for_truth, (features,))
+    context = jax.random.normal(for_rows, (rounds, features))
+    chance = jax.nn.sigmoid(context @ truth)
+    return Stream(Rounds(context, _sign(chance - jax.random.uniform(for_labels, (rounds,)))), truth)
+
+
+def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
+    r"""Bits, and whether at least `r` of `k` relevant ones are on: Winnow's home ground.
+
+    The last coordinate of a row is -1. The truth lies in the simplex: $1 / (r + k - \frac12)$ on
+    the relevant bits, $(r - \frac12) / (r + k - \frac12)$ on the last; it separates with margin
+    $\frac12 / (r + k - \frac12)$. Bits are on with chance $(r - \frac12) / k$, so that both labels
+    are common. Multiplicative learners pay for `k`, additive ones for `features`.
+
+    features: all of them, the last coordinate included.
+    """
+    _check("r_of_k", rounds, features)
+    whole("r_of_k", "k", k, 1, features - 1)
+    whole("r_of_k", "r", r, 1, k)
+    for_support, for_bits = jax.random.split(key)
+    relevant = jax.random.permutation(for_support, jnp.arange(features - 1) < k)
+    bits = jax.random.bernoulli(for_bits, (r - 0.5) / k, (rounds, features - 1))
+    on = jnp.sum(bits & relevant, axis=1)
+    context = jnp.concatenate([bits.astype(float), -jnp.ones((rounds, 1))], axis=1)
+    truth = jnp.append(relevant.astype(float), r - 0.5) / (r + k - 0.5)
+    return Stream(Rounds(context, jnp.where(on >= r, jnp.ones(rounds), -1.0)), truth)
+
+
+def _sign(score: Array) -> Array:
+    return jnp.where(score >= 0, jnp.ones_like(score), -1.0)
+
+
+def _check(owner: str, rounds: int, features: int) -> None:
+    check.count(owner, "rounds", rounds)
+    check.count(owner, "features", features)

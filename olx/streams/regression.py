@@ -1,0 +1,97 @@
+r"""Regression with a fixed comparator: $y_t = \langle u, x_t \rangle + \sigma \epsilon_t$.
+
+$u$ is a vector of length 1 and $\epsilon_t$ standard normal; the streams differ in their rows
+$x_t$. Each is pure in its key; `rounds`, `features` and the other counts shape arrays, so they are
+static under `jit`.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from olx import _check as check
+from olx.core import Rounds, Scalar
+from olx.streams.stream import Stream, directions, whole
+
+
+def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.1) -> Stream:
+    r"""Standard normal rows: the easy case, where $\langle u, x \rangle$ has variance 1.
+
+    >>> stream = linear_regression(jax.random.key(0), rounds=50, features=3)
+    >>> stream.rounds.context.shape, stream.rounds.outcome.shape, stream.truth.shape
+    ((50, 3), (50,), (3,))
+    """
+    _check("linear_regression", rounds, features)
+    noise = check.non_negative("linear_regression", "noise", noise)
+    for_rows, for_truth, for_noise = jax.random.split(key, 3)
+    context = jax.random.normal(for_rows, (rounds, features))
+    return _observe(for_noise, context, directions(for_truth, (features,)), noise)
+
+
+def heavy_tailed(
+    key: Array, rounds: int, features: int, dof: Scalar = 3.0, noise: Scalar = 0.1
+) -> Stream:
+    """Student-t rows: now and then a feature is huge, which tests steps that adapt to scale.
+
+    dof: degrees of freedom, positive; the variance is infinite up to 2, the mean up to 1.
+    """
+    _check("heavy_tailed", rounds, features)
+    dof = check.positive("heavy_tailed", "dof", dof)
+    noise = check.non_negative("heavy_tailed", "noise", noise)
+    for_rows, for_truth, for_noise = jax.random.split(key, 3)
+    context = jax.random.t(for_rows, dof, (rounds, features))
+    return _observe(for_noise, context, directions(for_truth, (features,)), noise)
+
+
+def ill_conditioned(
+    key: Array, rounds: int, features: int, condition: Scalar = 100.0, noise: Scalar = 0.1
+) -> Stream:
+    r"""Rows whose second moments are badly scaled, in no coordinate's direction.
+
+    $\frac1T \sum_t x_t x_t^\top$ has eigenvalues in geometric progression from 1 down to
+    1 / `condition`, exactly, in a random basis. It separates second-order learners from first-order
+    ones, and full matrices from diagonals. Needs at least as many rounds as features.
+    """
+    _check("ill_conditioned", rounds, features)
+    whole("ill_conditioned", "features", features, 1, rounds)
+    condition = check.between("ill_conditioned", "condition", condition, 1.0, jnp.inf)
+    noise = check.non_negative("ill_conditioned", "noise", noise)
+    for_rows, for_basis, for_truth, for_noise = jax.random.split(key, 4)
+    white, _ = jnp.linalg.qr(jax.random.normal(for_rows, (rounds, features)))
+    basis, _ = jnp.linalg.qr(jax.random.normal(for_basis, (features, features)))
+    spectrum = condition ** -jnp.linspace(0.0, 1.0, features)
+    context = (white * jnp.sqrt(rounds * spectrum)) @ basis.T
+    return _observe(for_noise, context, directions(for_truth, (features,)), noise)
+
+
+def sparse(
+    key: Array, rounds: int, features: int, nonzeros: int, relevant: int, noise: Scalar = 0.1
+) -> Stream:
+    """Dense arrays of sparse rows, and a comparator that is sparse too.
+
+    Tests sparsity of the decision and learners that treat rare features apart.
+
+    nonzeros: how many features of each row are not zero.
+    relevant: how many coordinates of the comparator are not zero; all are of one size.
+    """
+    _check("sparse", rounds, features)
+    whole("sparse", "nonzeros", nonzeros, 1, features)
+    whole("sparse", "relevant", relevant, 1, features)
+    noise = check.non_negative("sparse", "noise", noise)
+    for_places, for_rows, for_support, for_signs, for_noise = jax.random.split(key, 5)
+    first = jnp.broadcast_to(jnp.arange(features) < nonzeros, (rounds, features))
+    places = jax.random.permutation(for_places, first, axis=1, independent=True)
+    context = jnp.where(places, jax.random.normal(for_rows, (rounds, features)), 0.0)
+    support = jax.random.permutation(for_support, jnp.arange(features) < relevant)
+    signs = jax.random.rademacher(for_signs, (features,), float)
+    return _observe(for_noise, context, jnp.where(support, signs / relevant**0.5, 0.0), noise)
+
+
+def _observe(key: Array, context: Array, truth: Array, noise: Scalar) -> Stream:
+    exact = context @ truth
+    return Stream(Rounds(context, exact + noise * jax.random.normal(key, exact.shape)), truth)
+
+
+def _check(owner: str, rounds: int, features: int) -> None:
+    check.count(owner, "rounds", rounds)
+    check.count(owner, "features", features)

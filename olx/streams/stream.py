@@ -1,0 +1,38 @@
+"""A generated stream: the rounds and what they were made from."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from olx.core import Rounds
+
+
+class Stream(NamedTuple):
+    """truth: the generating comparator; a leading axis of length T where it changes."""
+
+    rounds: Rounds
+    truth: PyTree
+
+
+def directions(key: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Vectors of length 1 along the last axis, uniform on the sphere."""
+    drawn = jax.random.normal(key, shape)
+    return drawn / jnp.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def segments(owner: str, rounds: int, switches: int) -> Array:
+    """The piece each round belongs to, `switches` + 1 pieces as equal as they can be."""
+    whole(owner, "switches", switches, 0, rounds - 1)
+    return jnp.arange(rounds) * (switches + 1) // rounds
+
+
+def whole(owner: str, name: str, value: int, low: int, high: int) -> None:
+    """Refuse what is not a Python integer from `low` to `high`: such a number shapes an array."""
+    legal = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not legal or not low <= value <= high:
+        raise ValueError(
+            f"{owner}: `{name}` must be an integer from {low} to {high}, got {value!r}."
+        )

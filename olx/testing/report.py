@@ -1,0 +1,39 @@
+"""How a check fails: with the property broken, and where."""
+
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def fail(what: str) -> NoReturn:
+    raise AssertionError(f"{what}.")
+
+
+def close(what: str, seen: Any, wanted: Any, rtol: float = 0.0) -> None:
+    """Fail with `what` unless two trees agree: to the bit, or to `rtol` of the largest entry."""
+    if jax.tree.structure(seen) != jax.tree.structure(wanted):
+        fail(f"{what}: {jax.tree.structure(seen)} against {jax.tree.structure(wanted)}")
+    for (path, a), b in zip(
+        jax.tree_util.tree_leaves_with_path(seen), jax.tree.leaves(wanted), strict=True
+    ):
+        a, b = _array(a), _array(b)
+        if a.shape != b.shape:
+            fail(f"{what}{_where(path)}: shape {a.shape} against {b.shape}")
+        size = np.max(np.abs(b[np.isfinite(b)]), initial=1.0) if b.dtype.kind == "f" else 1.0
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b
+        good = same | (np.abs(a - b) <= rtol * size) if rtol and a.dtype.kind == "f" else same
+        if not np.all(good):
+            at = tuple(int(i) for i in np.argwhere(~good)[0])
+            fail(f"{what}{_where(path)} at {at}: {a[at]!r} against {b[at]!r}")
+
+
+def _array(leaf: Any) -> np.ndarray:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
+
+
+def _where(path: Any) -> str:
+    return f" in {jax.tree_util.keystr(path)}" if path else ""

@@ -1,0 +1,126 @@
+"""The table of every learner: how to make it, and a short stream that suits it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from optax import tree
+
+import olx
+from olx import convex, losses, regularizers, schedules, streams
+from olx.learners import hints
+
+KEY = jax.random.key(7)
+REGRESSION = streams.linear_regression(KEY, rounds=24, features=4)[0]
+EXPERTS = streams.expert_losses(KEY, rounds=24, experts=4)[0]
+ZEROS, UNIFORM, ONES = jnp.zeros(4), jnp.full(4, 0.25), jnp.ones(4)
+
+
+class Case(NamedTuple):
+    learner: olx.Learner
+    loss: olx.core.Loss
+    rounds: olx.Rounds
+    params: object
+    comparators: tuple  # points of the domain
+
+
+def regression(inner: olx.Learner, params=ZEROS, comparators=(ZEROS, ONES / 3)) -> Case:
+    return Case(olx.linear(inner), losses.squared, REGRESSION, params, comparators)
+
+
+def experts(learner: olx.Learner) -> Case:
+    return Case(learner, losses.linear, EXPERTS, UNIFORM, (UNIFORM, jnp.eye(4)[2]))
+
+
+def cosh(w):
+    return jnp.sum(jnp.cosh(w))
+
+
+def affine(params, x):
+    return tree.vdot(params["w"], x) + params["b"]
+
+
+def matrix_loss(w, outcome):
+    return jnp.vdot(w, outcome)
+
+
+SYMMETRIC = jax.random.normal(KEY, (24, 3, 3))
+MATRICES = olx.Rounds(None, (SYMMETRIC + SYMMETRIC.transpose(0, 2, 1)) / 2)
+SIMPLEX_BALL = (UNIFORM, jnp.eye(4)[1])
+
+CASES = {
+    "omd euclidean": regression(olx.omd(0.1, convex.euclidean())),
+    "omd ball": regression(olx.omd(0.1, convex.euclidean_ball(0.8))),
+    "omd box": regression(olx.omd(0.1, convex.euclidean_box(-0.5, 0.5))),
+    "omd simplex": regression(olx.omd(0.1, convex.euclidean_simplex()), UNIFORM, SIMPLEX_BALL),
+    "omd pnorm": regression(olx.omd(0.1, convex.pnorm(1.4)), 0.1 * ONES),
+    "omd hypentropy": regression(olx.omd(0.1, convex.hypentropy(0.5))),
+    "omd orthant entropy": regression(
+        olx.omd(0.1, convex.unnormalized_entropy()), ONES, (ONES, ONES / 3)
+    ),
+    "omd binary entropy": regression(
+        olx.omd(0.3, convex.binary_entropy()), ONES / 2, (ONES / 2, ONES / 3)
+    ),
+    "omd unseen potential": regression(olx.omd(0.1, olx.mirror_map(cosh))),
+    "omd unseen conjugate": regression(olx.omd(0.1, olx.mirror_map(conjugate=cosh))),
+    "hedge": experts(olx.hedge(0.7)),
+    "omd floored entropy": experts(olx.omd(0.7, convex.floored_entropy(0.05)))._replace(
+        comparators=(UNIFORM, jnp.array([0.4, 0.3, 0.2, 0.1]))
+    ),
+    "omd tsallis": experts(olx.omd(0.5, convex.tsallis(0.5))),
+    "omd log barrier": experts(olx.omd(0.2, convex.log_barrier_simplex()))._replace(
+        comparators=(UNIFORM, jnp.array([0.4, 0.3, 0.2, 0.1]))
+    ),
+    "omd density matrices": Case(
+        olx.omd(0.3, convex.von_neumann()),
+        matrix_loss,
+        MATRICES,
+        jnp.eye(3) / 3,
+        (jnp.eye(3) / 3, jnp.diag(jnp.array([0.5, 0.3, 0.2]))),
+    ),
+    "omd schatten": Case(
+        olx.omd(0.1, convex.schatten(1.5)),
+        matrix_loss,
+        MATRICES,
+        0.1 * jnp.eye(3),
+        (jnp.zeros((3, 3)), jnp.eye(3)),
+    ),
+    "md euclidean": regression(olx.ogd(0.1)),
+    "md ball, decaying": regression(
+        olx.md(schedules.decay(0.5), convex.euclidean_ball(0.6)), comparators=(ZEROS, ONES / 4)
+    ),
+    "md entropy, decaying": experts(olx.md(schedules.decay(0.5, 1.0), convex.negative_entropy())),
+    "ftrl constant": regression(olx.ftrl(0.1, convex.euclidean())),
+    "ftrl growing": regression(olx.ftrl(0.3, regularizers.growing(convex.hypentropy(0.5)))),
+    "ftrl composite l1": regression(
+        olx.ftrl(0.3, regularizers.composite(convex.l1(0.05), rate=0.3))
+    ),
+    "ftrl composite group": regression(
+        olx.ftrl(0.3, regularizers.composite(convex.group_l2(0.02), rate=0.3, power=0.0))
+    ),
+    "ftrl leader": regression(
+        olx.ftrl(1.0, regularizers.growing(convex.quadratic(1.0, convex.l1(0.02)), 1.0))
+    ),
+    "ftrl adagrad": regression(olx.ftrl(0.5, regularizers.adagrad())),
+    "ftrl adagrad l1": regression(
+        olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02), rate=0.5))
+    ),
+    "optimistic": regression(olx.optimistic(0.1, convex.euclidean_ball(0.8))),
+    "optimistic adagrad": regression(olx.optimistic(0.3, regularizers.adagrad())),
+    "optimistic from context": Case(
+        olx.optimistic(0.5, convex.negative_entropy(), hints.from_context()),
+        losses.linear,
+        olx.Rounds(EXPERTS.outcome * 0.9, EXPERTS.outcome),
+        UNIFORM,
+        (UNIFORM, jnp.eye(4)[2]),
+    ),
+    "optimistic md": regression(olx.optimistic_md(0.1, convex.euclidean_ball(0.8))),
+    "optimistic md entropy": experts(olx.optimistic_md(0.5, convex.negative_entropy())),
+    "model": Case(
+        olx.model(affine, olx.ogd(0.1)),
+        losses.squared,
+        REGRESSION,
+        {"w": ZEROS, "b": jnp.zeros(())},
+        ({"w": ONES, "b": jnp.ones(())},),
+    ),
+}
