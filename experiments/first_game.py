@@ -23,7 +23,7 @@ def main() -> None:
 
     etas = jnp.geomspace(1e-3, 10.0, 64)
     learners = olx.batch(make, eta=etas)
-    runs = jax.jit(lambda all: olx.sweep(all, loss, rounds, start, record=olx.trace))(learners)
+    runs = olx.sweep(learners, loss, rounds, start, record=olx.trace)
     proofs = jax.vmap(olx.certify, (0, 0, None))(learners, runs, truth)
 
     print(f"{'eta':>9} {'total loss':>12} {'regret <= bound':>24}  theorem")

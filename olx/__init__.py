@@ -21,8 +21,13 @@ from olx.core import actions as actions
 from olx.core import trace as trace
 from olx.engine.batch import batch as batch
 from olx.engine.batch import grid as grid
+from olx.engine.checkpoint import checkpoint as checkpoint
+from olx.engine.keep import every as every
+from olx.engine.keep import log_spaced as log_spaced
+from olx.engine.keep import totals as totals
 from olx.engine.play import play as play
 from olx.engine.rollout import rollout as rollout
+from olx.engine.run import run as run
 from olx.engine.sweep import sweep as sweep
 from olx.hindsight.certify import certify as certify
 from olx.learners.ftrl import ftrl as ftrl

@@ -1,9 +1,11 @@
 """Frozen dataclasses that JAX sees through: fields are leaves, `static()` fields are structure."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+from jax.tree_util import Partial
 
 Class = TypeVar("Class", bound=type)
 
@@ -21,3 +23,8 @@ def pytree(cls: Class) -> Class:
     fixed = [field.name for field in fields if field.metadata.get("static", False)]
     free = [field.name for field in fields if field.name not in fixed]
     return jax.tree_util.register_dataclass(cls, data_fields=free, meta_fields=fixed)
+
+
+def as_tree(function: Callable) -> Any:
+    """A function as a pytree: as it is if it is one already, else a `Partial` without numbers."""
+    return Partial(function) if jax.tree_util.all_leaves([function]) else function

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from olx._pytree import pytree, static
 
@@ -85,7 +86,7 @@ class Certificate:
         return jnp.all(good, axis=-1)
 
     def __str__(self) -> str:
-        if self.left.ndim != 1 or isinstance(self.left, jax.core.Tracer):
+        if self.left.ndim != 1 or isinstance(self.left, Tracer):
             return f"{self.theorem}: {self.left.shape}"
         worst = int(jnp.argmin(self.slack))
         verdict = "holds" if self.holds else "FAILS"
@@ -115,6 +116,7 @@ class Learner:
     update_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> state
     bound_fn: Callable[..., Certificate] | None = static(default=None)
     # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
+    axes: PyTree = None  # of a batch: the values each learner was made from, by name
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -182,14 +184,24 @@ class Adversary:
 
 
 @pytree
+class Curve:
+    """A thinned curve: the cumulative loss `total` after so many rounds as `at` says."""
+
+    at: Int[Array, " K"]
+    total: Float[Array, " K"]
+
+
+@pytree
 class Run:
     """What a run leaves behind. A sweep gives every leaf a leading axis of configurations."""
 
     state: PyTree  # after the last round
-    losses: Float[Array, " T"]  # of the actions played, not scaled by weights
+    losses: Any  # of the actions played, one a round, not scaled by weights; None if thinned
     trace: PyTree = None  # what `record` kept
     rounds: Rounds | None = None  # what the adversary did; None for a stream, which is known
+    curve: Curve | None = None  # in place of `losses`, where a run was asked to thin them
+    axes: PyTree = None  # of a sweep: the values of each configuration, by name
 
     @property
-    def total(self) -> Array:
-        return jnp.sum(self.losses, axis=-1)
+    def total(self) -> Any:
+        return self.losses.sum(-1) if self.curve is None else self.curve.total[..., -1]

@@ -1,4 +1,4 @@
-"""Whether a point lies in a domain, up to rounding."""
+"""Domains: whether a point lies in one, up to rounding."""
 
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
@@ -19,6 +19,11 @@ def box(low, high, w):
 def orthant(w):
     flat, _ = ravel_pytree(w)
     return jnp.all(flat >= 0)
+
+
+def same(theta):
+    """The retraction of an open domain, where every dual is that of its own decision."""
+    return theta
 
 
 def rounding(flat):

@@ -103,12 +103,14 @@ def mirror_map(
 ) -> MirrorMap:
     r"""Make a mirror map from a potential, a conjugate, or both.
 
-    From one of the two the other is found numerically, by a damped Newton method whose derivative
-    is implicit and right to every order. Each function takes a pytree and returns a scalar; a
+    From one of the two the other is found numerically, by Newton's method with safeguards; its
+    derivative is implicit and right to every order. Each function takes a pytree and returns a scalar;
     module-level function or a `Partial` keeps programs from being compiled anew.
 
     separable: promise that the function is a sum over coordinates; the numeric transform then
-        costs O(d) instead of O(d^3) and is checked by `olx.testing.check_mirror`.
+        costs O(d) instead of O(d^3), cannot fail, and is checked by `olx.testing.check_mirror`.
+        Without it, a function that rises steeply to the border of its domain is solved to
+        rounding only while the decision keeps a distance from that border.
     start: a number $c$ such that the point whose coordinates are all $c$ lies inside the domain of
         the function given; 1 for functions of positive numbers.
     total: restrict the domain of `potential` to points whose coordinates add up to this number;

@@ -35,7 +35,8 @@ def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
         Partial(_conjugate, scale),
         norms.l2(),
         4 * scale,
-        Partial(_domain.box, 0.0, 1.0),
+        contains=Partial(_domain.box, 0.0, 1.0),
+        retraction=Partial(_domain.same),
         separable=True,
     )
 

@@ -52,6 +52,7 @@ def leafwise(maps: PyTree) -> MirrorMap:
         norm,
         None if norm is None else 1.0,
         contains,
+        Partial(_tree, pick(lambda part: Partial(_retract, part))),
         all(part.separable for part in parts),
     )
 
@@ -84,12 +85,13 @@ def _repeated(mirror: MirrorMap, over: Partial) -> MirrorMap:
         norm,
         mirror.modulus,
         None if mirror.contains is None else Partial(_everywhere, over, mirror.contains),
+        Partial(over, Partial(_retract, mirror)),
         mirror.separable,
     )
 
 
 def _over_leaves(function, w):
-    return jnp.stack([function(leaf) for leaf in jax.tree.leaves(w)])
+    return jax.tree.map(function, w)
 
 
 def _over_rows(function, w):
@@ -97,19 +99,32 @@ def _over_rows(function, w):
 
 
 def _total(over, function, w):
-    return jnp.sum(over(function, w))
+    return jnp.sum(_stacked(over(function, w)))
 
 
 def _root(over, function, w):
-    return _hypot(over(function, w))
+    return _hypot(_stacked(over(function, w)))
 
 
 def _everywhere(over, function, w):
-    return jnp.all(over(function, w))
+    return jnp.all(_stacked(over(function, w)))
+
+
+def _stacked(values):
+    return jnp.stack(jax.tree.leaves(values))
+
+
+def _retract(mirror, theta):
+    return mirror.retract(theta)
 
 
 def _sum(functions, w):
     return sum(_apply(functions, w))
+
+
+def _tree(functions, theta):
+    structure = jax.tree.structure(functions, is_leaf=_is(Partial))
+    return structure.unflatten(_apply(functions, theta))
 
 
 def _norm(moduli, functions, w):

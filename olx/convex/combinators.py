@@ -28,8 +28,9 @@ def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
         Partial(_times, factor, mirror.potential),
         Partial(_perspective, factor, mirror.conjugate),
         mirror.norm,
-        None if mirror.modulus is None else factor * mirror.modulus,
+        _if(mirror.modulus, lambda modulus: factor * modulus),
         mirror.contains,
+        _if(mirror.retraction, lambda retract: Partial(_perspective_map, factor, retract)),
         mirror.separable,
     )
 
@@ -48,7 +49,8 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
         Partial(_tilted, center, mirror.conjugate),
         mirror.norm,
         mirror.modulus,
-        None if mirror.contains is None else Partial(_moved, center, mirror.contains),
+        _if(mirror.contains, lambda contains: Partial(_moved, center, contains)),
+        mirror.retraction,
         mirror.separable,
     )
 
@@ -72,9 +74,10 @@ def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
     return MirrorMap(
         forth(mirror.potential),
         back(mirror.conjugate),
-        None if mirror.norm is None else Norm(forth(mirror.norm.primal), back(mirror.norm.dual)),
+        _if(mirror.norm, lambda norm: Norm(forth(norm.primal), back(norm.dual))),
         mirror.modulus,
-        None if mirror.contains is None else forth(mirror.contains),
+        _if(mirror.contains, forth),
+        _if(mirror.retraction, lambda retract: Partial(_between, matrix, retract)),
     )
 
 
@@ -140,6 +143,10 @@ def _perspective(factor, function, theta):
     return factor * function(jax.tree.map(lambda leaf: leaf / factor, theta))
 
 
+def _perspective_map(factor, function, theta):
+    return tree.scale(factor, function(jax.tree.map(lambda leaf: leaf / factor, theta)))
+
+
 def _moved(center, function, w):
     return function(tree.sub(w, center))
 
@@ -156,6 +163,15 @@ def _after_matrix(matrix, function, w):
 def _after_inverse(matrix, function, theta):
     flat, unravel = ravel_pytree(theta)
     return function(unravel(jnp.linalg.solve(matrix.T, flat)))
+
+
+def _between(matrix, function, theta):
+    inner, unravel = ravel_pytree(_after_inverse(matrix, function, theta))
+    return unravel(matrix.T @ inner)
+
+
+def _if(known, make):
+    return None if known is None else make(known)
 
 
 def _sum(functions, w):

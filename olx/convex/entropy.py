@@ -10,6 +10,7 @@ $\|\cdot\|_1$.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, example 4, lemma 16.
 """
 
+import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr, logsumexp
@@ -25,12 +26,13 @@ from olx.core import Scalar
 def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
     """The relative entropy to `prior` over all coordinates of a decision, times `scale`.
 
-    prior: positive weights shaped like a decision, adding up to 1; uniform if None.
+        prior: positive weights shaped like a decision, adding up to 1; uniform if None.
 
-    >>> import jax.numpy as jnp
-    >>> mirror = negative_entropy()
-    >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
-    [0.25, 0.75]
+        >>> import jax
+    import jax.numpy as jnp
+        >>> mirror = negative_entropy()
+        >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
+        [0.25, 0.75]
     """
     scale = check.positive("negative_entropy", "scale", scale)
     if prior is not None:
@@ -40,7 +42,8 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         Partial(_conjugate, scale, prior),
         norms.l1(),
         scale,
-        Partial(_domain.simplex, 0.0, 1.0),
+        contains=Partial(_domain.simplex, 0.0, 1.0),
+        retraction=Partial(_retract, scale, prior),
     )
 
 
@@ -52,6 +55,11 @@ def _potential(scale, prior, w):
 def _conjugate(scale, prior, theta):
     flat, _ = ravel_pytree(theta)
     return scale * logsumexp(flat / scale + _log_prior(prior, flat))
+
+
+def _retract(scale, prior, theta):
+    level = _conjugate(scale, prior, theta) - scale
+    return jax.tree.map(lambda leaf: leaf - level, theta)
 
 
 def _log_prior(prior, flat):

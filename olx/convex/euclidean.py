@@ -27,7 +27,14 @@ from olx.core import Scalar
 
 def euclidean() -> MirrorMap:
     """The whole space: decisions are their own duals."""
-    return MirrorMap(Partial(_half), Partial(_half), norms.l2(), 1.0, separable=True)
+    return MirrorMap(
+        Partial(_half),
+        Partial(_half),
+        norms.l2(),
+        1.0,
+        retraction=Partial(_domain.same),
+        separable=True,
+    )
 
 
 def euclidean_on(project: Callable[[PyTree], PyTree]) -> MirrorMap:

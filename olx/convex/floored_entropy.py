@@ -14,7 +14,6 @@ denominator $1 - l\varepsilon$ in place of the printed $1 - \varepsilon$.
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr
 from jax.tree_util import Partial
@@ -22,6 +21,7 @@ from jax.tree_util import Partial
 from olx import _check as check
 from olx.convex import _domain, norms
 from olx.convex.base import MirrorMap, with_argmax
+from olx.convex.projections import entropic_floor
 from olx.core import Scalar
 
 
@@ -52,20 +52,4 @@ def _potential(scale, w):
 
 
 def _argmax(floor, scale, theta):
-    flat, unravel = ravel_pytree(theta)
-    logits = flat / scale
-    free = _free(lax.stop_gradient(floor), lax.stop_gradient(logits))
-    held = flat.size - jnp.sum(free, dtype=flat.dtype)
-    shares = jax.nn.softmax(logits, where=free)
-    w = jnp.where(free, (1 - held * floor) * shares, floor)
-    return unravel(jnp.where(floor * flat.size <= 1 + _domain.rounding(flat), w, jnp.nan))
-
-
-def _free(floor, logits):
-    """Which coordinates lie above the floor."""
-    size = logits.size
-    weights = jnp.exp(logits - jnp.max(logits))
-    ranked = jnp.sort(weights)[::-1]
-    ranks = jnp.arange(1, size + 1, dtype=logits.dtype)
-    above = ranked * (1 - (size - ranks) * floor) >= floor * jnp.cumsum(ranked)
-    return weights >= jnp.min(jnp.where(above, ranked, 1.0))
+    return entropic_floor(jax.tree.map(lambda leaf: leaf / scale, theta), floor)

@@ -16,6 +16,7 @@ from jax.tree_util import Partial
 from optax import tree
 
 from olx import _check as check
+from olx.convex import _domain
 from olx.convex.base import MirrorMap
 from olx.core import Scalar
 
@@ -28,7 +29,12 @@ def hypentropy(beta: Scalar) -> MirrorMap:
     [-2.0, 6.0]
     """
     beta = check.positive("hypentropy", "beta", beta)
-    return MirrorMap(Partial(_potential, beta), Partial(_conjugate, beta), separable=True)
+    return MirrorMap(
+        Partial(_potential, beta),
+        Partial(_conjugate, beta),
+        retraction=Partial(_domain.same),
+        separable=True,
+    )
 
 
 def _potential(beta, w):

@@ -6,8 +6,9 @@ the radius of a ball, moves $w$ itself and adds $\langle\theta - \nabla f(w), \p
 Written as a derivative rule this makes `jax.grad` of a conjugate exact, and exact again when
 differentiated, because $w(\theta)$ itself is differentiable.
 
-Without a formula, $w(\theta)$ is found by Newton's method with backtracking on
-$f(w) - \langle\theta, w\rangle$, in the affine space $\sum_i w_i = s$ if asked. At the solution
+Without a formula, $w(\theta)$ is found coordinate by coordinate where $f$ is separable, which
+cannot fail, and else by Newton's method with backtracking on $f(w) - \langle\theta, w\rangle$; in
+the affine space $\sum_i w_i = s$ if asked. At the solution
 $\nabla f(w; p) = \theta$, so $dw = H^{-1}(d\theta - \partial_p \nabla f\,dp)$ with
 $H = \nabla^2 f(w)$: the implicit derivative.
 """
@@ -25,9 +26,10 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from optax import tree
 
 from olx._pytree import pytree, static
+from olx.convex import _monotone
 from olx.core import Scalar
 
-_STEPS = 200
+_STEPS = 1000
 _HALVINGS = 40
 
 
@@ -90,17 +92,8 @@ def _filled(tangents: PyTree) -> PyTree:
 
 def _argmax(problem: Problem, theta: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(theta)
-    return unravel(
-        _solve(
-            Problem(
-                Partial(_on_flat, problem.f, Partial(unravel)),
-                problem.start,
-                problem.total,
-                problem.separable,
-            ),
-            flat,
-        )
-    )
+    f = Partial(_on_flat, problem.f, Partial(unravel))
+    return unravel(_solve(Problem(f, problem.start, problem.total, problem.separable), flat))
 
 
 def _on_flat(f: Partial, unravel: Partial, w: Float[Array, " d"]) -> Array:
@@ -109,7 +102,18 @@ def _on_flat(f: Partial, unravel: Partial, w: Float[Array, " d"]) -> Array:
 
 @jax.custom_jvp
 def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
-    """The maximizer, by damped Newton steps from the best point of a ray."""
+    """The maximizer: coordinate by coordinate if it can be, else by damped Newton steps."""
+    if problem.separable and problem.total is None:
+        start = jnp.full_like(theta, problem.start)
+        return _monotone.invert(jax.grad(problem.f), theta, start)
+    if problem.separable:
+        start = jnp.full_like(theta, problem.total / theta.size)
+        return _monotone.invert_with_total(jax.grad(problem.f), theta, problem.total, start)
+    return _damped_newton(problem, theta)
+
+
+def _damped_newton(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
+    """Newton steps with backtracking, from the best point of a ray."""
     objective = lambda w: _finite(problem.f(w) - jnp.vdot(theta, w))
     slope = lambda w: jax.grad(problem.f)(w) - theta
 
@@ -122,12 +126,15 @@ def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
 
         def too_long(trial):
             size, halvings = trial
-            enough = objective(search.w + size * downhill) <= search.value - 1e-4 * size * decrease
+            ahead = search.w + size * downhill
+            # by slopes, not by values: they still tell far from near where values have no digits
+            enough = jnp.isfinite(objective(ahead)) & (jnp.vdot(slope(ahead), downhill) <= decrease / 2)
             return ~enough & (halvings < _HALVINGS)
 
         size, halvings = lax.while_loop(too_long, shorter, (jnp.ones_like(decrease), 0))
         flat = jnp.finfo(theta.dtype).eps * (1 + jnp.abs(search.value))
         close = decrease <= 8 * flat  # the value no longer shows progress: trust the full step
+        close &= jnp.isfinite(objective(search.w + downhill))
         size = jnp.where(close, 1.0, jnp.where(halvings == _HALVINGS, 0.0, size))
         trial = search.w + size * downhill
         better = jnp.isfinite(objective(trial)) & jnp.all(jnp.isfinite(trial))
@@ -174,16 +181,22 @@ def _diagonal(problem: Problem, w: Array):
 
 
 def _dense(problem: Problem, w: Array):
-    """Solve with the Hessian; where it is flat, with the smallest step; at a kink, with none."""
+    """Solve with the Hessian; where it is flat, with the smallest step; at a kink, with none.
+
+    The Hessian is first scaled to a unit diagonal, without which near a steep border the steep
+    coordinates make all others look flat.
+    """
     hessian = jax.hessian(problem.f)(w)
-    bad = ~jnp.isfinite(jnp.diagonal(hessian))
-    hessian = jnp.where(bad[:, None] | bad[None, :], 0.0, hessian)
+    diagonal = lax.stop_gradient(jnp.diagonal(hessian))
+    bad = ~jnp.isfinite(diagonal)
+    unit = jnp.where(~bad & (diagonal > 0), diagonal, 1.0) ** -0.5
+    hessian = jnp.where(bad[:, None] | bad[None, :], 0.0, hessian) * unit[:, None] * unit
     values, vectors = jnp.linalg.eigh(lax.stop_gradient(hessian))
     flat = values <= 1e2 * jnp.finfo(w.dtype).eps * jnp.max(jnp.abs(values))
     null = jnp.where(flat, vectors, 0.0)
     lifted = hessian + null @ null.T * jnp.maximum(jnp.max(jnp.abs(values)), 1e-30)
     keep = lambda r: r - null @ (null.T @ r)
-    return lambda r: keep(jnp.linalg.solve(lifted, keep(jnp.where(bad, 0.0, r))))
+    return lambda r: unit * keep(jnp.linalg.solve(lifted, keep(jnp.where(bad, 0.0, unit * r))))
 
 
 def _first(problem: Problem, theta: Array, objective) -> Array:

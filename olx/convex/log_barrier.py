@@ -36,6 +36,7 @@ def log_barrier(scale: Scalar = 1.0) -> MirrorMap:
         Partial(_potential, scale),
         Partial(_conjugate, scale),
         contains=Partial(_domain.orthant),
+        retraction=Partial(_domain.same),
         separable=True,
     )
 

@@ -30,7 +30,10 @@ def log_det(scale: Scalar = 1.0) -> MirrorMap:
     """
     scale = check.positive("log_det", "scale", scale)
     return MirrorMap(
-        Partial(_potential, scale), Partial(_conjugate, scale), contains=Partial(_contains)
+        Partial(_potential, scale),
+        Partial(_conjugate, scale),
+        contains=Partial(_contains),
+        retraction=Partial(symmetrize),
     )
 
 

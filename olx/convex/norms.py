@@ -50,8 +50,9 @@ def power_squared(p: Scalar, x: PyTree):
 
 def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
     """The weights to a power, 0 where the weight is 0."""
-    one = lambda a: jnp.where(a > 0, jnp.where(a > 0, a, 1.0) ** exponent, 0.0)
-    return jax.tree.map(one, weights)
+    return jax.tree.map(
+        lambda a: jnp.where(a > 0, jnp.where(a > 0, a, 1.0) ** exponent, 0.0), weights
+    )
 
 
 def _scaled_sum(p, x):
@@ -106,5 +107,5 @@ def _linf(x):
 
 
 def _l2(x):
-    squares = tree.vdot(x, x)
+    squares = jnp.asarray(tree.vdot(x, x))
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)

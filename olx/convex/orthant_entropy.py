@@ -39,6 +39,7 @@ def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mi
         Partial(_potential, scale, prior),
         Partial(_conjugate, scale, prior),
         contains=Partial(_domain.orthant),
+        retraction=Partial(_domain.same),
         separable=True,
     )
 

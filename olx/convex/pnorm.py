@@ -20,7 +20,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.convex import norms
+from olx.convex import _domain, norms
 from olx.convex.base import MirrorMap
 from olx.core import Scalar
 
@@ -35,7 +35,13 @@ def pnorm(q: Scalar) -> MirrorMap:
     [1.5, 0.0]
     """
     q = check.above("pnorm", "q", q, 1, 2)
-    return MirrorMap(Partial(_squared, q), Partial(_squared, q / (q - 1)), norms.lp(q), 1.0)
+    return MirrorMap(
+        Partial(_squared, q),
+        Partial(_squared, q / (q - 1)),
+        norms.lp(q),
+        1.0,
+        retraction=Partial(_domain.same),
+    )
 
 
 def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
@@ -51,7 +57,8 @@ def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
         Partial(_shrunk, q, weights),
         norms.weighted_lp(q, weights),
         1.0,
-        Partial(_absent, weights),
+        contains=Partial(_absent, weights),
+        retraction=Partial(_present, weights),
     )
 
 
@@ -65,6 +72,10 @@ def _stretched(q, weights, w):
 
 def _shrunk(q, weights, theta):
     return _squared(q / (q - 1), tree.mul(norms.stretch(-1 / q, weights), theta))
+
+
+def _present(weights, theta):
+    return jax.tree.map(lambda a, theta: jnp.where(a > 0, theta, 0.0), weights, theta)
 
 
 def _absent(weights, w):

@@ -17,8 +17,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from olx import _check as check
+from olx.convex import _domain, norms
 from olx.convex import _spectral as spectral
-from olx.convex import norms
 from olx.convex.base import MirrorMap, Norm
 from olx.core import Scalar
 
@@ -26,8 +26,8 @@ from olx.core import Scalar
 def schatten(q: Scalar) -> MirrorMap:
     r"""Half the squared Schatten norm of a matrix, divided by $q - 1$.
 
-    q: in (1, 2]; 2 is the squared Frobenius norm. For $m \times n$ matrices compared with ones of
-        low rank, $1 + 1 / (2 \log \min(m, n) - 1)$ serves, at least 2 rows and columns given.
+    q: in (1, 2]; 2 is the squared Frobenius norm. Against matrices of low rank,
+        $q = p / (p - 1)$ with $p = \max(2, 2 \log \min(m, n))$ serves.
 
     >>> import jax.numpy as jnp
     >>> w = schatten(2.0).to_primal(jnp.array([[3.0, 0.0, 1.0], [0.0, 2.0, 0.0]]))
@@ -36,7 +36,13 @@ def schatten(q: Scalar) -> MirrorMap:
     """
     q = 1.0 * check.above("schatten", "q", q, 1, 2)
     p = q / (q - 1)
-    return MirrorMap(Partial(_half_square, q), Partial(_half_square, p), schatten_norm(q), 1.0)
+    return MirrorMap(
+        Partial(_half_square, q),
+        Partial(_half_square, p),
+        schatten_norm(q),
+        1.0,
+        retraction=Partial(_domain.same),
+    )
 
 
 def schatten_norm(q: Scalar) -> Norm:

@@ -40,6 +40,7 @@ def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
         trace_norm(),
         scale,
         Partial(_contains),
+        Partial(_retract, scale),
     )
 
 
@@ -55,6 +56,12 @@ def _conjugate(scale, theta):
     curve = spectral.Curve(Partial(jnp.exp), Partial(jnp.ones_like))
     total = spectral.trace(curve, theta - largest * jnp.eye(len(theta), dtype=theta.dtype))
     return scale * (jnp.log(total) + largest - jnp.log(len(theta)))
+
+
+def _retract(scale, theta):
+    theta = _symmetric(theta)
+    level = _conjugate(scale, theta) - scale + scale * jnp.log(len(theta))
+    return theta - level * jnp.eye(len(theta), dtype=theta.dtype)
 
 
 def _contains(w):

@@ -1,5 +1,6 @@
 """Stacks of learners."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +32,7 @@ def grid(**axes: Any) -> dict[str, Array]:
 def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
     """Stack a factory over values of its arguments: a learner whose leaves have a leading axis.
 
-    The axes are walked together and must be of one length; `grid` makes a product of them.
+    It remembers the values as its `axes`, and the run of a sweep carries them on. The axes are walked together and must be of one length; `grid` makes a product of them.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = batch(olx.hedge, **grid(eta=jnp.geomspace(1e-3, 1.0, 64)))
@@ -46,7 +47,8 @@ def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
             f"batch: axes differ in length ({seen}); `batch(make, **olx.grid(...))` takes their "
             "product."
         )
-    return jax.vmap(lambda values: make(**values))(values)
+    learners = jax.vmap(lambda values: make(**values))(values)
+    return dataclasses.replace(learners, axes=values)
 
 
 def _lengths(owner: str, values: dict[str, Array]) -> dict[str, int]:

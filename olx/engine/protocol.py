@@ -10,6 +10,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss, Rounds, Scalar
 
 Record = Callable[[PyTree, Feedback], PyTree]
@@ -19,7 +20,7 @@ def feedback_of(
     loss: Loss, context: PyTree, action: PyTree, outcome: PyTree, weight: Scalar
 ) -> Feedback:
     """Reveal the outcome: the loss as a function, its value and its slope at the action."""
-    revealed = Partial(_revealed, loss if isinstance(loss, Partial) else Partial(loss), outcome)
+    revealed = Partial(_revealed, as_tree(loss), outcome)
     real = all(jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action))
     value, grad = jax.value_and_grad(revealed)(action) if real else (revealed(action), None)
     return Feedback(context, action, outcome, revealed, value, grad, weight)
@@ -87,5 +88,5 @@ def _kind(leaf: Any) -> str:
     return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
 
 
-def _revealed(loss: Partial, outcome: PyTree, action: PyTree) -> Array:
+def _revealed(loss: Loss, outcome: PyTree, action: PyTree) -> Array:
     return loss(action, outcome)

@@ -1,43 +1,93 @@
-"""Many configurations as one program."""
+"""Many configurations as one program, over one device or all of them."""
+
+from collections.abc import Iterable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.checkpoint import Checkpoint
+from olx.engine.chunk import sweep_program
+from olx.engine.drive import drive
+from olx.engine.keep import Keep
 from olx.engine.protocol import Record
-from olx.engine.rollout import rollout
 
 
 def sweep(
     learners: Learner,
     loss: Loss,
-    rounds: Rounds,
+    rounds: Rounds | Iterable[Rounds],
     params: PyTree,
     *,
     record: Record | None = None,
+    keep: Keep | None = None,
+    progress: bool | None = None,
+    checkpoint: Checkpoint | None = None,
+    explain: bool = False,
 ) -> Run:
     """Play every learner of a batch on the same stream: a run whose leaves have a leading axis.
+
+    The same numbers as `jax.vmap` of `rollout` over the learners, through the engine; the
+    arguments are those of `run`. The configurations are spread over all local devices. The result
+    carries the `axes` of the batch: the values of each configuration, by name. With
+    `keep=olx.totals` thousands of configurations over millions of rounds fit in memory.
 
     A configuration that diverges shows non-finite losses at its own index and disturbs no other.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = olx.batch(olx.hedge, eta=jnp.array([0.1, 1.0, 10.0]))
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> olx.sweep(learners, olx.losses.linear, rounds, jnp.array([0.5, 0.5])).total.round(2).tolist()
-    [1.85, 0.94, 0.5]
+    >>> runs = olx.sweep(learners, olx.losses.linear, rounds, jnp.array([0.5, 0.5]))
+    >>> runs.total.round(2).tolist(), runs.axes["eta"].tolist()
+    ([1.85, 0.94, 0.5], [0.1, 1.0, 10.0])
     """
     check.instance("sweep", "learners", learners, Learner)
-    _check_batched(learners)
-    play = lambda learner: rollout(learner, loss, rounds, params, record=record)
-    return jax.vmap(play)(learners)
+    count = _configurations(learners)
+    devices = min(jax.local_device_count(), count)
+    learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
+    done = drive(
+        "sweep",
+        sweep_program(record, devices),
+        learners,
+        loss,
+        rounds,
+        jax.vmap(lambda learner: learner.init(params))(learners),
+        configurations=count,
+        keep=keep,
+        progress=progress,
+        checkpoint=checkpoint,
+        explain=explain,
+    )
+    return done if count % devices == 0 else _trim(done, count)
 
 
-def _check_batched(learners: Learner) -> None:
-    lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(learners)}
+def _configurations(learners: Learner) -> int:
+    leaves = jax.tree.leaves(learners)
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        raise TypeError(
+            "sweep: compiles for itself, so it cannot be called inside jit, vmap or grad; there, "
+            "use jax.vmap of olx.rollout over the learners."
+        )
+    lengths = {np.shape(leaf)[:1] for leaf in leaves}
     if len(lengths) != 1 or lengths == {()}:
         raise TypeError(
             "sweep: the leaves of `learners` share no leading axis; stack a factory with "
-            "`olx.batch(make, eta=etas)`, or play a single learner with `olx.rollout`."
+            "`olx.batch(make, eta=etas)`, or play a single learner with `olx.run`."
         )
+    return lengths.pop()[0]
+
+
+def _pad(leaf: jax.Array, short: int) -> jax.Array:
+    """Repeat the last configuration, so that every device has as many."""
+    return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], short, axis=0)]) if short else leaf
+
+
+def _trim(run: Run, count: int) -> Run:
+    """Forget the repeated configurations."""
+    cut = lambda tree: jax.tree.map(lambda leaf: leaf[:count], tree)
+    curve = run.curve and type(run.curve)(run.curve.at, cut(run.curve.total))
+    return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve, axes=cut(run.axes))

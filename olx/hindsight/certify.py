@@ -4,6 +4,7 @@ Every learner carries its theorem. `certify` evaluates both sides after every ro
 holds for the losses linearized at the decisions, and so for any convex losses.
 """
 
+import jax
 from jaxtyping import PyTree
 
 from olx import _check as check
@@ -25,7 +26,7 @@ def certify(learner: Learner, run: Run, u: PyTree) -> Certificate:
     >>> bool(olx.certify(learner, run, jnp.array([1.0, 0.0])).holds)
     True
     """
-    return learner.bound(trace_of("certify", learner, run), u)
+    return _bound(learner, trace_of("certify", learner, run), u)
 
 
 def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
@@ -37,3 +38,8 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
             f"{owner}: the run kept {type(run.trace).__name__}; play it with record=olx.trace."
         )
     return run.trace
+
+
+@jax.jit
+def _bound(learner: Learner, trace: Trace, u: PyTree) -> Certificate:
+    return learner.bound(trace, u)

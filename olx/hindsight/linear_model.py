@@ -67,44 +67,45 @@ def solve(
     total = lambda w: jnp.sum(look(x @ w)[0])
     limit = jnp.maximum(tolerance, 32 * jnp.finfo(x.dtype).eps)
 
-    def step(s: Split) -> tuple[Split, Array, Array]:
+    def step(s: Split) -> Split:
         w = invert(x.T @ (s.z - s.alpha / s.rho) + kappa * (s.v - s.nu / s.rho))
         xw = RELAX * (x @ w) + (1 - RELAX) * s.z
         relaxed = RELAX * w + (1 - RELAX) * s.v
         z, alpha = scores.prox(look, xw + s.alpha / s.rho, s.rho)
         v = domain.project(relaxed + s.nu / s.rho)
         nu = s.nu + s.rho * (relaxed - v)
-        return Split(z, alpha, v, nu, s.rho), x @ w - z, z - s.z
+        return Split(z, alpha, v, nu, s.rho)
 
     def judge(s: Split, best: Best) -> Best:
-        value = total(s.v)
-        better = value < best.value
-        return Best(
-            jnp.where(better, s.v, best.w),
-            jnp.where(better, value, best.value),
-            jnp.fmax(best.lower, lower(look, x, domain, s.z, s.alpha)),
-        )
+        newton = domain.project(_newton(look, x, best.w))
+        polished = domain.project(_polish(look, x, s))
+        points = jnp.stack([best.w, s.v, polished, newton])
+        values = jax.vmap(total)(points)
+        first = jnp.nanargmin(values)
+        z = jnp.where(first == 3, x @ newton, s.z)
+        alpha = jnp.where(first == 3, look(z)[1], s.alpha)
+        bound = jnp.fmax(best.lower, lower(look, x, domain, z, alpha))
+        return Best(points[first], values[first], bound)
 
     def judge_and_step(carry):
         k, s, best = carry
         best = judge(s, best)
-        s = lax.fori_loop(0, CHECK_EVERY - 1, lambda _, s: step(s)[0], s)
-        s, primal, change = step(s)
-        return k + CHECK_EVERY, _rebalance(s, primal, s.rho * change, k), best
+        s = lax.fori_loop(0, CHECK_EVERY, lambda _, s: step(s), s)
+        off_primal = x @ s.v - s.z
+        off_dual = x @ invert(x.T @ s.alpha + kappa * s.nu)
+        rho = _rebalance(s, off_primal, off_dual, k)
+        return k + CHECK_EVERY, s._replace(rho=rho), best
 
     def unfinished(carry):
         k, _, best = carry
         return (k <= steps) & ~(best.value - best.lower <= limit * (1 + jnp.abs(best.value)))
 
     start = domain.project(w)
-    newton = domain.project(_newton(look, x, start))
-    start = jnp.where(total(newton) < total(start), newton, start)
     z = x @ start
     alpha = look(z)[1]
     rho = (jnp.mean(jnp.abs(alpha)) + 1e-3) / (jnp.mean(jnp.abs(z)) + 1.0)
     split = Split(z, alpha, start, jnp.zeros_like(w), rho)
-    infinite = jnp.asarray(jnp.inf, x.dtype)
-    best = Best(start, infinite, -infinite)
+    best = Best(start, total(start), jnp.asarray(-jnp.inf, x.dtype))
     return lax.while_loop(unfinished, judge_and_step, (0, split, best))[2]
 
 
@@ -121,28 +122,40 @@ def _free_lower(look, x, domain, z, alpha):
     size = jnp.sum(jnp.abs(x) * jnp.abs(alpha)[:, None])
 
     def bound(width):
-        step = width * (1 + jnp.abs(z))
-        room = jnp.minimum(alpha - look(z - step)[1], look(z + step)[1] - alpha)
-        room = jnp.maximum(room, 0.0)
+        room = _room(look, z, alpha, width)
         gram = x.T @ (room[:, None] * x)
         correct = lambda _, a: a - room * (x @ jnp.linalg.lstsq(gram, x.T @ a)[0])
         moved = lax.fori_loop(0, 3, correct, jnp.where(width > 0, alpha, 0.0))
         vanishes = jnp.max(jnp.abs(x.T @ moved)) <= 64 * jnp.finfo(x.dtype).eps * size
-        lower = -jnp.sum(scores.conjugate(look, moved, z))
-        return jnp.where(vanishes, lower, -jnp.inf)
+        return jnp.where(vanishes, -jnp.sum(scores.conjugate(look, moved, z)), -jnp.inf)
 
     return jnp.nanmax(lax.map(bound, jnp.array([0.0, 1e-3, 1.0], x.dtype)))
+
+
+def _room(look, z, alpha, width):
+    step = width * (1 + jnp.abs(z))
+    _, (low, high) = jax.vmap(look)(jnp.stack([z - step, z + step]))
+    return jnp.maximum(jnp.minimum(alpha - low, high - alpha), 0.0)
 
 
 def _newton(look, x, w):
     s = x @ w
     _, slope = look(s)
     curvature = jax.jvp(lambda s: look(s)[1], (s,), (jnp.ones_like(s),))[1]
-    curved = curvature > 0
-    root = jnp.sqrt(jnp.where(curved, curvature, 1.0))
-    rows = jnp.where(curved, root, 0.0)[:, None] * x
-    wanted = jnp.where(curved, root * s - slope / root, 0.0)
-    return jnp.linalg.lstsq(rows, wanted)[0]
+    safe = jnp.where(curvature > 0, curvature, 1.0)
+    return w - _least_squares(x, jnp.where(curvature > 0, curvature, 0.0), slope / safe)
+
+
+def _polish(look, x, s: Split):
+    """Put the scores that rest on a kink exactly there."""
+    on_kink = _room(look, s.z, s.alpha, float(jnp.finfo(x.dtype).eps) ** 0.4)
+    return s.v + _least_squares(x, on_kink, s.z - x @ s.v)
+
+
+def _least_squares(x, weight, target):
+    root = jnp.sqrt(weight)
+    q, r = jnp.linalg.qr(root[:, None] * x)
+    return jnp.linalg.lstsq(r, q.T @ (root * target))[0]
 
 
 def _normal_equations(x, domain) -> tuple[Callable, Array]:
@@ -157,9 +170,8 @@ def _normal_equations(x, domain) -> tuple[Callable, Array]:
     return lambda b: (b - x.T @ cho_solve(factor, x @ b)) / kappa, kappa
 
 
-def _rebalance(s: Split, primal, dual, k) -> Split:
-    norm = jnp.linalg.norm
-    small = jnp.finfo(primal.dtype).tiny
-    ratio = (norm(primal) / (norm(s.z) + small)) / (norm(dual) / (norm(s.alpha) + small) + small)
-    damped = jnp.clip(ratio, 0.04, 25.0) ** 0.5
-    return s._replace(rho=jnp.where((k < 2000) & (jnp.abs(jnp.log(ratio)) > 1), s.rho * damped, s.rho))
+def _rebalance(s: Split, off_primal, off_dual, k) -> Array:
+    norm, tiny = jnp.linalg.norm, jnp.finfo(off_primal.dtype).tiny
+    ratio = (norm(off_primal) * norm(s.alpha) + tiny) / (norm(off_dual) * norm(s.z) + tiny)
+    factor = jnp.clip(ratio, 0.04, 25.0) ** 0.5
+    return jnp.where((k < 2000) & (jnp.abs(jnp.log(ratio)) > 1), s.rho * factor, s.rho)

@@ -13,6 +13,7 @@ Rockafellar, Convex Analysis, 1970, section 23.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
@@ -22,7 +23,7 @@ from olx.core import Scalar
 Points = Float[Array, " T"]
 Look = Callable[[Points], tuple[Points, Points]]
 
-LOOKS = 64  # at most this many pairs: at the crossing of the tangents, then at the secant
+LOOKS = 128  # at most, by turns at the crossing of the tangents and at the secant
 
 
 class Bracket(NamedTuple):
@@ -73,29 +74,21 @@ def conjugate(look: Look, alpha: Points, near: Points) -> Points:
 
 def _enclose(look: Look, alpha: Points, near: Points) -> Bracket:
     value, slope = look(near)
-    width = 1e-3 * (1 + jnp.abs(near))
 
     def widen(carry):
         k, width, b = carry
-        low, high = near - width, near + width
         below, above = b.low_slope > alpha, b.high_slope < alpha
-        keep = lambda new, old, where: jnp.where(where, new, old)
-        left, right = look(jnp.where(below, low, b.low)), look(jnp.where(above, high, b.high))
-        b = Bracket(
-            keep(low, b.low, below),
-            keep(left[0], b.low_value, below),
-            keep(left[1], b.low_slope, below),
-            keep(high, b.high, above),
-            keep(right[0], b.high_value, above),
-            keep(right[1], b.high_slope, above),
-        )
-        return k + 1, 2 * width, b
+        low = jnp.where(below, near - width, b.low)
+        high = jnp.where(above, near + width, b.high)
+        values, slopes = jax.vmap(look)(jnp.stack([low, high]))
+        return k + 1, 2 * width, Bracket(low, values[0], slopes[0], high, values[1], slopes[1])
 
     def unfinished(carry):
         k, _, b = carry
         return (k < 48) & jnp.any((b.low_slope > alpha) | (b.high_slope < alpha))
 
     start = Bracket(near, value, slope, near, value, slope)
+    width = 1e-3 * (1 + jnp.abs(near))
     return lax.while_loop(unfinished, widen, (0, width, start))[2]
 
 
@@ -120,10 +113,9 @@ def _shrink(look: Look, bracket: Bracket, excess: Callable, crossing: Callable) 
         share = jnp.where(high > low, -low / jnp.where(high > low, high - low, 1.0), 0.0)
         return b.low + jnp.clip(share, 0.0, 1.0) * (b.high - b.low)
 
-    def look_twice(carry):
+    def look_once(carry):
         k, b = carry
-        b = narrow(b, crossing(b))
-        return k + 1, narrow(b, secant(b))
+        return k + 1, narrow(b, jnp.where(k % 2 == 0, crossing(b), secant(b)))
 
     def unfinished(carry):
         k, b = carry
@@ -131,7 +123,7 @@ def _shrink(look: Look, bracket: Bracket, excess: Callable, crossing: Callable) 
         rounding = 4 * jnp.finfo(s.dtype).eps * (1 + jnp.abs(s))
         return (k < LOOKS) & jnp.any(jnp.minimum(s - b.low, b.high - s) > rounding)
 
-    return lax.while_loop(unfinished, look_twice, (0, bracket))[1]
+    return lax.while_loop(unfinished, look_once, (0, bracket))[1]
 
 
 def _crossing(b: Bracket) -> Points:

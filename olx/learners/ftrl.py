@@ -21,7 +21,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import pytree
+from olx._pytree import as_tree, pytree
 from olx.convex.base import MirrorMap
 from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
 from olx.learners.master import Game, master_inequality
@@ -69,8 +69,7 @@ def ftrl(
     """
     eta = check.positive("ftrl", "eta", eta)
     check.function("ftrl", "direction", direction)
-    direction = direction if isinstance(direction, Partial) else Partial(direction)
-    hparams = FTRLHparams(eta, as_regularizer("ftrl", regularizer), direction)
+    hparams = FTRLHparams(eta, as_regularizer("ftrl", regularizer), as_tree(direction))
     return Learner(hparams, init, predict, update, bound)
 
 

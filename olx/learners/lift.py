@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import pytree
+from olx._pytree import as_tree, pytree
 from olx.core import Certificate, Feedback, Learner, Trace
 
 
@@ -42,10 +42,9 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
     """
     check.function("model", "apply", apply)
     check.instance("model", "inner", inner, Learner)
-    apply = apply if isinstance(apply, Partial) else Partial(apply)
     has_bound = inner.bound_fn is not None
     return Learner(
-        LiftHparams(apply, inner), init, predict, update, bound if has_bound else None
+        LiftHparams(as_tree(apply), inner), init, predict, update, bound if has_bound else None
     )
 
 

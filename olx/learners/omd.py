@@ -42,9 +42,9 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
         $\sqrt{2 B_\psi(u, w_1) / \sum_t \|g_t\|_*^2}$.
     mirror: its potential must be differentiable at `params`, the first decision.
 
-    >>> import jax.numpy as jnp, olx
+    >>> import jax, jax.numpy as jnp, olx
     >>> cosh = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)))
-    >>> rounds = olx.streams.linear_regression(olx.key(0), rounds=50, features=3)
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=50, features=3)
     >>> learner = olx.linear(olx.omd(0.1, cosh))
     >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(3), record=olx.trace)
     >>> bool(olx.certify(learner, run, jnp.ones(3)).holds)

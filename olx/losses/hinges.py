@@ -8,7 +8,7 @@ With $\alpha = -\tau y$:
   $\alpha \ge 0$; 1-self-bounded.
 
 The slope is 0 wherever the loss is 0, kink included, so a learner that moves on the slope moves
-exactly on positive loss.
+exactly on positive loss. A score that is not a number has a loss that is none: divergence shows.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and A.3.
 """
@@ -35,13 +35,13 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
 
 def zero_one(score: Array, label: Array) -> Array:
     r"""1 for a mistake, which is $y s \le 0$, else 0; not convex, its slope is 0."""
-    score = jnp.asarray(score)
-    return jnp.where(label * score <= 0, jnp.ones_like(score), 0.0)
+    margin = jnp.asarray(label * score)
+    return jnp.where(margin <= 0, jnp.ones_like(margin), jnp.where(margin > 0, 0.0, jnp.nan))
 
 
 def _hinge(margin, score, label):
     gap = margin - label * score
-    return jnp.where(gap > 0, gap, 0.0)
+    return jnp.where(gap <= 0, 0.0, gap)
 
 
 def _hinge_conjugate(margin, tau, label):
@@ -55,7 +55,7 @@ def _hinge_prox(margin, step, center, label):
 
 def _squared_hinge(_, score, label):
     gap = 1 - label * score
-    return jnp.where(gap > 0, gap, 0.0) ** 2 / 2
+    return jnp.where(gap <= 0, 0.0, gap) ** 2 / 2
 
 
 def _squared_hinge_conjugate(_, tau, label):
@@ -65,7 +65,7 @@ def _squared_hinge_conjugate(_, tau, label):
 
 def _squared_hinge_prox(_, step, center, label):
     gap = 1 - label * center
-    return center + label * jnp.where(gap > 0, gap, 0.0) * step / (1 + step)
+    return center + label * jnp.where(gap <= 0, 0.0, gap) * step / (1 + step)
 
 
 hinge = margin_hinge(1.0)

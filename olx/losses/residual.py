@@ -45,7 +45,7 @@ def _squared_prox(_, step, center, outcome):
 
 def _tube(epsilon, score, outcome):
     excess = jnp.abs(score - outcome) - epsilon
-    return jnp.where(excess > 0, excess, 0.0)
+    return jnp.where(excess <= 0, 0.0, excess)
 
 
 def _tube_conjugate(epsilon, tau, outcome):

@@ -60,14 +60,14 @@ def switching(
     check.count("switching", "features", features)
     noise = check.non_negative("switching", "noise", noise)
     for_pieces, for_rounds = jax.random.split(key)
-    pieces = directions(for_pieces, (switches + 1, features))
-    return _observe(for_rounds, pieces[segments("switching", rounds, switches)], noise)
+    piece = segments("switching", rounds, switches)
+    truth = directions(for_pieces, (switches + 1, features))[piece]
+    return _observe(for_rounds, truth, noise)
 
 
 def _observe(key: Array, truth: Float[Array, "T d"], noise: Scalar) -> Stream:
     for_rows, for_noise = jax.random.split(key)
     context = jax.random.normal(for_rows, truth.shape)
-    outcome = jnp.sum(context * truth, axis=1) + noise * jax.random.normal(
-        for_noise, truth.shape[:1]
-    )
+    exact = jnp.sum(context * truth, axis=1)
+    outcome = exact + noise * jax.random.normal(for_noise, exact.shape)
     return Stream(Rounds(context, outcome), truth)

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx.core import Rounds, Scalar
-from olx.streams.stream import Stream, directions, whole
+from olx.streams.stream import Stream, coins, directions, whole
 
 
 def linear_classification(
@@ -35,12 +35,12 @@ def linear_classification(
     truth = directions(for_truth, (features,))
     drawn = jax.random.normal(for_rows, (rounds, features))
     score = drawn @ truth
-    label = _sign(score)
+    label = jnp.where(score >= 0, jnp.ones_like(score), -1.0)
     missing = margin - jnp.abs(score)
-    push = label * jnp.where(missing > 0, missing, 0.0)
-    flipped = jax.random.bernoulli(for_flips, noise, (rounds,))
+    push = label * jnp.where(missing <= 0, 0.0, missing)
     context = drawn + push[:, None] * truth
-    return Stream(Rounds(context, jnp.where(flipped, -label, label)), truth)
+    outcome = label * (1 - 2 * coins(for_flips, noise, (rounds,)))
+    return Stream(Rounds(context, outcome), truth)
 
 
 def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0) -> Stream:
@@ -54,8 +54,8 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
     for_rows, for_truth, for_labels = jax.random.split(key, 3)
     truth = scale * directions(for_truth, (features,))
     context = jax.random.normal(for_rows, (rounds, features))
-    chance = jax.nn.sigmoid(context @ truth)
-    return Stream(Rounds(context, _sign(chance - jax.random.uniform(for_labels, (rounds,)))), truth)
+    outcome = 2 * coins(for_labels, jax.nn.sigmoid(context @ truth), (rounds,)) - 1
+    return Stream(Rounds(context, outcome), truth)
 
 
 def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
@@ -73,15 +73,11 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
     whole("r_of_k", "r", r, 1, k)
     for_support, for_bits = jax.random.split(key)
     relevant = jax.random.permutation(for_support, jnp.arange(features - 1) < k)
-    bits = jax.random.bernoulli(for_bits, (r - 0.5) / k, (rounds, features - 1))
-    on = jnp.sum(bits & relevant, axis=1)
-    context = jnp.concatenate([bits.astype(float), -jnp.ones((rounds, 1))], axis=1)
+    bits = coins(for_bits, (r - 0.5) / k, (rounds, features - 1))
+    context = jnp.concatenate([bits, -jnp.ones((rounds, 1))], axis=1)
+    on = bits @ relevant.astype(float)
     truth = jnp.append(relevant.astype(float), r - 0.5) / (r + k - 0.5)
     return Stream(Rounds(context, jnp.where(on >= r, jnp.ones(rounds), -1.0)), truth)
-
-
-def _sign(score: Array) -> Array:
-    return jnp.where(score >= 0, jnp.ones_like(score), -1.0)
 
 
 def _check(owner: str, rounds: int, features: int) -> None:

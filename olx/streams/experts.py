@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx.core import Rounds, Scalar
-from olx.streams.stream import Stream, segments, whole
+from olx.streams.stream import Stream, coins, segments, whole
 
 
 def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> Stream:
@@ -29,8 +29,8 @@ def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> S
     gap = check.between("expert_losses", "gap", gap, 0.0, 0.5)
     for_best, for_losses = jax.random.split(key)
     truth = jax.nn.one_hot(jax.random.randint(for_best, (), 0, experts), experts, dtype=float)
-    chances = jnp.broadcast_to(0.5 - gap * truth, (rounds, experts))
-    return Stream(Rounds(None, _draw(for_losses, chances)), truth)
+    losses = coins(for_losses, 0.5 - gap * truth, (rounds, experts))
+    return Stream(Rounds(None, losses), truth)
 
 
 def alternating_losses(rounds: int, experts: int) -> Stream:
@@ -57,7 +57,7 @@ def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01)
     place = 2 * jnp.pi * jnp.arange(experts, dtype=float) / experts
     chances = (1 - jnp.cos(place - speed * jnp.arange(rounds, dtype=float)[:, None])) / 2
     truth = jax.nn.one_hot(jnp.argmin(chances, axis=1), experts, dtype=float)
-    return Stream(Rounds(None, _draw(key, chances)), truth)
+    return Stream(Rounds(None, coins(key, chances, chances.shape)), truth)
 
 
 def switching_losses(
@@ -79,7 +79,7 @@ def switching_losses(
     moves = jax.random.randint(for_moves, (switches,), 1, experts)
     best = jnp.cumsum(jnp.concatenate([first, moves])) % experts
     truth = jax.nn.one_hot(best[piece], experts, dtype=float)
-    return Stream(Rounds(None, _draw(for_losses, 0.5 - gap * truth)), truth)
+    return Stream(Rounds(None, coins(for_losses, 0.5 - gap * truth, truth.shape)), truth)
 
 
 def random_sign_losses(key: Array, rounds: int) -> Stream:
@@ -93,10 +93,6 @@ def random_sign_losses(key: Array, rounds: int) -> Stream:
     check.count("random_sign_losses", "rounds", rounds)
     signs = jax.random.rademacher(key, (rounds,), float)
     return Stream(Rounds(None, signs), jnp.where(jnp.sum(signs) >= 0, -1.0, jnp.ones(())))
-
-
-def _draw(key: Array, chances: Array) -> Array:
-    return jax.random.bernoulli(key, chances).astype(float)
 
 
 def _check(owner: str, rounds: int, experts: int) -> None:

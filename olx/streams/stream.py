@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from olx.core import Rounds
+from olx.core import Rounds, Scalar
 
 
 class Stream(NamedTuple):
@@ -21,6 +21,12 @@ def directions(key: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
     """Vectors of length 1 along the last axis, uniform on the sphere."""
     drawn = jax.random.normal(key, shape)
     return drawn / jnp.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def coins(key: Array, chances: Scalar, shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """1 with the given chance, else 0; NaN where the chance is, so that a bad grid point shows."""
+    chances = jnp.broadcast_to(jnp.asarray(chances, float), shape)
+    return jnp.where(jnp.isnan(chances), chances, jax.random.bernoulli(key, chances).astype(float))
 
 
 def segments(owner: str, rounds: int, switches: int) -> Array:

@@ -1,0 +1,16 @@
+"""An interval whose ends may be numbers, arrays or traced values."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+
+def ordered(owner: str, low: Any, high: Any) -> Any:
+    """The lower end, refused if it exceeds `high`, or NaN there if either end is traced."""
+    if isinstance(low, Tracer) or isinstance(high, Tracer):
+        return jnp.where(low > high, jnp.nan, low)
+    if np.any(np.asarray(low) > np.asarray(high)):
+        raise ValueError(f"{owner}: `low` must not exceed `high`, got {low} and {high}.")
+    return low

@@ -1,0 +1,166 @@
+r"""Projections that optax lacks: capped and floored simplices, slabs and weighted balls.
+
+Euclidean projections solve $\min_w \frac12\|w - v\|^2$, entropic ones $\min_w \sum_i w_i \log
+(w_i / u_i)$ with $u = e^{\text{logits}}$. All are exact: a sort finds which constraints bind, and
+given those the solution is a formula, through which derivatives flow. Pytrees are one long vector.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 7.1.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from olx import _check as check
+from olx.convex import _domain
+from olx.core import Scalar
+
+
+def entropic_floor(logits: PyTree, floor: Scalar) -> PyTree:
+    r"""The entropic projection of $e^{\text{logits}}$ on $\{w \ge \text{floor}, \sum_i w_i = 1\}$.
+
+    floor: from 0, which gives the softmax, to one over the number of coordinates.
+
+    >>> import jax.numpy as jnp
+    >>> entropic_floor(jnp.log(jnp.array([0.01, 0.09, 0.3, 0.6])), 0.1).round(4).tolist()
+    [0.1, 0.1, 0.2667, 0.5333]
+    """
+    flat, unravel = ravel_pytree(logits)
+    floor = check.between("entropic_floor", "floor", floor, 0.0, 1 / flat.size)
+    order = jnp.argsort(flat)
+    shares = _shares(flat[order], floor)
+    return unravel(_rest(flat, floor, order, shares >= floor))
+
+
+def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
+    r"""The entropic projection of $e^{\text{logits}}$ on $\{w \le \text{cap}, \sum_i w_i = 1\}$.
+
+    cap: at least one over the number of coordinates; 1 gives the softmax.
+
+    >>> import jax.numpy as jnp
+    >>> entropic_cap(jnp.log(jnp.array([0.1, 0.2, 0.7])), 0.5).round(4).tolist()
+    [0.1667, 0.3333, 0.5]
+    """
+    flat, unravel = ravel_pytree(logits)
+    cap = check.between("entropic_cap", "cap", cap, 1 / flat.size, jnp.inf)
+    order = jnp.argsort(-flat)
+    shares = _shares(flat[order], cap)
+    return unravel(_rest(flat, cap, order, shares <= cap))
+
+
+def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
+    r"""The Euclidean projection on $\{0 \le w \le \text{cap}, \sum_i w_i = \text{total}\}$.
+
+    cap: a number, or one for each coordinate; the caps must add up to at least `total`.
+
+    >>> import jax.numpy as jnp
+    >>> capped_simplex(jnp.array([2.0, 0.25, 0.0]), 0.5).round(4).tolist()
+    [0.5, 0.375, 0.125]
+    """
+    flat, unravel = ravel_pytree(v)
+    cap = check.non_negative("capped_simplex", "cap", cap)
+    total = check.non_negative("capped_simplex", "total", total)
+    caps = jnp.broadcast_to(ravel_pytree(cap)[0].astype(flat.dtype), flat.shape)
+    total = _reachable(total, caps)
+    caps = jnp.where(caps > total, total, caps)
+    start = lax.stop_gradient(_level(flat, caps, total))
+    free = (flat - start > 0) & (flat - start < caps)
+    full = flat - start >= caps
+    count = jnp.sum(free, dtype=flat.dtype)
+    excess = jnp.sum(jnp.where(free, flat, 0.0)) + jnp.sum(jnp.where(full, caps, 0.0)) - total
+    level = jnp.where(count > 0, excess / jnp.where(count > 0, count, 1.0), start)
+    w = jnp.where(full, caps, jnp.where(free, flat - level, 0.0))
+    return unravel(jnp.where(jnp.isnan(start), jnp.nan, w))
+
+
+def subsimplex(v: PyTree, total: Scalar = 1.0) -> PyTree:
+    r"""The Euclidean projection on $\{w \ge 0, \sum_i w_i \le \text{total}\}$.
+
+    >>> import jax.numpy as jnp
+    >>> subsimplex(jnp.array([0.5, -1.0, 0.25])).tolist()
+    [0.5, 0.0, 0.25]
+    """
+    flat, unravel = ravel_pytree(v)
+    total = check.non_negative("subsimplex", "total", total)
+    positive = jnp.where(flat > 0, flat, 0.0)
+    return unravel(_within(positive, jnp.ones_like(flat), total))
+
+
+def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
+    r"""The Euclidean projection on $\{\sum_i a_i |w_i| \le \text{radius}\}$, $a$ the `weights`.
+
+    weights: non-negative, shaped like `v`, or one number; a coordinate of weight 0 is free.
+
+    >>> import jax.numpy as jnp
+    >>> weighted_l1_ball(jnp.array([3.0, -1.0, 7.0]), jnp.array([1.0, 2.0, 0.0]), 2.0).tolist()
+    [2.0, 0.0, 7.0]
+    """
+    flat, unravel = ravel_pytree(v)
+    weights = check.non_negative("weighted_l1_ball", "weights", weights)
+    radius = check.non_negative("weighted_l1_ball", "radius", radius)
+    a = jnp.broadcast_to(ravel_pytree(weights)[0].astype(flat.dtype), flat.shape)
+    sign = jnp.where(flat < 0, -1.0, jnp.ones_like(flat))
+    return unravel(sign * _within(sign * flat, a, radius))
+
+
+def _shares(ordered: Float[Array, " n"], bound: Scalar) -> Float[Array, " n"]:
+    """What coordinate l gets if those before it in the order are held at `bound`."""
+    ordered = lax.stop_gradient(ordered)
+    left = 1 - jnp.arange(ordered.size, dtype=ordered.dtype) * bound
+    return left * jnp.exp(ordered - lax.cumlogsumexp(ordered, reverse=True))
+
+
+def _rest(logits, bound, order, legal: Bool[Array, " n"]):
+    """Hold at `bound` all that come before the first legal share; split the rest by softmax."""
+    last = jnp.arange(legal.size) == legal.size - 1
+    held = jnp.argmax(legal | last)
+    free = jnp.zeros_like(legal).at[order].set(jnp.arange(legal.size) >= held)
+    whole = logsumexp(logits, where=free)
+    left = 1 - held.astype(logits.dtype) * bound
+    share = left * jnp.exp(jnp.where(free, logits, whole) - whole)
+    return jnp.where(free, share, bound)
+
+
+def _reachable(total, caps):
+    """The total, refused if the caps do not add up to it, or NaN if that is known when run only."""
+    room = jnp.sum(caps)
+    short = room * (1 + _domain.rounding(caps)) < total
+    if isinstance(short, Tracer):
+        return jnp.where(short, jnp.nan, total)
+    if short:
+        raise ValueError(f"capped_simplex: `cap` adds up to {room:g}, less than {total:g}.")
+    return total
+
+
+def _level(v, caps, total):
+    r"""The $\tau$ with $\sum_i \min(\max(v_i - \tau, 0), c_i)$ = total, from the knots of it."""
+    knots = jnp.concatenate([v, v - caps])
+    slopes = jnp.concatenate([jnp.ones_like(v), -jnp.ones_like(v)])
+    order = jnp.argsort(-knots)
+    knots, slopes = knots[order], jnp.cumsum(slopes[order])
+    sums = jnp.cumsum(jnp.concatenate([jnp.zeros(1, v.dtype), -jnp.diff(knots) * slopes[:-1]]))
+    last = jnp.clip(jnp.sum(sums <= total) - 1, 0, knots.size - 1)
+    slope = slopes[last]
+    return knots[last] - jnp.where(slope > 0, (total - sums[last]) / jnp.maximum(slope, 1.0), 0.0)
+
+
+def _within(u, a, radius):
+    r"""The projection of $u \ge 0$ on $\{w \ge 0, \sum_i a_i w_i \le \text{radius}\}$."""
+    bound = a > 0
+    ratio = lax.stop_gradient(jnp.where(bound, u / jnp.where(bound, a, 1.0), jnp.inf))
+    order = jnp.argsort(-ratio)
+    rank = jnp.arange(u.size)
+    spent, squares = jnp.cumsum((a * u)[order]), jnp.cumsum((a * a)[order])
+    above = ratio[order] >= (spent - radius) / jnp.where(squares > 0, squares, 1.0)
+    first = jnp.sum(~bound)  # the largest ratio stays, whatever rounding says
+    last = jnp.max(jnp.where((above & (radius > 0)) | (rank <= first), rank, 0))
+    active = bound & jnp.zeros_like(bound).at[order].set(rank <= last)
+    size = jnp.sum(jnp.where(active, a * a, 0.0))
+    level = (jnp.sum(jnp.where(active, a * u, 0.0)) - radius) / jnp.where(size > 0, size, 1.0)
+    shrunk = jnp.where(active, u - level * a, jnp.where(bound, 0.0, u))
+    shrunk = jnp.where(shrunk < 0, 0.0, shrunk)
+    w = jnp.where(jnp.sum(a * u) < radius, u, shrunk)
+    return jnp.where(jnp.isnan(radius), jnp.nan, w)

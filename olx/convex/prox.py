@@ -1,0 +1,187 @@
+r"""Penalties and their proximal operators.
+
+For a convex penalty $F$,
+
+$$\operatorname{prox}(v, \gamma) = \arg\min_w \; \gamma F(w) + \tfrac12 \|w - v\|^2 .$$
+
+Added to a quadratic potential, a penalty gives composite mirror descent and dual averaging: the
+decision is a prox of the scaled sum of gradients, so an $\ell_1$ penalty gives exact zeros.
+
+Parikh, Boyd, Proximal Algorithms, 2014.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.convex import _interval
+from olx.convex import _spectral as spectral
+from olx.convex.projections import weighted_l1_ball
+from olx.core import Scalar
+
+
+@pytree
+class Penalty:
+    r"""A convex function of a decision, with its proximal operator.
+
+    value: takes a decision to $F(w)$.
+    prox: takes a point and a step; a separable penalty also takes a step for each coordinate, as a
+        tree shaped like the point.
+    separable: whether $F$ is a sum over coordinates.
+    """
+
+    value: Partial
+    prox: Partial
+    separable: bool = static(default=False)
+
+
+def l1(strength: Scalar = 1.0) -> Penalty:
+    r"""$\lambda \|w\|_1$: soft threshold.
+
+    >>> import jax.numpy as jnp
+    >>> l1(0.5).prox(jnp.array([2.0, -0.25, -1.0]), 1.0).tolist()
+    [1.5, 0.0, -0.5]
+    """
+    strength = check.non_negative("l1", "strength", strength)
+    return Penalty(Partial(_elastic, strength, 0.0), Partial(_shrink, strength, 0.0), True)
+
+
+def squared_l2(strength: Scalar = 1.0) -> Penalty:
+    r"""$\frac\lambda2 \|w\|_2^2$: a shorter vector of the same direction."""
+    strength = check.non_negative("squared_l2", "strength", strength)
+    return Penalty(Partial(_elastic, 0.0, strength), Partial(_shrink, 0.0, strength), True)
+
+
+def elastic_net(l1: Scalar, l2: Scalar) -> Penalty:
+    r"""$\lambda_1 \|w\|_1 + \frac{\lambda_2}2 \|w\|_2^2$."""
+    l1 = check.non_negative("elastic_net", "l1", l1)
+    l2 = check.non_negative("elastic_net", "l2", l2)
+    return Penalty(Partial(_elastic, l1, l2), Partial(_shrink, l1, l2), True)
+
+
+def group_l2(strength: Scalar = 1.0) -> Penalty:
+    r"""$\lambda \sum_g \|w_g\|_2$: whole groups become zero together.
+
+    The groups are the rows (along the leading axis) of every array in the tree that has at least
+    two axes, and every vector or number as a whole.
+
+    >>> import jax.numpy as jnp
+    >>> group_l2(1.0).prox(jnp.array([[3.0, 4.0], [0.5, 0.5]]), 1.0).round(4).tolist()
+    [[2.4, 3.2], [0.0, 0.0]]
+    """
+    strength = check.non_negative("group_l2", "strength", strength)
+    return Penalty(Partial(_groups_value, strength), Partial(_groups_prox, strength))
+
+
+def nuclear(strength: Scalar = 1.0) -> Penalty:
+    r"""$\lambda \sum_i \sigma_i(W)$ for every matrix of the tree: singular values shrink."""
+    strength = check.non_negative("nuclear", "strength", strength)
+    return Penalty(Partial(_nuclear_value, strength), Partial(_nuclear_prox, strength))
+
+
+def linf(strength: Scalar = 1.0) -> Penalty:
+    r"""$\lambda \|w\|_\infty$: the largest entries are levelled."""
+    strength = check.non_negative("linf", "strength", strength)
+    return Penalty(Partial(_linf_value, strength), Partial(_linf_prox, strength))
+
+
+def box(low: PyTree, high: PyTree) -> Penalty:
+    """0 within the box and infinite outside: the prox is a projection, for any step.
+
+    low, high: numbers, or trees shaped like a decision.
+    """
+    check_ends = lambda low, high: _interval.ordered("box", low, high)
+    low = jax.tree.map(check_ends, like(low, high), like(high, low))
+    return Penalty(Partial(_box_value, low, high), Partial(_box_prox, low, high), True)
+
+
+def _elastic(l1, l2, w):
+    return l1 * tree.norm(w, ord=1) + l2 * tree.vdot(w, w) / 2
+
+
+def _shrink(l1, l2, v, step):
+    shrink = lambda v, step: soft(v, step * l1) / (1 + step * l2)
+    return jax.tree.map(shrink, v, like(step, v))
+
+
+def soft(v: Array, threshold: Array) -> Array:
+    # At |v| = threshold the outer branch holds, so that a threshold of 0 is the identity.
+    inside = jnp.abs(v) < threshold
+    return jnp.where(inside, 0.0, v - threshold * jnp.sign(v))
+
+
+def like(step: PyTree, v: PyTree) -> PyTree:
+    """One number as a tree shaped like `v`; any other tree as it is."""
+    single = jax.tree.structure(step).num_nodes == 1 and jnp.ndim(step) == 0
+    return jax.tree.map(lambda _: step, v) if single else step
+
+
+def _lengths(leaf):
+    """The length of every group, broadcast against the leaf, with slope 0 at 0."""
+    axes = tuple(range(min(1, leaf.ndim - 1), leaf.ndim)) if leaf.ndim else ()
+    squares = jnp.sum(leaf * leaf, axis=axes, keepdims=True)
+    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+
+def _groups_value(strength, w):
+    return strength * tree.sum(jax.tree.map(_lengths, w))
+
+
+def _groups_prox(strength, v, step):
+    threshold = step * strength
+
+    def shrink(leaf):
+        lengths = _lengths(leaf)
+        kept = 1 - threshold / jnp.where(lengths > 0, lengths, 1.0)
+        return jnp.where(lengths < threshold, 0.0, leaf * kept)
+
+    return jax.tree.map(shrink, v)
+
+
+def _nuclear_value(strength, w):
+    curve = spectral.Curve(Partial(jnp.abs), Partial(jnp.abs))
+    total = lambda leaf: spectral.trace(curve, spectral.dilate(_matrix(leaf))) / 2
+    return strength * tree.sum(jax.tree.map(total, w))
+
+
+def _nuclear_prox(strength, v, step):
+    threshold = step * strength
+    curve = spectral.Curve(Partial(_soft_at, threshold), Partial(_distance, threshold))
+    return jax.tree.map(lambda leaf: spectral.apply_odd(curve, _matrix(leaf)), v)
+
+
+def _soft_at(threshold, x):
+    return soft(x, threshold)
+
+
+def _distance(threshold, x):
+    return jnp.abs(jnp.abs(x) - threshold)
+
+
+def _matrix(leaf):
+    if jnp.ndim(leaf) != 2:
+        raise TypeError(f"nuclear: every array must be a matrix, got shape {jnp.shape(leaf)}.")
+    return leaf
+
+
+def _linf_value(strength, w):
+    return strength * tree.norm(w, ord=jnp.inf)
+
+
+def _linf_prox(strength, v, step):
+    return tree.sub(v, weighted_l1_ball(v, 1.0, step * strength))
+
+
+def _box_value(low, high, w):
+    inside = lambda w, low, high: jnp.all((w >= low) & (w <= high))
+    good = jax.tree.map(inside, w, like(low, w), like(high, w))
+    return jnp.where(jnp.all(jnp.stack(jax.tree.leaves(good))), 0.0, jnp.inf)
+
+
+def _box_prox(low, high, v, step):
+    clip = lambda v, low, high: jnp.where(v > high, high, jnp.where(v >= low, v, low))
+    return jax.tree.map(clip, v, like(low, v), like(high, v))

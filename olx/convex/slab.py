@@ -1,0 +1,82 @@
+r"""Projections on a slab in the geometry of a matrix.
+
+$$\arg\min_w \; (w - v)^\top A (w - v) \quad \text{subject to} \quad
+  \text{low} \le \langle w, x \rangle \le \text{high}.$$
+
+With $\tau$ by how much $\langle v, x\rangle$ leaves the interval and $A$ positive definite, this is
+$v - \tau A^{-1} x / (x^\top A^{-1} x)$. If $A$ is only semidefinite and $P$ projects on its null
+space, moves within the null space cost nothing: where $P x \ne 0$ the solution of least Euclidean
+move is $v - \tau P x / (x^\top P x)$, and otherwise the formula holds with the pseudo-inverse. A
+zero $x$ moves nothing.
+
+Luo, Agarwal, Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array, Float
+
+from olx.convex import _interval
+from olx.convex import _spectral as spectral
+from olx.core import Scalar
+
+
+def slab(
+    v: Float[Array, " d"],
+    x: Float[Array, " d"],
+    low: Scalar,
+    high: Scalar,
+    inverse: Scalar | Float[Array, "..."] = 1.0,
+) -> Float[Array, " d"]:
+    r"""Project `v` on the slab of `x`, $A$ positive definite.
+
+    inverse: $A^{-1}$, as a matrix, as the vector of a diagonal, or as a number.
+
+    >>> import jax.numpy as jnp
+    >>> slab(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), -1.0, 1.0).tolist()
+    [1.0, 1.0]
+    """
+    low = _interval.ordered("slab", low, high)
+    direction = inverse @ x if jnp.ndim(inverse) == 2 else inverse * x
+    return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
+
+
+def slab_semidefinite(
+    v: Float[Array, " d"],
+    x: Float[Array, " d"],
+    low: Scalar,
+    high: Scalar,
+    matrix: Float[Array, "d d"],
+) -> Float[Array, " d"]:
+    r"""Project `v` on the slab of `x`, $A$ = `matrix` positive semidefinite.
+
+    Eigenvalues below $d \epsilon \lambda_{\max}$ count as zero, $\epsilon$ the spacing of floats,
+    and $x$ lies in the range of $A$ if $\|Px\|^2 \le \sqrt\epsilon \|x\|^2$.
+    """
+    low = _interval.ordered("slab_semidefinite", low, high)
+    matrix = spectral.symmetrize(matrix)
+    values = jnp.linalg.eigvalsh(lax.stop_gradient(matrix))
+    rounding = float(jnp.finfo(x.dtype).eps)
+    smallest = 8 * x.size * rounding * jnp.max(jnp.abs(values))
+    reach = Partial(jnp.abs)
+    inverse = spectral.apply(spectral.Curve(Partial(_inverse, smallest), reach), matrix)
+    null = spectral.apply(spectral.Curve(Partial(_null, smallest), reach), matrix)
+    free = null @ x
+    outside = jnp.vdot(free, free) > rounding**0.5 * jnp.vdot(x, x)
+    direction = jnp.where(outside, free, inverse @ x)
+    return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
+
+
+def _step(score, low, high, size):
+    excess = jnp.where(score > high, score - high, jnp.where(score < low, score - low, 0.0))
+    excess = jnp.where(jnp.isnan(low), jnp.nan, excess)
+    return jnp.where(size > 0, excess / jnp.where(size > 0, size, 1.0), 0.0)
+
+
+def _inverse(smallest, x):
+    return jnp.where(x > smallest, 1 / jnp.where(x > smallest, x, 1.0), 0.0)
+
+
+def _null(smallest, x):
+    return jnp.where(x > smallest, 0.0, jnp.ones_like(x))

@@ -1,0 +1,74 @@
+"""The program of the engine: a chunk of rounds, of any length up to its capacity."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec
+from jaxtyping import Array, Int, PyTree
+
+from olx.core import Learner, Loss, Rounds
+from olx.engine.kernel import Program
+from olx.engine.protocol import Record, feedback_of, settle
+
+
+@functools.lru_cache(maxsize=256)
+def single_program(record: Record | None) -> Program:
+    """Play one learner on a chunk."""
+    return Program(functools.partial(_play, functools.partial(_round, record)))
+
+
+@functools.lru_cache(maxsize=256)
+def sweep_program(record: Record | None, devices: int = 1) -> Program:
+    """Play a batch of learners on the same chunk, an equal part of them on each device."""
+    one = jax.vmap(functools.partial(_round, record), in_axes=(0, 0, None, None))
+    together = functools.partial(_play, one)
+    if devices == 1:
+        return Program(together)
+    name = "configurations"
+    mesh = jax.make_mesh(
+        (devices,), (name,), (AxisType.Auto,), devices=jax.local_devices()[:devices]
+    )
+    mine, later, alike = PartitionSpec(name), PartitionSpec(None, name), PartitionSpec()
+    share = functools.partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(mine, mine, alike, alike, alike),
+        out_specs=(mine, later),
+        check_vma=False,
+    )
+    return Program(together, share)
+
+
+def _round(
+    record: Record | None, learner: Learner, state: PyTree, loss: Loss, here: Rounds
+) -> tuple[PyTree, PyTree]:
+    action = learner.predict(state, here.context)
+    weight = 1.0 if here.weight is None else here.weight
+    feedback = feedback_of(loss, here.context, action, here.outcome, weight)
+    return settle(learner, record, state, feedback)
+
+
+def _play(
+    one, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
+) -> tuple[PyTree, PyTree]:
+    """The state after the first `count` rounds, and for each the loss and what is recorded.
+
+    The number of rounds is traced, so a stream of any length is one program; rows past it are
+    neither looked at nor written. Time is the first axis of what comes out.
+    """
+
+    def look(i: Int[Array, ""]) -> Rounds:
+        return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, i, keepdims=False), rounds)
+
+    def step(i: Int[Array, ""], carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+        state, out = carry
+        state, kept = one(learner, state, loss, look(i))
+        write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
+        return state, jax.tree.map(write, out, kept)
+
+    capacity = jax.tree.leaves(rounds)[0].shape[0]
+    shapes = jax.eval_shape(lambda i: one(learner, state, loss, look(i)), count)[1]
+    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
+    return lax.fori_loop(0, count, step, (state, empty))

@@ -1,0 +1,80 @@
+"""What comes out of the chunks, gathered on the host and thinned as it comes."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from olx.core import Curve
+from olx.engine.feed import Chunk
+from olx.engine.keep import Keep
+
+
+class Segment(NamedTuple):
+    """What a stretch of rounds leaves behind; time is the first axis of everything."""
+
+    losses: np.ndarray | None  # of every round, where nothing is thinned
+    at: np.ndarray  # rounds kept, where something is
+    totals: np.ndarray  # cumulative loss after each of them
+    trace: PyTree  # what `record` kept of them
+
+
+class Collector:
+    """Gathers segments. Totals are summed in float64, whatever the run computes in."""
+
+    def __init__(self, keep: Keep | None, structure: PyTree):
+        """structure: the losses and what `record` keeps, as `jax.eval_shape` sees a chunk."""
+        self.keep, self.structure = keep, structure
+        self.segments: list[Segment] = []
+        self.played, self.total = 0, np.zeros(structure[0].shape[1:])
+
+    def add(self, chunk: Chunk, out: tuple[Any, PyTree]) -> None:
+        """Take the output of the program for a chunk; waits for it."""
+        losses = np.asarray(out[0])[: chunk.count]
+        stop = chunk.start + chunk.count
+        if self.keep is None:
+            trace = _rows(out[1], slice(0, chunk.count))
+            self.segments.append(Segment(losses, np.zeros(0, int), np.zeros(0), trace))
+            self.total = self.total + losses.sum(0, dtype=np.float64)
+        else:
+            kept = np.union1d(self.keep(chunk.start, stop), [stop]).astype(int)
+            ends = kept - chunk.start
+            parts = np.add.reduceat(losses, np.r_[0, ends[:-1]], axis=0, dtype=np.float64)
+            totals = self.total + np.cumsum(parts, axis=0)
+            self.segments.append(Segment(None, kept, totals, _rows(out[1], ends - 1)))
+            self.total = totals[-1]
+        self.played = stop
+
+    def restore(self, segments: list[Segment], played: int, total: np.ndarray) -> None:
+        """Go on from what an earlier run had gathered."""
+        self.segments, self.played, self.total = segments, played, total
+
+    def empty(self) -> Segment:
+        """A segment of no rounds: the structure and the dtypes of one."""
+        losses, trace = jax.tree.map(lambda leaf: np.zeros(0, leaf.dtype), self.structure)
+        thinned = self.keep is not None
+        return Segment(None if thinned else losses, np.zeros(0, int), np.zeros(0), trace)
+
+    def joined(self, segments: list[Segment]) -> Segment:
+        """One segment out of several that follow each other."""
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *segments)
+
+    def result(self) -> tuple[Any, PyTree, Curve | None]:
+        """Losses, trace and curve of all that was gathered; configurations before time."""
+        segment = self.joined(self.segments)
+        if self.keep is not None:
+            at = segment.at
+            asked = np.isin(at, self.keep(0, self.played)) | (at == self.played)
+            segment = _rows(segment._replace(losses=None), np.flatnonzero(asked))
+        if self.total.ndim:
+            turn = lambda tree: jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, 1), tree)
+            losses, trace = turn((segment.losses, segment.trace))
+        else:
+            losses, trace = segment.losses, segment.trace
+        curve = None if self.keep is None else Curve(segment.at, segment.totals.T)
+        return losses, trace, curve
+
+
+def _rows(tree: PyTree, rows: Any) -> PyTree:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)

@@ -1,0 +1,85 @@
+"""The loop around the program: feed chunks, gather what comes out, show progress, save."""
+
+import contextlib
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from olx._pytree import as_tree
+from olx.core import Learner, Loss, Rounds, Run
+from olx.engine import feed
+from olx.engine.checkpoint import Checkpoint
+from olx.engine.collect import Collector
+from olx.engine.keep import Keep
+from olx.engine.kernel import Program
+from olx.engine.progress import Progress
+
+
+def drive(
+    owner: str,
+    program: Program,
+    learner: Learner,
+    loss: Loss,
+    stream: Rounds | Iterable[Rounds],
+    state: PyTree,
+    *,
+    configurations: int = 1,
+    keep: Keep | None,
+    progress: bool | None,
+    checkpoint: Checkpoint | None,
+    explain: bool,
+) -> Run:
+    """Play a stream through a program."""
+    pieces = feed.pieces(owner, stream)
+    first = next(pieces)
+    capacity = feed.capacity_for(first, configurations)
+    learner, loss = jax.tree.map(jnp.asarray, learner), as_tree(loss)
+    state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
+    out = jax.eval_shape(program.function, state, learner, loss, first, np.int32(0))[1]
+    collector = Collector(keep, out)
+    if checkpoint is not None:
+        state = checkpoint.restore(owner, (learner, loss, state), first, state, collector)
+    length = feed.len_of(stream) if isinstance(stream, Rounds) else None
+    bar = Progress(progress, length, collector.played)
+    call, pending = None, None
+    with contextlib.closing(bar):
+        for chunk in feed.chunks(
+            owner, itertools.chain([first], pieces), first, capacity, collector.played
+        ):
+            arguments = (state, learner, loss, chunk.rounds, np.int32(chunk.count))
+            if call is None:
+                call, path = program.choose(_width(state), *arguments)
+                if explain:
+                    print(f"{owner}: {path}; chunks of {capacity} rounds on {_device()}.")
+            state, out = call(*arguments)
+            if pending is not None:  # the device works on this chunk while the last is put away
+                _put_away(collector, bar, *pending)
+            pending = chunk, out
+            if checkpoint is not None and checkpoint.due():
+                _put_away(collector, bar, *pending)
+                pending = None
+                checkpoint.save(state, collector)
+        if pending is not None:
+            _put_away(collector, bar, *pending)
+        if checkpoint is not None:
+            checkpoint.save(state, collector)
+    losses, trace, curve = collector.result()
+    return Run(state, losses, trace, curve=curve, axes=learner.axes)
+
+
+def _put_away(collector: Collector, bar: Progress, chunk: feed.Chunk, out: Any) -> None:
+    collector.add(chunk, out)
+    bar.advance(chunk.count, float(np.nanmin(collector.total)) / collector.played)
+
+
+def _width(state: PyTree) -> int:
+    return max((np.shape(leaf)[-1] for leaf in jax.tree.leaves(state) if np.ndim(leaf)), default=1)
+
+
+def _device() -> str:
+    return jax.devices()[0].device_kind

@@ -1,0 +1,104 @@
+"""Streams of any size as chunks of one shape: arrays, memory maps, or an iterable of `Rounds`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from olx.core import Rounds
+from olx.engine.protocol import check_rounds
+
+_BYTES = 1 << 20  # of a chunk: large enough to hide a call, small enough to stay in the cache
+_LEAST, _MOST = 1024, 1 << 16  # rounds of a chunk
+
+
+class Chunk(NamedTuple):
+    rounds: Rounds  # NumPy arrays of one length, the capacity
+    count: int  # rounds that are real
+    start: int  # number of the first one, from 0
+
+
+def capacity_for(rounds: Rounds, configurations: int = 1) -> int:
+    """How many rounds a chunk should hold, a power of two."""
+    row = sum(np.asarray(leaf[:1]).nbytes for leaf in jax.tree.leaves(rounds))
+    best = max(_LEAST, _BYTES // max(row, 1)) // max(1, configurations // 64)
+    best = min(_MOST, max(64, best))
+    return 1 << (min(best, max(len_of(rounds), 1)) - 1).bit_length()
+
+
+def len_of(rounds: Rounds) -> int:
+    return jax.tree.leaves(rounds)[0].shape[0]
+
+
+def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
+    """The stream as pieces of whatever length it comes in; refuses an empty one."""
+    empty = True
+    for piece in [stream] if isinstance(stream, Rounds) else stream:
+        check_rounds(owner, piece)
+        empty = False
+        yield jax.tree.map(_host, piece)
+    if empty:
+        raise ValueError(f"{owner}: the stream is empty.")
+
+
+def chunks(
+    owner: str, pieces: Iterator[Rounds], first: Rounds, capacity: int, skip: int
+) -> Iterator[Chunk]:
+    """Cut pieces into chunks of one shape, after the first `skip` rounds.
+
+    Every chunk is checked before it is handed on: numbers finite, shapes and dtypes as in the
+    first piece.
+    """
+    start = 0
+    for piece in pieces:
+        length = len_of(piece)
+        _check_like(owner, piece, first, start)
+        for low in range(max(0, skip - start), length, capacity):
+            part = jax.tree.map(lambda leaf, low=low: leaf[low : low + capacity], piece)
+            _check_finite(owner, part, start + low)
+            count = len_of(part)
+            yield Chunk(jax.tree.map(lambda leaf: _padded(leaf, capacity), part), count, start + low)
+        start += length
+
+
+def _host(leaf: Any) -> np.ndarray:
+    """The array on the host, without a copy where memory allows; a memory map stays one."""
+    return leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
+
+
+def _padded(leaf: np.ndarray, capacity: int) -> np.ndarray:
+    short = capacity - leaf.shape[0]
+    if short == 0:
+        return leaf
+    return np.concatenate([leaf, np.zeros((short, *leaf.shape[1:]), leaf.dtype)])
+
+
+def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
+    if jax.tree.structure(piece) != jax.tree.structure(first):
+        raise TypeError(
+            f"{owner}: the chunk at round {start} has structure {jax.tree.structure(piece)}, the "
+            f"first has {jax.tree.structure(first)}."
+        )
+    for (path, leaf), like in zip(
+        jax.tree_util.tree_leaves_with_path(piece), jax.tree.leaves(first), strict=True
+    ):
+        seen, wanted = (leaf.shape[1:], leaf.dtype), (like.shape[1:], like.dtype)
+        if seen != wanted:
+            raise TypeError(
+                f"{owner}: rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
+                f"{seen[1]}{list(seen[0])} a round, the first chunk {wanted[1]}{list(wanted[0])}."
+            )
+
+
+def _check_finite(owner: str, part: Rounds, start: int) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
+        if leaf.dtype.kind != "f" or np.isfinite(np.sum(leaf)) or np.all(np.isfinite(leaf)):
+            continue  # one pass: a finite sum has finite terms, and an infinite one may have too
+        row, *column = (int(i) for i in np.argwhere(~np.isfinite(leaf))[0])
+        where = f"row {start + row}" + (f", column {', '.join(map(str, column))}" if column else "")
+        value = leaf[(row, *column)]
+        raise ValueError(
+            f"{owner}: rounds{jax.tree_util.keystr(path)} holds {value} at {where}; clean the "
+            "stream first."
+        )

@@ -1,0 +1,50 @@
+"""Which rounds of a run to keep: all of them, a thinned curve, or the total alone.
+
+A rule takes `(start, stop)` and gives the numbers $r$ of the rounds to keep, `start` $< r \\le$ `stop`.
+The last round is always kept.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from olx import _check as check
+
+Keep = Callable[[int, int], np.ndarray]
+
+
+def every(rounds: int) -> Keep:
+    """Keep the cumulative loss after every so many rounds.
+
+    >>> every(10)(5, 32).tolist()
+    [10, 20, 30]
+    """
+    check.count("every", "rounds", rounds)
+    return functools.partial(_every, rounds)
+
+
+def log_spaced(per_decade: int = 20) -> Keep:
+    """Keep the cumulative loss at rounds spaced evenly on a logarithmic axis.
+
+    >>> log_spaced(3)(0, 100).tolist()
+    [1, 2, 4, 10, 21, 46, 100]
+    """
+    check.count("log_spaced", "per_decade", per_decade)
+    return functools.partial(_log_spaced, per_decade)
+
+
+def totals(start: int, stop: int) -> np.ndarray:
+    """Keep the total loss and nothing on the way."""
+    return np.zeros(0, int)
+
+
+def _every(rounds: int, start: int, stop: int) -> np.ndarray:
+    return np.arange(start // rounds + 1, stop // rounds + 1) * rounds
+
+
+def _log_spaced(per_decade: int, start: int, stop: int) -> np.ndarray:
+    low = int(np.floor(per_decade * np.log10(max(start, 1)))) - 1
+    high = int(np.ceil(per_decade * np.log10(stop))) + 1
+    marks = np.round(10 ** (np.arange(max(low, 0), high + 1) / per_decade)).astype(int)
+    return np.unique(marks[(marks > start) & (marks <= stop)])

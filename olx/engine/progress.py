@@ -1,0 +1,21 @@
+"""A progress bar on the host: rounds, rounds a second and the running loss."""
+
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+
+class Progress:
+    """Shown on a terminal only, unless asked for or forbidden."""
+
+    def __init__(self, show: bool | None, total: int | None, done: int):
+        hidden = not sys.stderr.isatty() if show is None else not show
+        self._bar: Any = tqdm(total=total, initial=done, unit=" rounds", disable=hidden, smoothing=0.1)
+
+    def advance(self, rounds: int, mean_loss: float) -> None:
+        self._bar.set_postfix_str(f"loss {mean_loss:.4g}", refresh=False)
+        self._bar.update(rounds)
+
+    def close(self) -> None:
+        self._bar.close()

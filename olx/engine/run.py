@@ -1,0 +1,67 @@
+"""The engine: the same game as `rollout`, compiled once, on streams of any size."""
+
+from collections.abc import Iterable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.checkpoint import Checkpoint
+from olx.engine.chunk import single_program
+from olx.engine.drive import drive
+from olx.engine.keep import Keep
+from olx.engine.protocol import Record
+
+
+def run(
+    learner: Learner,
+    loss: Loss,
+    rounds: Rounds | Iterable[Rounds],
+    params: PyTree,
+    *,
+    record: Record | None = None,
+    keep: Keep | None = None,
+    state: PyTree = None,
+    progress: bool | None = None,
+    checkpoint: Checkpoint | None = None,
+    explain: bool = False,
+) -> Run:
+    """Play `learner` on a stream as fast as this machine can; the same numbers as `rollout`.
+
+    rounds: arrays or memory maps in a `Rounds`, or any iterable of such, one chunk at a time; a
+        stream that passes through takes no more memory than a chunk and what is kept.
+    record: what to keep of every round, a named function.
+    keep: which rounds to keep; all if None, or one of `olx.every`, `olx.log_spaced`, `olx.totals`,
+        which leave a `curve` of cumulative loss in place of the losses.
+    state: continue from the `state` of an earlier run.
+    progress: show a bar; None means on a terminal only.
+    checkpoint: where to save on the way and resume from, made by `olx.checkpoint`.
+    explain: say which way the program was compiled, and why.
+
+    Own the compilation: call it at top level, not inside `jit`, `vmap` or `grad`; `rollout` is for
+    those.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=3000, features=5)
+    >>> done = olx.run(olx.linear(olx.ogd(0.01)), olx.losses.squared, rounds, jnp.zeros(5),
+    ...                keep=olx.every(1000))
+    >>> done.curve.at.tolist()
+    [1000, 2000, 3000]
+    """
+    check.instance("run", "learner", learner, Learner)
+    if state is None:
+        state = learner.init(params)
+    return drive(
+        "run",
+        single_program(record),
+        learner,
+        loss,
+        rounds,
+        jax.tree.map(jnp.asarray, state),
+        keep=keep,
+        progress=progress,
+        checkpoint=checkpoint,
+        explain=explain,
+    )

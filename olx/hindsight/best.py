@@ -1,0 +1,128 @@
+r"""The best comparator in hindsight, with a verified bound on how far it is from the best.
+
+$$\min_{u \in S} \sum_t c_t\, \ell(h_u(x_t), y_t)$$
+
+For a linear model and a loss of the score, see `linear_model`; for any other model whose loss is
+convex in the parameters, see `projected`.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.2.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex.base import as_partial
+from olx.core import Loss, Rounds, Scalar
+from olx.hindsight import linear_model, projected
+from olx.hindsight.domains import Domain, everywhere
+from olx.hindsight.regret import comparator_losses, constant, weights
+from olx.learners.lift import dot
+
+
+@pytree
+class Hindsight:
+    """A comparator of the domain, its total loss, and a bound on what any other could save.
+
+    value: total loss of `u`, rounds counted by their weights.
+    gap: at least `value` minus the least total loss in the domain, up to rounding; infinite where
+        nothing could be verified.
+    """
+
+    u: PyTree
+    value: Array
+    gap: Array
+
+
+def best_in_hindsight(
+    loss: Loss,
+    rounds: Rounds,
+    params: PyTree,
+    *,
+    apply: Callable[[PyTree, PyTree], PyTree] = constant,
+    domain: Domain | None = None,
+    tolerance: Scalar = 1e-6,
+    steps: Scalar = 20_000,
+) -> Hindsight:
+    r"""Minimize the total loss of a comparator over `domain`, everywhere if None.
+
+    loss: convex in the parameters once `apply` has been applied. With kinks or without for
+        `apply=olx.dot`; for other models the gap vanishes only where the total loss is smooth.
+    params: where the search starts. Of several least-squares solutions the nearest is found, so
+        zeros ask for the one of least norm.
+    tolerance: stop at a gap of `tolerance * (1 + |value|)`; not below the rounding of the dtype.
+    steps: stop after so many steps in any case; the gap is then larger but still true.
+
+    Without a domain, the gap can be verified for `apply=olx.dot` only and is infinite for other
+    models unless the gradient is exactly 0: bound the domain with `ball(radius)` then. Where the
+    infimum is not attained, as for the logistic loss of separable data, `u` is large and
+    `value` close to the infimum.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.core import Rounds
+    >>> from olx.learners.lift import dot
+    >>> absolute = lambda score, y: jnp.abs(score - y)
+    >>> rounds = Rounds(jnp.ones((3, 1)), jnp.array([0.0, 1.0, 5.0]))
+    >>> best = best_in_hindsight(absolute, rounds, jnp.zeros(1), apply=dot)
+    >>> float(best.u[0]), float(best.value), bool(best.gap < 1e-5)
+    (1.0, 5.0, True)
+    """
+    check.function("best_in_hindsight", "loss", loss)
+    check.function("best_in_hindsight", "apply", apply)
+    check.instance("best_in_hindsight", "rounds", rounds, Rounds)
+    domain = everywhere() if domain is None else domain
+    check.instance("best_in_hindsight", "domain", domain, Domain)
+    tolerance = check.non_negative("best_in_hindsight", "tolerance", tolerance)
+    params = jax.tree.map(jnp.asarray, params)
+    linear = (apply.func if isinstance(apply, Partial) else apply) is dot
+    if linear:
+        one = jax.tree.map(lambda leaf: leaf[0], rounds.context)
+        check.same_shape("best_in_hindsight", "context", one, "params", params)
+    elif apply is constant and np.shape(params) == ():
+        linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))
+    solver = _linear if linear else _general
+    return solver(as_partial(loss), as_partial(apply), rounds, params, domain, tolerance, steps)
+
+
+@jax.jit
+def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
+    flat, unravel = ravel_pytree(params)
+    x = jax.vmap(lambda context: ravel_pytree(context)[0])(rounds.context)
+    weight = weights(rounds, flat.dtype)
+
+    def look(s):
+        value, slope = jax.vmap(jax.value_and_grad(loss))(s, rounds.outcome)
+        return weight * value, weight * slope
+
+    best = linear_model.solve(look, x, flat, _flat(domain, unravel), tolerance, steps)
+    return _hindsight(best, unravel)
+
+
+@jax.jit
+def _general(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
+    flat, unravel = ravel_pytree(params)
+
+    def total(w):
+        losses = comparator_losses(loss, rounds, unravel(w), apply)
+        return jnp.vdot(weights(rounds, losses.dtype), losses)
+
+    best = projected.solve(total, flat, _flat(domain, unravel), tolerance, steps)
+    return _hindsight(best, unravel)
+
+
+def _hindsight(best: linear_model.Best, unravel) -> Hindsight:
+    return Hindsight(unravel(best.w), best.value, jnp.maximum(best.value - best.lower, 0.0))
+
+
+def _flat(domain: Domain, unravel) -> Domain:
+    through = lambda function: lambda w: ravel_pytree(function(unravel(w)))[0]
+    return Domain(
+        Partial(through(domain.project)), Partial(through(domain.farthest)), domain.bounded
+    )

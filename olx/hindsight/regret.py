@@ -1,0 +1,127 @@
+r"""Regret: what a run paid beyond a comparator, after every round.
+
+A comparator is parameters $u$ and a model $h$; in round $t$ it plays $h_u(x_t)$. With weights $c_t$
+
+$$R_t(u) = \sum_{s \le t} c_s \big( \ell(a_s, y_s) - \ell(h_u(x_s), y_s) \big).$$
+
+A shifting comparator plays $u_t$ instead of $u$; what is known then grows with its variation
+$\sum_t \|u_t - u_{t-1}\|$. The regret on an interval is a difference of the curve.
+
+Shalev-Shwartz, Online Learning and Online Convex Optimization, 2012, section 1.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx.convex import norms
+from olx.convex.base import Norm
+from olx.core import Loss, Rounds, Run
+
+Model = Callable[[PyTree, PyTree], PyTree]
+
+
+class Interval(NamedTuple):
+    """The rounds from `start` up to, not including, `stop`, and the regret on them."""
+
+    start: Array
+    stop: Array
+    regret: Array
+
+
+def constant(u: PyTree, context: PyTree) -> PyTree:
+    """The model that plays `u` itself."""
+    return u
+
+
+def regret(
+    run: Run, loss: Loss, rounds: Rounds, u: PyTree, apply: Model = constant
+) -> Float[Array, " T"]:
+    """The regret of a run against `u`, after every round; of each run of a sweep.
+
+    apply: what `u` plays on a context: `u` itself, or a model such as `olx.dot`.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.core import Rounds, Run
+    >>> run = Run(state=None, losses=jnp.array([0.5, 0.5, 0.5]))
+    >>> rounds = Rounds(None, jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    >>> regret(run, jnp.dot, rounds, jnp.array([0.0, 1.0])).tolist()
+    [0.5, 1.0, 0.5]
+    """
+    return _curve(run, rounds, comparator_losses(loss, rounds, u, apply))
+
+
+def shifting_regret(
+    run: Run, loss: Loss, rounds: Rounds, us: PyTree, apply: Model = constant
+) -> Float[Array, " T"]:
+    """The regret against a comparator that plays `us[t]` in round t.
+
+    us: parameters with a leading axis of rounds on every leaf.
+    """
+    play = lambda u, one: loss(apply(u, one.context), one.outcome)
+    return _curve(run, rounds, jax.vmap(play)(us, rounds))
+
+
+def comparator_losses(
+    loss: Loss, rounds: Rounds, u: PyTree, apply: Model = constant
+) -> Float[Array, " T"]:
+    """The loss of `u` in every round, not scaled by weights."""
+    return jax.vmap(lambda one: loss(apply(u, one.context), one.outcome))(rounds)
+
+
+def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
+    """The regret on the rounds from `start` up to, not including, `stop`."""
+    padded = _padded(curve)
+    return padded[..., stop] - padded[..., start]
+
+
+def worst_interval(curve: Float[Array, " T"]) -> Interval:
+    """The interval of largest regret against the one comparator of `curve`.
+
+    >>> import jax.numpy as jnp
+    >>> worst = worst_interval(jnp.cumsum(jnp.array([1.0, -3.0, 2.0, 2.0, -1.0])))
+    >>> int(worst.start), int(worst.stop), float(worst.regret)
+    (2, 4, 4.0)
+    """
+    padded = _padded(curve)
+    least = jax.lax.cummin(padded, axis=padded.ndim - 1)[..., :-1]
+    gains = padded[..., 1:] - least
+    last = jnp.argmax(gains, axis=-1)
+    rounds = jnp.arange(curve.shape[-1])
+    before = jnp.where(rounds <= last[..., None], padded[..., :-1], jnp.inf)
+    return Interval(jnp.argmin(before, axis=-1), last + 1, jnp.max(gains, axis=-1))
+
+
+def variation(us: PyTree, norm: Norm | None = None) -> Array:
+    r"""$\sum_{t \ge 2} \|u_t - u_{t-1}\|$, Euclidean if `norm` is None."""
+    norm = norms.l2() if norm is None else norm
+    check.instance("variation", "norm", norm, Norm)
+    return jnp.sum(jax.vmap(norm.primal)(jax.tree.map(lambda u: jnp.diff(u, axis=0), us)))
+
+
+def shifts(us: PyTree) -> Array:
+    """How often a comparator changes from one round to the next."""
+    changed = lambda u: jnp.any((u[1:] != u[:-1]).reshape(u.shape[0] - 1, -1), axis=1)
+    return jnp.sum(jnp.any(jnp.stack([changed(u) for u in jax.tree.leaves(us)]), axis=0))
+
+
+def weights(rounds: Rounds, dtype) -> Float[Array, " T"]:
+    """The importance of every round: 1 where none is given."""
+    if rounds.weight is not None:
+        return jnp.asarray(rounds.weight, dtype)
+    return jnp.ones(jax.tree.leaves(rounds)[0].shape[0], dtype)
+
+
+def _curve(run: Run, rounds: Rounds, losses: Array) -> Array:
+    check.instance("regret", "run", run, Run)
+    if run.losses is None:
+        raise TypeError("regret: the run kept no losses; play it without thinning them.")
+    return jnp.cumsum(weights(rounds, losses.dtype) * (run.losses - losses), axis=-1)
+
+
+def _padded(curve):
+    return jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], axis=-1)

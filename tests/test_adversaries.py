@@ -1,0 +1,152 @@
+"""Adversaries force on every learner what they are said to force."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from olx import losses, streams
+from olx.convex.base import mirror_map
+from olx.convex.entropy import negative_entropy
+from olx.core import Learner, trace
+from olx.engine.play import play
+from olx.learners.lift import linear
+from olx.learners.omd import hedge, omd
+
+
+def _half_square(w):
+    return jnp.vdot(w, w) / 2
+
+
+def descent(eta):
+    return omd(eta, mirror_map(_half_square, _half_square))
+
+
+class Halving(NamedTuple):
+    alive: jax.Array
+
+
+def halving():
+    """Vote by majority of the candidates that were never wrong; the context is their advice."""
+    vote = lambda hp, state, x: jnp.sum(state.alive * x)
+    learn = lambda hp, state, f: Halving(jnp.where(f.context == f.outcome, state.alive, 0.0))
+    return Learner(None, lambda hp, params: Halving(jnp.ones_like(params)), vote, learn)
+
+
+@pytest.mark.parametrize("eta", [0.1, 3.0])
+@pytest.mark.parametrize("loss", [losses.hinge, losses.logistic, losses.zero_one])
+def test_the_zero_one_adversary_forces_a_mistake_in_every_round(eta, loss):
+    run = play(linear(descent(eta)), streams.zero_one(loss), jnp.zeros(1), 30, record=trace)
+    score, label = np.asarray(run.trace.feedback.action), np.asarray(run.rounds.outcome)
+    assert np.all(label * score <= 0)
+    assert min(np.sum(label > 0), np.sum(label < 0)) <= 15
+    if loss is losses.zero_one:
+        assert float(run.total) == 30.0
+
+
+@pytest.mark.parametrize("eta", [0.05, 1.0, 10.0])
+def test_unit_vectors_cost_a_hinge_of_one_in_every_round_and_nothing_to_their_labels(eta):
+    rounds = 12
+    adversary = streams.unit_vectors(rounds, losses.hinge)
+    start = jnp.linspace(-1.0, 1.0, rounds)
+    run = play(linear(descent(eta)), adversary, start, rounds)
+    assert np.all(np.asarray(run.losses) >= 1.0)
+    np.testing.assert_array_equal(run.rounds.context, np.eye(rounds))
+    u = np.asarray(run.rounds.outcome)
+    assert np.all(np.maximum(0, 1 - u * (np.asarray(run.rounds.context) @ u)) == 0)
+    assert u @ u == rounds
+    assert float(run.total) >= rounds
+
+
+@pytest.mark.parametrize("n", [2, 8, 64, 100])
+@pytest.mark.parametrize("make", [halving, lambda: linear(omd(1.0, negative_entropy()))])
+def test_thresholds_force_the_logarithm_of_their_number_of_mistakes(n, make):
+    forced = int(np.log2(n))
+    adversary = streams.threshold(n, losses.zero_one)
+    run = play(make(), adversary, jnp.full(n, 1 / n), forced + 8)
+    assert np.all(np.asarray(run.losses)[:forced] == 1.0)
+    advice, label = np.asarray(run.rounds.context), np.asarray(run.rounds.outcome)
+    right = np.all(advice == label[:, None], axis=0)
+    assert np.sum(right) == 1
+    assert np.all(np.diff(advice, axis=1) >= 0)
+    if make is halving:
+        assert float(run.total) <= np.log2(n)
+
+
+def test_one_candidate_is_told_the_truth_about():
+    run = play(halving(), streams.threshold(1, losses.zero_one), jnp.ones(1), 3)
+    assert float(run.total) == 0.0
+
+
+@pytest.mark.parametrize("eta", [0.1, 1.0])
+def test_the_heaviest_expert_pays(eta):
+    n, rounds = 5, 40
+    run = play(hedge(eta), streams.heaviest_expert(), jnp.full(n, 1 / n), rounds, record=trace)
+    weights, paid = np.asarray(run.trace.feedback.action), np.asarray(run.rounds.outcome)
+    np.testing.assert_array_equal(np.argmax(paid, axis=1), np.argmax(weights, axis=1))
+    np.testing.assert_array_equal(np.sum(paid, axis=1), 1.0)
+    np.testing.assert_allclose(run.losses, np.max(weights, axis=1), atol=1e-12)
+    assert np.all(np.asarray(run.losses) >= 1 / n - 1e-12)
+    assert np.min(np.sum(paid, axis=0)) <= rounds / n
+
+
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_the_steepest_loss_points_along_the_action(radius):
+    start = {"a": jnp.zeros(2), "b": jnp.zeros(())}
+    square = mirror_map(lambda w: jnp.sum(w["a"] ** 2) / 2 + w["b"] ** 2 / 2)
+    run = play(omd(0.3, square), streams.steepest(radius), start, 6, record=trace)
+    flat = lambda tree: np.column_stack([np.asarray(tree["a"]), np.asarray(tree["b"])])
+    w, z = flat(run.trace.feedback.action), flat(run.rounds.outcome)
+    np.testing.assert_allclose(np.linalg.norm(z, axis=1), radius)
+    np.testing.assert_allclose(z[0], radius / 3**0.5)
+    np.testing.assert_allclose(run.losses, radius * np.linalg.norm(w, axis=1), atol=1e-12)
+    assert np.all(np.linalg.norm(w[1:], axis=1) > 0)
+
+
+def test_the_steepest_loss_is_differentiable_where_the_action_is_zero():
+    play_one = lambda eta: play(descent(eta), streams.steepest(1.0), jnp.zeros(3), 5).total
+    assert np.isfinite(jax.grad(play_one)(0.3))
+
+
+def test_random_signs_ignore_the_action_and_repeat_with_their_key():
+    adversary = streams.random_signs(jax.random.key(4))
+    small = play(descent(0.01), adversary, jnp.zeros(2), 50)
+    large = play(descent(1.0), adversary, jnp.zeros(2), 50)
+    np.testing.assert_array_equal(small.rounds.outcome, large.rounds.outcome)
+    assert set(np.unique(small.rounds.outcome)) == {-1.0, 1.0}
+    other = play(descent(1.0), streams.random_signs(jax.random.key(5)), jnp.zeros(2), 50)
+    assert not np.array_equal(other.rounds.outcome, large.rounds.outcome)
+
+
+def _clipped():
+    """Gradient descent on the interval from -1 to 1."""
+    step = lambda hp, w, feedback: jnp.clip(w - hp * feedback.grad, -1.0, 1.0)
+    return Learner(1.0 / 8, lambda hp, w: w, lambda hp, w, x: w, step)
+
+
+def test_random_signs_force_a_regret_of_the_root_of_the_rounds_on_average():
+    rounds, seeds = 64, 2000
+
+    @jax.vmap
+    def regret(key):
+        run = play(_clipped(), streams.random_signs(key), jnp.zeros(()), rounds)
+        return run.total + jnp.abs(jnp.sum(run.rounds.outcome))
+
+    measured = np.asarray(regret(jax.random.split(jax.random.key(0), seeds)))
+    expected = np.sqrt(2 * rounds / np.pi)
+    error = 3 * np.std(measured) / np.sqrt(seeds)
+    assert abs(np.mean(measured) - expected) <= error + 0.01 * expected
+
+
+def test_a_batch_of_adversaries_is_swept_with_its_margin():
+    margins = jnp.array([0.5, 2.0])
+    adversary = jax.vmap(lambda m: streams.zero_one(losses.margin_hinge(m)))(margins)
+    first = jax.vmap(lambda a: play(linear(descent(0.1)), a, jnp.zeros(1), 3).losses[0])(adversary)
+    np.testing.assert_allclose(first, margins)
+
+
+def test_a_loss_that_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="zero_one: `loss` must be a function, got str"):
+        streams.zero_one("hinge")  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,291 @@
+"""The best comparator against cvxpy and NumPy; the gap must bound what is left to save."""
+
+import os
+import pathlib
+
+import cvxpy as cp
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.tree_util import Partial
+
+from olx import losses
+from olx.core import Rounds
+from olx.hindsight import domains, scores
+from olx.hindsight.best import best_in_hindsight
+from olx.learners.lift import dot
+
+T, D = 40, 4
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(T, D))
+SCORE = X @ RNG.normal(size=D) + RNG.normal(size=T)
+C = RNG.uniform(0, 2, size=T)
+SIGN = np.sign(SCORE)
+
+# name: ours, cvxpy's, outcomes, relative accuracy
+LOSSES = {
+    "squared": (losses.squared, lambda s: cp.square(s - SCORE) / 2, SCORE, 1e-6),
+    "absolute": (losses.absolute, lambda s: cp.abs(s - SCORE), SCORE, 1e-4),
+    "tube": (losses.epsilon_insensitive(0.3), lambda s: cp.pos(cp.abs(s - SCORE) - 0.3), SCORE, 1e-4),
+    "hinge": (losses.hinge, lambda s: cp.pos(1 - cp.multiply(SIGN, s)), SIGN, 1e-4),
+    "margin": (losses.margin_hinge(0.4), lambda s: cp.pos(0.4 - cp.multiply(SIGN, s)), SIGN, 1e-4),
+    "squared_hinge": (
+        losses.squared_hinge,
+        lambda s: cp.square(cp.pos(1 - cp.multiply(SIGN, s))) / 2,
+        SIGN,
+        1e-6,
+    ),
+    "logistic": (losses.logistic, lambda s: cp.logistic(-cp.multiply(SIGN, s)), SIGN, 1e-6),
+    "exponential": (losses.exponential, lambda s: cp.exp(-cp.multiply(SIGN, s)), SIGN, 1e-6),
+    "linear": (losses.linear, lambda s: cp.multiply(SCORE, s), SCORE, 1e-6),
+}
+DOMAINS = {
+    "everywhere": (domains.everywhere(), lambda w: []),
+    "ball": (domains.ball(0.7), lambda w: [cp.norm(w) <= 0.7]),
+    "simplex": (domains.simplex(), lambda w: [w >= 0, cp.sum(w) == 1]),
+    "box": (domains.box(-0.2, 0.5), lambda w: [w >= -0.2, w <= 0.5]),
+}
+CASES = [
+    (loss, domain)
+    for loss in LOSSES
+    for domain in DOMAINS
+    if (loss, domain) != ("linear", "everywhere")
+]
+
+
+def _any_loss(index, score, outcome):
+    return jax.lax.switch(index, [ours for ours, *_ in LOSSES.values()], score, outcome)
+
+
+def _solve(name, domain, **options):
+    # the index is a traced number, so all losses share one program a domain
+    loss = Partial(_any_loss, jnp.asarray(list(LOSSES).index(name)))
+    rounds = Rounds(jnp.asarray(X), jnp.asarray(LOSSES[name][2]), jnp.asarray(C))
+    return best_in_hindsight(loss, rounds, jnp.zeros(D), apply=dot, domain=domain, **options)
+
+
+def _optimum(name, constraints):
+    w = cp.Variable(D)
+    problem = cp.Problem(cp.Minimize(C @ LOSSES[name][1](X @ w)), constraints(w))
+    return problem.solve(solver=cp.CLARABEL)
+
+
+@pytest.mark.parametrize(("name", "where"), CASES)
+def test_the_gap_is_small_and_bounds_what_an_exact_solver_saves(name, where):
+    domain, constraints = DOMAINS[where]
+    best, optimum = _solve(name, domain), _optimum(name, constraints)
+    assert best.gap <= LOSSES[name][3] * (1 + abs(best.value))
+    np.testing.assert_allclose(best.value, optimum, rtol=2 * LOSSES[name][3])
+    assert best.value - optimum <= best.gap + 1e-7 * (1 + abs(optimum))
+
+
+@pytest.mark.parametrize(("name", "where"), CASES)
+def test_the_gap_is_true_when_stopped_early(name, where):
+    domain, constraints = DOMAINS[where]
+    best, optimum = _solve(name, domain, steps=1), _optimum(name, constraints)
+    assert best.value - optimum <= best.gap + 1e-7 * (1 + abs(optimum))
+
+
+@pytest.mark.parametrize(("name", "where"), CASES)
+def test_the_value_is_that_of_a_point_of_the_domain(name, where):
+    domain, constraints = DOMAINS[where]
+    best = _solve(name, domain)
+    w = cp.Variable(D)
+    w.value = np.asarray(best.u)
+    assert all(np.max(constraint.violation()) <= 1e-12 for constraint in constraints(w))
+    np.testing.assert_allclose(best.value, C @ LOSSES[name][1](X @ w).value, rtol=1e-10)
+
+
+def test_an_unbounded_problem_has_an_infinite_gap():
+    assert _solve("linear", domains.everywhere(), steps=100).gap == jnp.inf
+
+
+def test_least_squares_is_that_of_numpy():
+    best = _solve("squared", domains.everywhere())
+    root = np.sqrt(C)
+    theirs = np.linalg.lstsq(root[:, None] * X, root * SCORE, rcond=None)[0]
+    np.testing.assert_allclose(best.u, theirs, rtol=1e-10)
+    assert best.gap <= 1e-10
+
+
+def test_least_squares_has_the_least_norm_where_there_are_several():
+    wide = np.concatenate([X, X[:, :2] + X[:, 2:]], axis=1)
+    rounds = Rounds(jnp.asarray(wide), jnp.asarray(SCORE))
+    best = best_in_hindsight(losses.squared, rounds, jnp.zeros(6), apply=dot)
+    theirs = np.linalg.lstsq(wide, SCORE, rcond=None)[0]
+    np.testing.assert_allclose(best.u, theirs, rtol=1e-9)
+    assert best.gap <= 1e-10
+
+
+def test_fewer_rounds_than_features_are_interpolated():
+    rounds = Rounds(jnp.asarray(X[:3]), jnp.asarray(SCORE[:3]))
+    best = best_in_hindsight(losses.absolute, rounds, jnp.zeros(D), apply=dot)
+    assert best.value <= 1e-6
+    assert best.gap <= 1e-6
+
+
+def test_separable_data_cost_nothing():
+    rounds = Rounds(jnp.asarray(X), jnp.asarray(np.sign(X[:, 0])))
+    best = best_in_hindsight(losses.hinge, rounds, jnp.zeros(D), apply=dot)
+    assert best.value <= 1e-6
+    assert best.gap <= 1e-6
+
+
+def test_a_round_of_weight_two_is_two_rounds():
+    twice = Rounds(jnp.asarray(X[:20]), jnp.asarray(SIGN[:20]), jnp.full(20, 2.0))
+    again = Rounds(*(jnp.concatenate([leaf, leaf]) for leaf in twice[:2]))
+    one, other = (
+        best_in_hindsight(losses.logistic, rounds, jnp.zeros(D), apply=dot, domain=domains.ball(1.0))
+        for rounds in (twice, again)
+    )
+    np.testing.assert_allclose(one.u, other.u, atol=1e-4)
+    np.testing.assert_allclose(one.value, other.value, rtol=2e-6)
+
+
+def test_a_scalar_comparator_of_absolute_losses_is_the_median():
+    y = RNG.normal(size=11)
+    best = best_in_hindsight(losses.absolute, Rounds(None, jnp.asarray(y)), jnp.zeros(()))
+    np.testing.assert_allclose(best.u, np.median(y), atol=1e-9)
+    np.testing.assert_allclose(best.value, np.abs(y - np.median(y)).sum(), rtol=1e-9)
+
+
+def test_linear_losses_on_the_simplex_give_the_best_expert():
+    table = RNG.uniform(size=(T, 6))
+    rounds = Rounds(None, jnp.asarray(table), jnp.asarray(C))
+    best = best_in_hindsight(losses.linear, rounds, jnp.full(6, 1 / 6), domain=domains.simplex())
+    assert int(jnp.argmax(best.u)) == int((C @ table).argmin())
+    np.testing.assert_allclose(best.value, (C @ table).min(), rtol=1e-12)
+    assert best.gap <= 1e-12
+
+
+def test_the_best_constant_rebalanced_portfolio_is_that_of_cvxpy():
+    relatives = np.exp(0.2 * RNG.normal(size=(T, 5)) + 0.02)
+    rounds = Rounds(None, jnp.asarray(relatives), jnp.asarray(C))
+    best = best_in_hindsight(losses.log_loss, rounds, jnp.full(5, 0.2), domain=domains.simplex())
+    w = cp.Variable(5)
+    cost = cp.Minimize(-C @ cp.log(relatives @ w))
+    optimum = cp.Problem(cost, [w >= 0, cp.sum(w) == 1]).solve(solver=cp.CLARABEL)
+    assert best.gap <= 1e-6 * (1 + abs(best.value))
+    assert best.value - optimum <= best.gap + 1e-8
+    np.testing.assert_allclose(best.value, optimum, rtol=3e-6)
+
+
+def _affine(params, x):
+    return dot(params["w"], x) + params["b"]
+
+
+@pytest.mark.parametrize("radius", [0.5, 50.0])
+def test_any_model_convex_in_its_parameters_is_served(radius):
+    rounds = Rounds(jnp.asarray(X), jnp.asarray(SIGN), jnp.asarray(C))
+    start = {"w": jnp.zeros(D), "b": jnp.zeros(())}
+    best = best_in_hindsight(
+        losses.logistic, rounds, start, apply=_affine, domain=domains.ball(radius)
+    )
+    w, b = cp.Variable(D), cp.Variable()
+    cost = cp.Minimize(C @ cp.logistic(-cp.multiply(SIGN, X @ w + b)))
+    optimum = cp.Problem(cost, [cp.norm(cp.hstack([w, b])) <= radius]).solve(solver=cp.CLARABEL)
+    assert best.gap <= 1e-6 * (1 + abs(best.value))
+    assert best.value - optimum <= best.gap + 1e-7
+    np.testing.assert_allclose(best.value, optimum, rtol=3e-6)
+
+
+def test_any_other_model_without_a_domain_claims_nothing():
+    rounds = Rounds(jnp.asarray(X), jnp.asarray(SIGN), jnp.asarray(C))
+    start = {"w": jnp.zeros(D), "b": jnp.zeros(())}
+    options = dict(apply=_affine, steps=300)
+    free = best_in_hindsight(losses.logistic, rounds, start, **options)
+    held = best_in_hindsight(losses.logistic, rounds, start, domain=domains.ball(50.0), **options)
+    assert free.gap == jnp.inf
+    np.testing.assert_allclose(free.value, held.value, rtol=1e-5)
+
+
+def test_many_problems_are_a_loop():
+    radii = jnp.array([0.3, 3.0])
+    rounds = Rounds(jnp.asarray(X), jnp.asarray(SIGN))
+    solve = lambda radius: best_in_hindsight(
+        losses.hinge, rounds, jnp.zeros(D), apply=dot, domain=domains.ball(radius)
+    )
+    together = jax.vmap(solve)(radii)
+    for radius, value, gap in zip(radii, together.value, together.gap, strict=True):
+        alone = solve(radius)
+        np.testing.assert_allclose(value, alone.value, rtol=2e-6)
+        assert gap <= 1e-6 * (1 + value)
+
+
+def test_single_precision_stays_single():
+    rounds = Rounds(jnp.asarray(X, jnp.float32), jnp.asarray(SCORE, jnp.float32))
+    best = best_in_hindsight(losses.absolute, rounds, jnp.zeros(D, jnp.float32), apply=dot, steps=2000)
+    w = cp.Variable(D)
+    optimum = cp.Problem(cp.Minimize(cp.sum(cp.abs(X @ w - SCORE)))).solve(solver=cp.CLARABEL)
+    assert best.value.dtype == best.gap.dtype == jnp.float32
+    assert best.gap <= 1e-3 * optimum
+    assert best.value - optimum <= best.gap + 1e-5 * optimum
+
+
+def test_a_context_unlike_the_parameters_is_refused():
+    with pytest.raises(TypeError, match="best_in_hindsight: context"):
+        best_in_hindsight(
+            losses.hinge, Rounds(jnp.asarray(X), jnp.asarray(SIGN)), jnp.zeros(3), apply=dot
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "linear"])
+@pytest.mark.parametrize("rho", [0.01, 1.0, 100.0])
+def test_prox_and_conjugate_from_values_and_slopes_are_the_closed_forms(name, rho):
+    loss, _, y, _ = LOSSES[name]
+    z, y = jnp.asarray(10 * SCORE), jnp.asarray(y)
+    look = lambda s: jax.vmap(jax.value_and_grad(loss))(s, y)
+    s, alpha = scores.prox(look, z, rho)
+    conjugate = scores.conjugate(look, alpha, jnp.zeros_like(z))
+    np.testing.assert_allclose(s, jax.vmap(loss.prox, (None, 0, 0))(1 / rho, z, y), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(conjugate, jax.vmap(loss.conjugate)(alpha, y), rtol=1e-9, atol=1e-10)
+
+
+def test_the_conjugate_is_infinite_where_no_slope_reaches():
+    look = lambda s: jax.vmap(jax.value_and_grad(losses.hinge))(s, jnp.ones(3))
+    tau = jnp.array([-1.5, -0.5, 0.5])
+    assert jnp.isinf(scores.conjugate(look, tau, jnp.zeros(3))).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("where", ["ball", "simplex", "box"])
+def test_a_domain_knows_its_nearest_and_its_farthest_point(where):
+    domain, constraints = DOMAINS[where]
+    for _ in range(3):
+        g, w = RNG.normal(size=D), cp.Variable(D)
+        far = cp.Problem(cp.Maximize(g @ w), constraints(w)).solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(domain.support(jnp.asarray(g)), far, rtol=1e-6)
+        cp.Problem(cp.Minimize(cp.sum_squares(w - g)), constraints(w)).solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(domain.project(jnp.asarray(g)), w.value, atol=1e-5)
+
+
+def test_domains_work_on_trees():
+    tree = {"a": jnp.array([3.0, 0.0]), "b": jnp.array(4.0)}
+    np.testing.assert_allclose(domains.ball(1.0).support(tree), 5.0)
+    np.testing.assert_allclose(domains.simplex().support(tree), 4.0)
+    np.testing.assert_allclose(domains.box(-1.0, 2.0).support(tree), 14.0)
+    np.testing.assert_allclose(domains.box(-1.0, 2.0).project(tree)["b"], 2.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(lambda: domains.ball(-1.0), "ball: `radius`"), (lambda: domains.box(1.0, 0.0), "box: `low`")],
+)
+def test_an_empty_domain_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_the_best_rebalanced_portfolio_of_nyse_beats_the_best_stock():
+    path = pathlib.Path(os.environ.get("OLX_DATA", "")) / "portfolio_nyse_o.npz"
+    if "OLX_DATA" not in os.environ or not path.exists():
+        pytest.skip("needs portfolio_nyse_o.npz in the folder named by OLX_DATA")
+    relatives = np.load(path)["X"]
+    rounds = Rounds(None, jnp.asarray(relatives))
+    assets = relatives.shape[1]
+    best = best_in_hindsight(
+        losses.log_loss, rounds, jnp.full(assets, 1 / assets), domain=domains.simplex()
+    )
+    assert best.gap <= 1e-5
+    assert np.exp(-best.value) > np.prod(relatives, axis=0).max() > 54.0
+    assert np.exp(-best.value) > np.prod(relatives.mean(axis=1)) > 27.0

@@ -1,0 +1,308 @@
+"""Projections against brute force, cvxpy, optimality conditions and finite differences."""
+
+import itertools
+import re
+
+import cvxpy
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from olx.convex.projections import (
+    capped_simplex,
+    entropic_cap,
+    entropic_floor,
+    subsimplex,
+    weighted_l1_ball,
+)
+from olx.convex.slab import slab, slab_semidefinite
+
+RNG = np.random.default_rng(5)
+SEEDS = range(6)
+
+
+def _minimize(objective, constraints, w):
+    problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    return w.value
+
+
+def _nearest(v, constraints):
+    w = cvxpy.Variable(v.size)
+    return _minimize(cvxpy.sum_squares(w - v), constraints(w), w)
+
+
+def _brute_force(u, bound, keep):
+    """Hold every subset in turn at the bound; of the legal points, the one of least divergence."""
+    best, least = None, np.inf
+    for held in itertools.product([False, True], repeat=u.size):
+        held = np.array(held)
+        left = 1 - bound * held.sum()
+        if held.all() or left < -1e-12:
+            continue
+        w = np.where(held, bound, max(left, 0.0) * u / u[~held].sum())
+        if keep(w):
+            cost = np.sum(np.where(w > 0, w * np.log(np.where(w > 0, w, 1.0) / u), 0.0))
+            best, least = (w, cost) if cost < least else (best, least)
+    return best
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("floor", [0.0, 0.05, 0.12, 0.1999])
+def test_the_entropic_floor_agrees_with_brute_force(seed, floor):
+    logits = np.random.default_rng(seed).normal(size=5) * 2
+    wanted = _brute_force(np.exp(logits), floor, lambda w: np.all(w >= floor - 1e-12))
+    np.testing.assert_allclose(entropic_floor(jnp.array(logits), floor), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("cap", [0.2001, 0.3, 0.5, 1.0])
+def test_the_entropic_cap_agrees_with_brute_force(seed, cap):
+    logits = np.random.default_rng(seed).normal(size=5) * 2
+    wanted = _brute_force(np.exp(logits), cap, lambda w: np.all(w <= cap + 1e-12))
+    np.testing.assert_allclose(entropic_cap(jnp.array(logits), cap), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize(("project", "bound"), [(entropic_floor, 0.1), (entropic_cap, 0.3)])
+def test_huge_logits_lose_nothing(project, bound):
+    logits = jnp.array([0.0, -2000.0, -2001.0, -5000.0, 3000.0])
+    w = project(logits, bound)
+    assert np.all(np.isfinite(w))
+    np.testing.assert_allclose(jnp.sum(w), 1.0, atol=1e-14)
+    grad = jax.jacobian(project)(logits, bound)
+    assert np.all(np.isfinite(grad))
+
+
+def test_the_cap_splits_what_is_left_among_weights_far_below_it():
+    w = entropic_cap(jnp.array([0.0, -2000.0, -2000.0 - np.log(3.0)]), 0.6)
+    np.testing.assert_allclose(w, [0.6, 0.3, 0.1], atol=1e-12)
+
+
+@pytest.mark.parametrize(("project", "bound"), [(entropic_floor, 0.25), (entropic_cap, 0.25)])
+def test_the_tightest_bound_gives_the_uniform_point(project, bound):
+    w = project(jnp.array([0.0, 3.0, -1.0, 0.5]), bound)
+    np.testing.assert_allclose(w, np.full(4, 0.25), atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("cap", "total"), [(0.3, 1.0), (2.0, 1.0), (0.5, 2.2), (0.25, 1.0)])
+def test_the_capped_simplex_agrees_with_cvxpy(seed, cap, total):
+    v = np.random.default_rng(seed).normal(size=5)
+    wanted = _nearest(v, lambda w: [w >= 0, w <= cap, cvxpy.sum(w) == total])
+    w = capped_simplex(jnp.array(v), cap, total)
+    np.testing.assert_allclose(w, wanted, atol=2e-6)
+    np.testing.assert_allclose(jnp.sum(w), total, atol=1e-12)
+    assert np.all((w >= 0) & (w <= cap))
+
+
+def test_caps_may_differ():
+    v, caps = np.array([2.0, 1.0, 0.3, -1.0]), np.array([0.2, 0.5, 0.9, 1.0])
+    wanted = _nearest(v, lambda w: [w >= 0, w <= caps, cvxpy.sum(w) == 1])
+    np.testing.assert_allclose(capped_simplex(jnp.array(v), jnp.array(caps)), wanted, atol=2e-6)
+
+
+def test_caps_that_just_add_up_are_all_reached():
+    np.testing.assert_allclose(capped_simplex(jnp.arange(10.0), 0.1), np.full(10, 0.1), atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("total", [0.0, 0.4, 5.0])
+def test_the_subsimplex_agrees_with_cvxpy(seed, total):
+    v = np.random.default_rng(seed).normal(size=5)
+    wanted = _nearest(v, lambda w: [w >= 0, cvxpy.sum(w) <= total])
+    np.testing.assert_allclose(subsimplex(jnp.array(v), total), wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("radius", [0.0, 0.7, 30.0])
+def test_the_weighted_ball_agrees_with_cvxpy(seed, radius):
+    rng = np.random.default_rng(seed)
+    v, a = 2 * rng.normal(size=6), rng.exponential(size=6) * np.array([1, 1, 0, 1, 1, 0])
+    wanted = _nearest(v, lambda w: [a @ cvxpy.abs(w) <= radius])
+    w = weighted_l1_ball(jnp.array(v), jnp.array(a), radius)
+    np.testing.assert_allclose(w, wanted, atol=3e-5)
+    assert a @ np.abs(w) <= radius + 1e-12
+    np.testing.assert_array_equal(w[a == 0], v[a == 0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_weighted_ball_satisfies_its_variational_inequality(seed):
+    rng = np.random.default_rng(seed)
+    v, a = 2 * rng.normal(size=6), rng.exponential(size=6)
+    w = np.asarray(weighted_l1_ball(jnp.array(v), jnp.array(a), 0.7))
+    corners = np.concatenate([np.diag(0.7 / a), -np.diag(0.7 / a)])
+    assert np.all((corners - w) @ (v - w) <= 1e-12)
+
+
+def _geometry(rng, rank):
+    b = rng.normal(size=(4, rank))
+    return b @ b.T
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_slab_agrees_with_cvxpy(seed):
+    rng = np.random.default_rng(seed)
+    matrix = _geometry(rng, 4) + 0.2 * np.eye(4)
+    v, x = 3 * rng.normal(size=4), rng.normal(size=4)
+    w = cvxpy.Variable(4)
+    cost = cvxpy.quad_form(w - v, cvxpy.psd_wrap(matrix))
+    wanted = _minimize(cost, [x @ w >= -0.3, x @ w <= 0.5], w)
+    inverse = jnp.linalg.inv(jnp.array(matrix))
+    np.testing.assert_allclose(
+        slab(jnp.array(v), jnp.array(x), -0.3, 0.5, inverse), wanted, atol=2e-5
+    )
+
+
+def test_a_diagonal_and_a_number_are_matrices():
+    v, x = jnp.array([2.0, -1.0, 3.0]), jnp.array([1.0, 0.5, 1.0])
+    diagonal = jnp.array([0.5, 2.0, 1.0])
+    full = slab(v, x, -1.0, 1.0, jnp.diag(diagonal))
+    np.testing.assert_allclose(slab(v, x, -1.0, 1.0, diagonal), full, atol=1e-14)
+    np.testing.assert_allclose(
+        slab(v, x, -1.0, 1.0), slab(v, x, -1.0, 1.0, 3.0 * jnp.eye(3)), atol=1e-14
+    )
+
+
+def test_a_zero_direction_moves_nothing_and_has_a_gradient():
+    v = jnp.array([1.0, 2.0])
+    np.testing.assert_array_equal(slab(v, jnp.zeros(2), -1.0, 1.0), v)
+    grads = jax.grad(lambda v, x: jnp.sum(slab(v, x, 0.5, 1.0) ** 2), (0, 1))(v, jnp.zeros(2))
+    assert all(np.all(np.isfinite(grad)) for grad in grads)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_semidefinite_slab_in_range_costs_no_more_than_any_point(seed):
+    rng = np.random.default_rng(seed)
+    matrix = _geometry(rng, 2)
+    v, x = 3 * rng.normal(size=4), matrix @ rng.normal(size=4)
+    w = np.asarray(slab_semidefinite(jnp.array(v), jnp.array(x), -0.3, 0.5, jnp.array(matrix)))
+    pinv = np.linalg.pinv(matrix)
+    excess = x @ v - np.clip(x @ v, -0.3, 0.5)
+    np.testing.assert_allclose(w, v - excess * (pinv @ x) / (x @ pinv @ x), atol=1e-9)
+    assert -0.3 - 1e-9 <= x @ w <= 0.5 + 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_semidefinite_slab_out_of_range_moves_for_free_by_the_least(seed):
+    rng = np.random.default_rng(seed)
+    matrix = _geometry(rng, 2)
+    v, x = 3 * rng.normal(size=4), rng.normal(size=4)
+    w = np.asarray(slab_semidefinite(jnp.array(v), jnp.array(x), -0.3, 0.5, jnp.array(matrix)))
+    np.testing.assert_allclose(matrix @ (w - v), 0.0, atol=1e-9)
+    free = cvxpy.Variable(4)
+    constraints = [matrix @ (free - v) == 0, x @ free >= -0.3, x @ free <= 0.5]
+    wanted = _minimize(cvxpy.sum_squares(free - v), constraints, free)
+    np.testing.assert_allclose(w, wanted, atol=1e-5)
+
+
+def test_a_semidefinite_slab_of_a_definite_matrix_is_a_slab():
+    matrix = jnp.array(_geometry(RNG, 4) + np.eye(4))
+    v, x = jnp.array(3 * RNG.normal(size=4)), jnp.array(RNG.normal(size=4))
+    wanted = slab(v, x, -0.1, 0.1, jnp.linalg.inv(matrix))
+    np.testing.assert_allclose(slab_semidefinite(v, x, -0.1, 0.1, matrix), wanted, atol=1e-10)
+
+
+V = jnp.array([0.9, -0.4, 0.35, 1.7, 0.1])
+X = jnp.array([1.0, 0.5, -0.2, 0.7, 0.3])
+PSD = jnp.array(np.diag([1.0, 1.0, 2.0, 0.0, 0.0]))
+
+SMOOTH = {
+    "entropic_floor": lambda v, r: entropic_floor(v, 0.1 * r),
+    "entropic_cap": lambda v, r: entropic_cap(v, 0.3 * r),
+    "capped_simplex": lambda v, r: capped_simplex(v, 0.5 * r, 1.0 * r),
+    "subsimplex": lambda v, r: subsimplex(v, 1.0 * r),
+    "weighted_l1_ball": lambda v, r: weighted_l1_ball(v, r * jnp.abs(X), 1.0 * r),
+    "slab": lambda v, r: slab(v, X, -0.2 * r, 0.2 * r, jnp.abs(X)),
+    "slab_semidefinite": lambda v, r: slab_semidefinite(v, X, -0.2 * r, 0.2 * r, r * PSD),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_agree_with_differences(name):
+    project = jax.jit(SMOOTH[name])
+    eps = 1e-6
+    jacobian = jax.jacrev(project)(V, 1.0)
+    differences = [
+        (project(V + eps * e, 1.0) - project(V - eps * e, 1.0)) / (2 * eps) for e in np.eye(5)
+    ]
+    np.testing.assert_allclose(jacobian, np.stack(differences, 1), atol=1e-8)
+    slope = jax.jacfwd(project, 1)(V, 1.0)
+    difference = (project(V, 1.0 + eps) - project(V, 1.0 - eps)) / (2 * eps)
+    np.testing.assert_allclose(slope, difference, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_a_batch_is_a_loop(name):
+    points = jnp.stack([V, -V, V[::-1], jnp.zeros(5)])
+    numbers = jnp.array([1.0, 0.9, 0.8, 1.0])
+    together = jax.jit(jax.vmap(SMOOTH[name]))(points, numbers)
+    apart = [SMOOTH[name](v, float(r)) for v, r in zip(points, numbers, strict=True)]
+    np.testing.assert_allclose(together, jnp.stack(apart), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["entropic_floor", "entropic_cap", "capped_simplex", "subsimplex"])
+def test_single_precision_stays_single(name):
+    single = SMOOTH[name](V.astype(jnp.float32), 1.0)
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, SMOOTH[name](V, 1.0), atol=1e-6)
+
+
+def test_slabs_and_balls_in_single_precision():
+    v, x = V.astype(jnp.float32), X.astype(jnp.float32)
+    np.testing.assert_allclose(slab(v, x, -0.2, 0.2), slab(V, X, -0.2, 0.2), atol=1e-6)
+    np.testing.assert_allclose(
+        slab_semidefinite(v, x, -0.2, 0.2, PSD.astype(jnp.float32)),
+        slab_semidefinite(V, X, -0.2, 0.2, PSD),
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(
+        weighted_l1_ball(v, jnp.abs(x), 1.0), weighted_l1_ball(V, jnp.abs(X), 1.0), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_are_finite_where_coordinates_tie(name):
+    grad = jax.jacobian(SMOOTH[name])(jnp.ones(5), 1.0)
+    assert np.all(np.isfinite(grad))
+
+
+@pytest.mark.parametrize(
+    "project", [lambda t: entropic_floor(t, 0.1), lambda t: capped_simplex(t, 0.5), subsimplex]
+)
+def test_a_tree_is_one_long_vector(project):
+    tree = {"a": V[:2], "b": V[2:]}
+    moved = project(tree)
+    np.testing.assert_allclose(jnp.concatenate([moved["a"], moved["b"]]), project(V), atol=1e-15)
+
+
+REFUSALS = [
+    (lambda: entropic_floor(V, 0.3), "entropic_floor: `floor` must lie in [0, 0.2], got 0.3."),
+    (lambda: entropic_cap(V, 0.1), "entropic_cap: `cap` must lie in [0.2, inf], got 0.1."),
+    (lambda: capped_simplex(V, 0.1), "capped_simplex: `cap` adds up to 0.5, less than 1."),
+    (lambda: capped_simplex(V, -0.1), "capped_simplex: `cap` must be non-negative, got -0.1."),
+    (lambda: subsimplex(V, -1.0), "subsimplex: `total` must be non-negative, got -1.0."),
+    (
+        lambda: weighted_l1_ball(V, -X, 1.0),
+        "weighted_l1_ball: `weights` must be non-negative, got -1.0.",
+    ),
+    (lambda: slab(V, X, 1.0, 0.0), "slab: `low` must not exceed `high`, got 1.0 and 0.0."),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSALS)
+def test_bad_values_are_refused(make, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        make()
+
+
+def test_a_bad_number_in_a_batch_shows_as_nan_at_its_index():
+    for project, bad in [
+        (entropic_floor, 0.3),
+        (entropic_cap, 0.1),
+        (capped_simplex, 0.1),
+        (subsimplex, -1.0),
+    ]:
+        w = jax.vmap(lambda r, project=project: project(V, r))(jnp.array([0.2, bad]))
+        assert np.all(np.isfinite(w[0]))
+        assert np.all(np.isnan(w[1]))
