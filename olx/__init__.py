@@ -1,6 +1,7 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
 from olx import convex as convex
+from olx import hindsight as hindsight
 from olx import losses as losses
 from olx import regularizers as regularizers
 from olx import schedules as schedules
@@ -29,7 +30,10 @@ from olx.engine.play import play as play
 from olx.engine.rollout import rollout as rollout
 from olx.engine.run import run as run
 from olx.engine.sweep import sweep as sweep
+from olx.hindsight.best import best_in_hindsight as best_in_hindsight
 from olx.hindsight.certify import certify as certify
+from olx.hindsight.regret import regret as regret
+from olx.hindsight.regret import shifting_regret as shifting_regret
 from olx.learners.ftrl import ftrl as ftrl
 from olx.learners.lift import dot as dot
 from olx.learners.lift import linear as linear

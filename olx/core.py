@@ -116,6 +116,8 @@ class Learner:
     update_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> state
     bound_fn: Callable[..., Certificate] | None = static(default=None)
     # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
+    separable: bool = static(default=False)
+    # coordinates meet only in the score, and one whose gradient is zero keeps its state
     axes: PyTree = None  # of a batch: the values each learner was made from, by name
 
     def init(self, params: PyTree) -> PyTree:
@@ -152,6 +154,7 @@ class Process:
     init_fn: Callable[..., Any] = static()  # (hparams, params) -> stats
     update_fn: Callable[..., Any] = static()  # (hparams, stats, feedback) -> stats
     at_fn: Callable[..., Any] = static()  # (hparams, stats, context) -> the quantity now
+    separable: bool = static(default=False)  # what it gives for a coordinate depends on it alone
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)

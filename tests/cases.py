@@ -33,7 +33,7 @@ def experts(learner: olx.Learner) -> Case:
 
 
 def cosh(w):
-    return jnp.sum(jnp.cosh(w))
+    return tree.sum(jax.tree.map(jnp.cosh, w))
 
 
 def affine(params, x):

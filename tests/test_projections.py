@@ -303,6 +303,6 @@ def test_a_bad_number_in_a_batch_shows_as_nan_at_its_index():
         (capped_simplex, 0.1),
         (subsimplex, -1.0),
     ]:
-        w = jax.vmap(lambda r, project=project: project(V, r))(jnp.array([0.2, bad]))
+        w = jax.jit(jax.vmap(lambda r, project=project: project(V, r)))(jnp.array([0.2, bad]))
         assert np.all(np.isfinite(w[0]))
         assert np.all(np.isnan(w[1]))

@@ -80,7 +80,7 @@ class MirrorMap:
         return _bregman(self.potential, u, w)
 
     def energy(self, step: PyTree) -> Array | None:
-        r"""$\|z\|_*^2 / (2\beta)$, which bounds $B_{\psi^*}(\theta + z, \theta)$; None if not known."""
+        r"""$\|z\|_*^2 / (2\beta) \ge B_{\psi^*}(\theta + z, \theta)$; None if not known."""
         if self.norm is None or self.modulus is None:
             return None
         return self.norm.dual(step) ** 2 / (2 * self.modulus)
@@ -104,8 +104,8 @@ def mirror_map(
     r"""Make a mirror map from a potential, a conjugate, or both.
 
     From one of the two the other is found numerically, by Newton's method with safeguards; its
-    derivative is implicit and right to every order. Each function takes a pytree and returns a scalar;
-    module-level function or a `Partial` keeps programs from being compiled anew.
+    derivative is implicit and right to every order. Each function takes a pytree and returns a
+    scalar; a module-level function or a `Partial` keeps programs from being compiled anew.
 
     separable: promise that the function is a sum over coordinates; the numeric transform then
         costs O(d) instead of O(d^3), cannot fail, and is checked by `olx.testing.check_mirror`.
@@ -154,7 +154,7 @@ def as_partial(function: Callable) -> Partial:
 
 
 def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
-    r"""A mirror map from $\psi$ and a closed form of $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
+    r"""A mirror map from $\psi$ and a formula for $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
 
     argmax: takes theta; its own numbers must be leaves of the Partial.
     """

@@ -26,13 +26,12 @@ from olx.core import Scalar
 def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
     """The relative entropy to `prior` over all coordinates of a decision, times `scale`.
 
-        prior: positive weights shaped like a decision, adding up to 1; uniform if None.
+    prior: positive weights shaped like a decision, adding up to 1; uniform if None.
 
-        >>> import jax
-    import jax.numpy as jnp
-        >>> mirror = negative_entropy()
-        >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
-        [0.25, 0.75]
+    >>> import jax.numpy as jnp
+    >>> mirror = negative_entropy()
+    >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
+    [0.25, 0.75]
     """
     scale = check.positive("negative_entropy", "scale", scale)
     if prior is not None:

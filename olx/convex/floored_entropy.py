@@ -32,8 +32,8 @@ def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
         every decision is NaN.
 
     >>> import jax.numpy as jnp
-    >>> floored_entropy(0.1).to_primal(jnp.array([0.0, 100.0])).round(6).tolist()
-    [0.1, 0.9]
+    >>> floored_entropy(0.25).to_primal(jnp.array([0.0, 100.0])).tolist()
+    [0.25, 0.75]
     """
     floor = check.between("floored_entropy", "floor", floor, 0, 1)
     scale = check.positive("floored_entropy", "scale", scale)

@@ -11,8 +11,7 @@ exact. The derivative is implicit, from the same equation, and holds to second o
 kinks. $\psi$ is 1-strongly convex in $(w^\top A w)^{1/2}$, whose dual norm is
 $(\theta^\top A^{-1} \theta)^{1/2}$.
 
-Nesterov, Introductory Lectures on Convex Optimization, 2004, section 2.2; Li, Sun, Toh, A Highly
-Efficient Semismooth Newton Augmented Lagrangian Method for Solving Lasso Problems, 2018.
+Nesterov, Introductory Lectures on Convex Optimization, 2004.
 """
 
 from typing import NamedTuple
@@ -64,7 +63,7 @@ def full_quadratic(
     >>> import jax.numpy as jnp
     >>> from olx.convex.prox import l1
     >>> a = jnp.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> full_quadratic(a, l1(), 0.5).to_primal(jnp.array([2.5, 1.25])).tolist()
+    >>> full_quadratic(a, l1(), 0.5).to_primal(jnp.array([2.5, 1.25])).round(6).tolist()
     [1.0, 0.0]
     """
     matrix = _positive_definite(matrix)

@@ -25,8 +25,8 @@ def log_det(scale: Scalar = 1.0) -> MirrorMap:
     no least point.
 
     >>> import jax.numpy as jnp
-    >>> log_det().to_primal(-jnp.diag(jnp.array([1.0, 4.0]))).tolist()
-    [[1.0, 0.0], [0.0, 0.25]]
+    >>> log_det().to_primal(-4.0 * jnp.ones((1, 1))).tolist()
+    [[0.25]]
     """
     scale = check.positive("log_det", "scale", scale)
     return MirrorMap(

@@ -30,9 +30,8 @@ def schatten(q: Scalar) -> MirrorMap:
         $q = p / (p - 1)$ with $p = \max(2, 2 \log \min(m, n))$ serves.
 
     >>> import jax.numpy as jnp
-    >>> w = schatten(2.0).to_primal(jnp.array([[3.0, 0.0, 1.0], [0.0, 2.0, 0.0]]))
-    >>> w.round(6).tolist()
-    [[3.0, 0.0, 1.0], [0.0, 2.0, 0.0]]
+    >>> schatten(1.5).to_primal(jnp.array([[3.0, 4.0]])).round(6).tolist()
+    [[1.5, 2.0]]
     """
     q = 1.0 * check.above("schatten", "q", q, 1, 2)
     p = q / (q - 1)

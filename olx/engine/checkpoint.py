@@ -20,6 +20,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Rounds
 from olx.engine.collect import Collector, Segment
+from olx.engine.feed import take
 
 _SAMPLE = 1024  # rounds of the stream that its description looks at
 
@@ -111,7 +112,7 @@ class Checkpoint:
 def _describe(played: PyTree, first: Rounds, collector: Collector) -> dict[str, str]:
     """What tells one run from another, the same in every process."""
     learner, loss, state = played
-    sample = jax.tree.map(lambda leaf: leaf[:_SAMPLE], first)
+    sample = jax.tree.map(lambda leaf: getattr(leaf, "arrays", leaf), take(first, 0, _SAMPLE))
     keep = getattr(collector.keep, "__name__", repr(collector.keep))
     return {
         "learner": _digest(learner),

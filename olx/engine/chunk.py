@@ -35,7 +35,7 @@ def sweep_program(record: Record | None, devices: int = 1) -> Program:
         jax.shard_map,
         mesh=mesh,
         in_specs=(mine, mine, alike, alike, alike),
-        out_specs=(mine, later),
+        out_specs=((mine, later), alike),
         check_vma=False,
     )
     return Program(together, share)

@@ -23,11 +23,11 @@ class Segment(NamedTuple):
 class Collector:
     """Gathers segments. Totals are summed in float64, whatever the run computes in."""
 
-    def __init__(self, keep: Keep | None, structure: PyTree):
-        """structure: the losses and what `record` keeps, as `jax.eval_shape` sees a chunk."""
-        self.keep, self.structure = keep, structure
+    def __init__(self, keep: Keep | None):
+        self.keep = keep
         self.segments: list[Segment] = []
-        self.played, self.total = 0, np.zeros(structure[0].shape[1:])
+        self.played, self.total = 0, np.zeros(())
+        self.structure: PyTree = None  # of the output for a chunk; only a restart must know
 
     def add(self, chunk: Chunk, out: tuple[Any, PyTree]) -> None:
         """Take the output of the program for a chunk; waits for it."""

@@ -40,9 +40,10 @@ def drive(
     capacity = feed.capacity_for(first, configurations)
     learner, loss = jax.tree.map(jnp.asarray, learner), as_tree(loss)
     state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
-    out = jax.eval_shape(program.function, state, learner, loss, first, np.int32(0))[1]
-    collector = Collector(keep, out)
+    collector = Collector(keep)
     if checkpoint is not None:
+        one = next(feed.chunks(owner, iter([feed.take(first, 0, 1)]), first, 1, 0))
+        collector.structure = jax.eval_shape(program.function, state, learner, loss, *one[:2])[1]
         state = checkpoint.restore(owner, (learner, loss, state), first, state, collector)
     length = feed.len_of(stream) if isinstance(stream, Rounds) else None
     bar = Progress(progress, length, collector.played)

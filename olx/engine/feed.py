@@ -8,6 +8,8 @@ import numpy as np
 
 from olx.core import Rounds
 from olx.engine.protocol import check_rounds
+from olx.engine.sparse import blocks
+from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 20  # of a chunk: large enough to hide a call, small enough to stay in the cache
 _LEAST, _MOST = 1024, 1 << 16  # rounds of a chunk
@@ -21,7 +23,7 @@ class Chunk(NamedTuple):
 
 def capacity_for(rounds: Rounds, configurations: int = 1) -> int:
     """How many rounds a chunk should hold, a power of two."""
-    row = sum(np.asarray(leaf[:1]).nbytes for leaf in jax.tree.leaves(rounds))
+    row = sum(_bytes(leaf) for leaf in jax.tree.leaves(rounds)) // max(len_of(rounds), 1)
     best = max(_LEAST, _BYTES // max(row, 1)) // max(1, configurations // 64)
     best = min(_MOST, max(64, best))
     return 1 << (min(best, max(len_of(rounds), 1)) - 1).bit_length()
@@ -29,6 +31,10 @@ def capacity_for(rounds: Rounds, configurations: int = 1) -> int:
 
 def len_of(rounds: Rounds) -> int:
     return jax.tree.leaves(rounds)[0].shape[0]
+
+
+def take(rounds: Rounds, start: int, stop: int) -> Rounds:
+    return jax.tree.map(lambda leaf: leaf[start:stop], rounds)
 
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
@@ -50,24 +56,33 @@ def chunks(
     Every chunk is checked before it is handed on: numbers finite, shapes and dtypes as in the
     first piece.
     """
-    start = 0
+    start, room = 0, 1
     for piece in pieces:
         length = len_of(piece)
         _check_like(owner, piece, first, start)
         for low in range(max(0, skip - start), length, capacity):
-            part = jax.tree.map(lambda leaf, low=low: leaf[low : low + capacity], piece)
+            part = take(piece, low, low + capacity)
             _check_finite(owner, part, start + low)
             count = len_of(part)
-            yield Chunk(jax.tree.map(lambda leaf: _padded(leaf, capacity), part), count, start + low)
+            padded = jax.tree.map(lambda leaf: _padded(leaf, capacity, room), part)
+            if isinstance(part.context, SparseRows):
+                room = padded.context.indices.shape[0]
+            yield Chunk(padded, count, start + low)
         start += length
 
 
 def _host(leaf: Any) -> np.ndarray:
     """The array on the host, without a copy where memory allows; a memory map stays one."""
-    return leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
+    return leaf if isinstance(leaf, np.ndarray | SparseRows) else np.asarray(leaf)
 
 
-def _padded(leaf: np.ndarray, capacity: int) -> np.ndarray:
+def _bytes(leaf: np.ndarray | SparseRows) -> int:
+    return leaf.values.nbytes * 2 if isinstance(leaf, SparseRows) else leaf.nbytes
+
+
+def _padded(leaf: np.ndarray | SparseRows, capacity: int, room: int) -> Any:
+    if isinstance(leaf, SparseRows):
+        return blocks(leaf, capacity, room)
     short = capacity - leaf.shape[0]
     if short == 0:
         return leaf
@@ -93,8 +108,11 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
 
 def _check_finite(owner: str, part: Rounds, start: int) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(part):
-        if leaf.dtype.kind != "f" or np.isfinite(np.sum(leaf)) or np.all(np.isfinite(leaf)):
+        numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
+        if leaf.dtype.kind != "f" or np.isfinite(np.sum(numbers)) or np.all(np.isfinite(numbers)):
             continue  # one pass: a finite sum has finite terms, and an infinite one may have too
+        if isinstance(leaf, SparseRows):
+            leaf = leaf.toarray()
         row, *column = (int(i) for i in np.argwhere(~np.isfinite(leaf))[0])
         where = f"row {start + row}" + (f", column {', '.join(map(str, column))}" if column else "")
         value = leaf[(row, *column)]

@@ -31,7 +31,7 @@ class Program:
     def __init__(self, function: Callable, share: Callable = lambda function: function):
         """share: spreads a function over devices; the kernel is what each of them runs."""
         self.function = function
-        self._plain = jax.jit(share(function), donate_argnums=0)
+        self._plain = jax.jit(share(_reading(function)), donate_argnums=0)
         self._narrow = _one_kernel(function, share, ["dot-library-rewriter"])
         disabled = ["dot-library-rewriter", "tree_reduction_rewriter"]
         self._wide = _one_kernel(function, share, disabled)
@@ -43,15 +43,15 @@ class Program:
         width: how long the reductions of a round are.
         """
         if reason := unavailable():
-            return self._plain, f"plain loop: {reason}"
+            return _first_of(self._plain), f"plain loop: {reason}"
         leaves, structure = jax.tree.flatten(arguments)
         kind = structure, tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
         fast = self._wide if width >= _WIDE else self._narrow
         if kind not in self._refusals:
             self._refusals[kind] = _refusal(fast, arguments)
         if reason := self._refusals[kind]:
-            return self._plain, f"plain loop: {reason}"
-        return fast, "one kernel"
+            return _first_of(self._plain), f"plain loop: {reason}"
+        return _first_of(fast), "one kernel"
 
 
 @functools.cache
@@ -63,7 +63,7 @@ def unavailable() -> str:
     carry, xs = jnp.ones(4), jnp.ones((3, 4))
     wanted = jax.jit(probe)(carry, xs)
     try:
-        seen = _one_kernel(probe, lambda function: function, ["dot-library-rewriter"])(carry + 0, xs)
+        seen, _ = _one_kernel(probe, lambda same: same, ["dot-library-rewriter"])(carry + 0, xs)
     except Exception as error:
         return f"this version of jax does not take the attribute ({type(error).__name__})"
     same = jax.tree.map(lambda a, b: bool(np.allclose(a, b)), wanted, seen)
@@ -71,7 +71,7 @@ def unavailable() -> str:
 
 
 def _one_kernel(function: Callable, share: Callable, disabled: list[str]) -> Any:
-    inner = jax.jit(function)
+    inner = jax.jit(_reading(function))
     return jax.jit(
         share(lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)),
         compiler_options={"xla_disable_hlo_passes": ",".join(disabled)},
@@ -93,9 +93,36 @@ def _refusal(fast: Any, arguments: tuple) -> str:
 
 def _primitives(jaxpr: Any) -> set[str]:
     """The names of all operations, those of inner programs included."""
-    names = set()
+    names = {equation.primitive.name for equation in jaxpr.eqns}
     for equation in jaxpr.eqns:
-        names.add(equation.primitive.name)
-        for inner in jax.core.jaxprs_in_params(equation.params):
-            names |= _primitives(inner)
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
+            if _is_program(inner):
+                names |= _primitives(getattr(inner, "jaxpr", inner))
     return names
+
+
+def _is_program(value: Any) -> bool:
+    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+def _reading(function: Callable) -> Callable:
+    """The function with a second result, to be thrown away, that reads every argument.
+
+    The compiler aborts the process on a kernel with an argument that nobody reads, such as a number
+    of a learner that plays no part in a round.
+    """
+
+    def entry(leaf: Any) -> Any:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
+        return leaf[(0,) * leaf.ndim].astype(jnp.float32)
+
+    def both(*arguments: Any) -> tuple[Any, Any]:
+        leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+        return function(*arguments), sum(entry(leaf) for leaf in leaves if leaf.size)
+
+    return both
+
+
+def _first_of(form: Callable) -> Callable:
+    return lambda *arguments: form(*arguments)[0]

@@ -1,9 +1,11 @@
 """The engine: the same game as `rollout`, compiled once, on streams of any size."""
 
+import dataclasses
+import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx import _check as check
@@ -13,6 +15,8 @@ from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.keep import Keep
 from olx.engine.protocol import Record
+from olx.engine.sparse import layout_of, pack, sparse_program, unpack
+from olx.streams.sparse_rows import SparseRows
 
 
 def run(
@@ -52,16 +56,29 @@ def run(
     """
     check.instance("run", "learner", learner, Learner)
     if state is None:
-        state = learner.init(params)
-    return drive(
-        "run",
-        single_program(record),
-        learner,
-        loss,
-        rounds,
-        jax.tree.map(jnp.asarray, state),
-        keep=keep,
-        progress=progress,
-        checkpoint=checkpoint,
-        explain=explain,
-    )
+        state = start(learner, params)
+    options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
+    rows, rounds = _peek(rounds)
+    if not isinstance(rows, SparseRows):
+        return drive("run", single_program(record), learner, loss, rounds, state, **options)
+    layout = layout_of("run", learner, params, rows.shape[1])
+    program = sparse_program(record, layout)
+    done = drive("run", program, learner, loss, rounds, pack(layout, state), **options)
+    return dataclasses.replace(done, state=unpack(layout, done.state))
+
+
+@jax.jit
+def start(learner: Learner, params: PyTree) -> PyTree:
+    """The first state, made in one call."""
+    return learner.init(params)
+
+
+def _peek(rounds: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rounds]]:
+    """The context of the first chunk, and the stream with that chunk put back."""
+    if isinstance(rounds, Rounds):
+        return rounds.context, rounds
+    chunks = iter(rounds)
+    first = next(chunks, None)
+    if first is None:
+        raise ValueError("run: the stream is empty.")
+    return first.context, itertools.chain([first], chunks)

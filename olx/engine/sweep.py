@@ -55,7 +55,7 @@ def sweep(
         learners,
         loss,
         rounds,
-        jax.vmap(lambda learner: learner.init(params))(learners),
+        _start(learners, params),
         configurations=count,
         keep=keep,
         progress=progress,
@@ -63,6 +63,9 @@ def sweep(
         explain=explain,
     )
     return done if count % devices == 0 else _trim(done, count)
+
+
+_start = jax.jit(jax.vmap(lambda learner, params: learner.init(params), in_axes=(0, None)))
 
 
 def _configurations(learners: Learner) -> int:

@@ -8,6 +8,7 @@ Rockafellar, Convex Analysis, 1970, section 13.
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
@@ -32,7 +33,7 @@ class Domain:
 
     def support(self, g: PyTree) -> Array:
         r"""$\sigma_S(g) = \max_{v \in S} \langle g, v \rangle$."""
-        return tree.vdot(g, self.farthest(g))
+        return jnp.asarray(tree.vdot(g, self.farthest(g)))
 
 
 def everywhere() -> Domain:
@@ -123,6 +124,6 @@ def _like(w, *bounds):
 
 
 def _certainly_above(low, high):
-    if isinstance(low, jax.core.Tracer) or isinstance(high, jax.core.Tracer):
+    if isinstance(low, Tracer) or isinstance(high, Tracer):
         return False
     return not bool(jnp.all(jnp.asarray(low) <= jnp.asarray(high)))

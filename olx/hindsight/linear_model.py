@@ -64,7 +64,6 @@ def solve(
     """
     lower = _bounded_lower if domain.bounded else _free_lower
     invert, kappa = _normal_equations(x, domain)
-    total = lambda w: jnp.sum(look(x @ w)[0])
     limit = jnp.maximum(tolerance, 32 * jnp.finfo(x.dtype).eps)
 
     def step(s: Split) -> Split:
@@ -80,10 +79,12 @@ def solve(
         newton = domain.project(_newton(look, x, best.w))
         polished = domain.project(_polish(look, x, s))
         points = jnp.stack([best.w, s.v, polished, newton])
-        values = jax.vmap(total)(points)
+        at = points @ x.T
+        losses, slopes = jax.vmap(look)(at)
+        values = jnp.sum(losses, axis=1)
         first = jnp.nanargmin(values)
-        z = jnp.where(first == 3, x @ newton, s.z)
-        alpha = jnp.where(first == 3, look(z)[1], s.alpha)
+        z = jnp.where(first == 3, at[3], s.z)
+        alpha = jnp.where(first == 3, slopes[3], s.alpha)
         bound = jnp.fmax(best.lower, lower(look, x, domain, z, alpha))
         return Best(points[first], values[first], bound)
 
@@ -102,10 +103,10 @@ def solve(
 
     start = domain.project(w)
     z = x @ start
-    alpha = look(z)[1]
+    losses, alpha = look(z)
     rho = (jnp.mean(jnp.abs(alpha)) + 1e-3) / (jnp.mean(jnp.abs(z)) + 1.0)
     split = Split(z, alpha, start, jnp.zeros_like(w), rho)
-    best = Best(start, total(start), jnp.asarray(-jnp.inf, x.dtype))
+    best = Best(start, jnp.sum(losses), jnp.asarray(-jnp.inf, x.dtype))
     return lax.while_loop(unfinished, judge_and_step, (0, split, best))[2]
 
 
@@ -140,8 +141,7 @@ def _room(look, z, alpha, width):
 
 def _newton(look, x, w):
     s = x @ w
-    _, slope = look(s)
-    curvature = jax.jvp(lambda s: look(s)[1], (s,), (jnp.ones_like(s),))[1]
+    slope, curvature = jax.jvp(lambda s: look(s)[1], (s,), (jnp.ones_like(s),))
     safe = jnp.where(curvature > 0, curvature, 1.0)
     return w - _least_squares(x, jnp.where(curvature > 0, curvature, 0.0), slope / safe)
 

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from olx.core import Scalar
 
-Points = Float[Array, " T"]
+Points = Array  # [T]
 Look = Callable[[Points], tuple[Points, Points]]
 
 LOOKS = 128  # at most, by turns at the crossing of the tangents and at the secant
@@ -73,8 +73,6 @@ def conjugate(look: Look, alpha: Points, near: Points) -> Points:
 
 
 def _enclose(look: Look, alpha: Points, near: Points) -> Bracket:
-    value, slope = look(near)
-
     def widen(carry):
         k, width, b = carry
         below, above = b.low_slope > alpha, b.high_slope < alpha
@@ -87,7 +85,8 @@ def _enclose(look: Look, alpha: Points, near: Points) -> Bracket:
         k, _, b = carry
         return (k < 48) & jnp.any((b.low_slope > alpha) | (b.high_slope < alpha))
 
-    start = Bracket(near, value, slope, near, value, slope)
+    nowhere = jnp.full_like(near, jnp.inf)
+    start = Bracket(near, nowhere, nowhere, near, nowhere, -nowhere)
     width = 1e-3 * (1 + jnp.abs(near))
     return lax.while_loop(unfinished, widen, (0, width, start))[2]
 

@@ -69,8 +69,9 @@ def ftrl(
     """
     eta = check.positive("ftrl", "eta", eta)
     check.function("ftrl", "direction", direction)
-    hparams = FTRLHparams(eta, as_regularizer("ftrl", regularizer), as_tree(direction))
-    return Learner(hparams, init, predict, update, bound)
+    regularizer = as_regularizer("ftrl", regularizer)
+    hparams = FTRLHparams(eta, regularizer, as_tree(direction))
+    return Learner(hparams, init, predict, update, bound, separable=regularizer.separable)
 
 
 def init(hp: FTRLHparams, params: PyTree) -> FTRLState:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx.convex.base import MirrorMap
@@ -68,3 +68,10 @@ def master_inequality(
         None if norms is None else right(norms),
         theorem="Orabona, Crammer, Cesa-Bianchi 2015, lemma 1",
     )
+
+
+def rounding_scale(f: MirrorMap, u: PyTree, w: PyTree) -> Array:
+    """The size of the numbers that a Bregman divergence from `w` to `u` is the difference of."""
+    size = lambda tree: jax.tree.map(jnp.abs, tree)
+    ends = tree.add(size(u), size(w))
+    return jnp.abs(f.potential(u)) + jnp.abs(f.potential(w)) + tree.vdot(size(f.to_dual(w)), ends)

@@ -22,6 +22,7 @@ from olx._pytree import pytree
 from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
 from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.learners.master import rounding_scale
 from olx.schedules.decay import as_schedule
 
 
@@ -49,7 +50,9 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     if not isinstance(eta, Process):
         eta = check.positive("md", "eta", eta)
     check.instance("md", "mirror", mirror, MirrorMap)
-    return Learner(MDHparams(as_schedule(eta), mirror), init, predict, update, bound)
+    eta = as_schedule(eta)
+    separable = mirror.separable and eta.separable
+    return Learner(MDHparams(eta, mirror), init, predict, update, bound, separable=separable)
 
 
 def ogd(eta: Scalar | Process, domain: MirrorMap | None = None) -> Learner:
@@ -85,13 +88,14 @@ def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
         after = _step(hp, state.theta, eta, feedback)
         step = tree.sub(after, here)
         ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
-        near, far = f.bregman(u, w), f.bregman(u, f.to_primal(after))
+        new = f.to_primal(after)
+        near, far = f.bregman(u, w), f.bregman(u, new)
         drift = ends[0] - ends[1] - ends[2]
         norms = f.energy(step)
         left = tree.vdot(step, tree.sub(u, w)) / eta
-        size = sum(map(jnp.abs, (*ends, near, far))) + 4 * jnp.abs(f.potential(u))
+        size = sum(map(jnp.abs, ends)) + rounding_scale(f, u, w) + rounding_scale(f, u, new)
         right = lambda drift: (near - far + drift) / eta + f.outside(u)
-        return left, right(drift), None if norms is None else right(norms), 2 * size / eta
+        return left, right(drift), None if norms is None else right(norms), size / eta
 
     left, right, printed, size = jax.tree.map(
         jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)

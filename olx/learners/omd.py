@@ -52,7 +52,9 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     """
     eta = check.positive("omd", "eta", eta)
     check.instance("omd", "mirror", mirror, MirrorMap)
-    return Learner(OMDHparams(eta, mirror), init, predict, update, bound)
+    return Learner(
+        OMDHparams(eta, mirror), init, predict, update, bound, separable=mirror.separable
+    )
 
 
 def hedge(eta: Scalar) -> Learner:

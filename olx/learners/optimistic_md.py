@@ -18,6 +18,7 @@ from olx._pytree import pytree
 from olx.convex.base import MirrorMap
 from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
 from olx.learners.hints import last_gradient
+from olx.learners.master import rounding_scale
 
 
 @pytree
@@ -82,11 +83,12 @@ def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
         gain = tree.vdot(missed, tree.sub(w, after))
         right = gain + (near - far - back - forth) / hp.eta + f.outside(u)
         left = tree.vdot(g, tree.sub(w, u))
-        size = jnp.abs(gain) + (near + far + back + forth + 8 * jnp.abs(f.potential(u))) / hp.eta
+        pairs = ((u, y), (u, after), (after, w), (w, y))
+        size = jnp.abs(gain) + sum(rounding_scale(f, *pair) for pair in pairs) / hp.eta
         norms = f.energy(missed)
         if norms is None:
-            return left, right, None, 2 * size
-        return left, right, hp.eta * norms + (near - far) / hp.eta + f.outside(u), 2 * size
+            return left, right, None, size
+        return left, right, hp.eta * norms + (near - far) / hp.eta + f.outside(u), size
 
     left, right, printed, size = jax.tree.map(
         jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)

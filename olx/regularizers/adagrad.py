@@ -47,7 +47,8 @@ def adagrad(delta: Scalar = 1.0, penalty: Penalty | None = None, rate: Scalar = 
     rate = check.non_negative("adagrad", "rate", rate)
     if penalty is not None:
         check.instance("adagrad", "penalty", penalty, Penalty)
-    return Process(AdaGradHparams(delta, penalty, rate), init, update, at)
+    separable = penalty is None or penalty.separable
+    return Process(AdaGradHparams(delta, penalty, rate), init, update, at, separable=separable)
 
 
 def init(hp: AdaGradHparams, params: PyTree) -> AdaGradStats:

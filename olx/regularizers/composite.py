@@ -37,7 +37,8 @@ def composite(penalty: Penalty, rate: Scalar, power: Scalar = 0.5) -> Process:
     check.instance("composite", "penalty", penalty, Penalty)
     rate = check.non_negative("composite", "rate", rate)
     power = check.non_negative("composite", "power", power)
-    return Process(CompositeHparams(penalty, rate, power), clock.start, clock.tick, at)
+    hparams = CompositeHparams(penalty, rate, power)
+    return Process(hparams, clock.start, clock.tick, at, separable=penalty.separable)
 
 
 def at(hp: CompositeHparams, stats: Clock, context: PyTree) -> MirrorMap:

@@ -9,7 +9,7 @@ from olx.core import Feedback, Process
 
 def constant(mirror: MirrorMap) -> Process:
     check.instance("constant", "mirror", mirror, MirrorMap)
-    return Process(mirror, init, update, at)
+    return Process(mirror, init, update, at, separable=mirror.separable)
 
 
 def as_regularizer(owner: str, regularizer: MirrorMap | Process) -> Process:

@@ -28,7 +28,8 @@ def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
     """The potential of `mirror` times the `power` of the round's number."""
     check.instance("growing", "mirror", mirror, MirrorMap)
     power = check.non_negative("growing", "power", power)
-    return Process(GrowingHparams(mirror, power), clock.start, clock.tick, at)
+    hparams = GrowingHparams(mirror, power)
+    return Process(hparams, clock.start, clock.tick, at, separable=mirror.separable)
 
 
 def at(hp: GrowingHparams, stats: Clock, context: PyTree) -> MirrorMap:

@@ -25,12 +25,14 @@ def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
     """The step `eta` in the first round, divided by the `power` of the round's number later."""
     eta = check.positive("decay", "eta", eta)
     power = check.non_negative("decay", "power", power)
-    return Process(DecayHparams(eta, power), clock.start, clock.tick, at)
+    return Process(DecayHparams(eta, power), clock.start, clock.tick, at, separable=True)
 
 
 def as_schedule(eta: Scalar | Process) -> Process:
     """A number as the schedule that never changes; a schedule as it is."""
-    return eta if isinstance(eta, Process) else Process(eta, _no_stats, _keep, _itself)
+    return eta if isinstance(eta, Process) else Process(
+        eta, _no_stats, _keep, _itself, separable=True
+    )
 
 
 def at(hp: DecayHparams, stats: Clock, context: PyTree) -> Array:

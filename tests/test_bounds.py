@@ -1,0 +1,263 @@
+"""Every certificate, at every round, on every stream and adversary, over step sizes from 1e-3 to 10."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import olx
+from olx import convex, losses, regularizers, schedules, streams
+from olx.hindsight import corollaries
+
+KEY = jax.random.key(11)
+ETAS = jnp.geomspace(1e-3, 10.0, 7)
+T, D = 60, 4
+ZEROS, UNIFORM = jnp.zeros(D), jnp.full(D, 1 / D)
+
+REGRESSION = {
+    "linear": streams.linear_regression(KEY, T, D),
+    "heavy tailed": streams.heavy_tailed(KEY, T, D),
+    "ill conditioned": streams.ill_conditioned(KEY, T, D),
+    "sparse": streams.sparse(KEY, T, D, nonzeros=2, relevant=2),
+    "drifting": streams.drifting(KEY, T, D),
+    "rotating": streams.rotating(KEY, T, D),
+    "switching": streams.switching(KEY, T, D),
+}
+CLASSIFICATION = {
+    "margin": streams.linear_classification(KEY, T, D, margin=0.1),
+    "noise": streams.linear_classification(KEY, T, D, noise=0.2),
+    "logistic": streams.logistic_labels(KEY, T, D),
+    "r of k": streams.r_of_k(KEY, T, D, r=1, k=2),
+}
+EXPERTS = {
+    "gap": streams.expert_losses(KEY, T, D),
+    "alternating": streams.alternating_losses(T, D),
+    "drifting": streams.drifting_losses(KEY, T, D),
+    "switching": streams.switching_losses(KEY, T, D),
+}
+SIGNS = streams.random_sign_losses(KEY, T)
+
+PREDICTORS = {  # eta -> learner on scores, and whether u must be small
+    "omd": lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+    "omd ball": lambda eta: olx.linear(olx.omd(eta, convex.euclidean_ball(2.0))),
+    "omd hypentropy": lambda eta: olx.linear(olx.omd(eta, convex.hypentropy(1.0))),
+    "omd pnorm": lambda eta: olx.linear(olx.omd(eta, convex.pnorm(1.5))),
+    "md ball": lambda eta: olx.linear(olx.md(eta, convex.euclidean_ball(2.0))),
+    "md decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), convex.euclidean_ball(2.0))),
+    "ftrl growing": lambda eta: olx.linear(
+        olx.ftrl(eta, regularizers.growing(convex.euclidean()))
+    ),
+    "ftrl composite": lambda eta: olx.linear(
+        olx.ftrl(eta, regularizers.composite(convex.l1(0.1), rate=eta))
+    ),
+    "ftrl adagrad": lambda eta: olx.linear(
+        olx.ftrl(eta, regularizers.adagrad(1.0, convex.l1(0.1), rate=eta))
+    ),
+    "optimistic": lambda eta: olx.linear(olx.optimistic(eta, convex.euclidean_ball(2.0))),
+    "optimistic md": lambda eta: olx.linear(olx.optimistic_md(eta, convex.euclidean_ball(2.0))),
+}
+POINTS = {
+    "hedge": olx.hedge,
+    "md entropy": lambda eta: olx.md(eta, convex.negative_entropy()),
+    "omd simplex": lambda eta: olx.omd(eta, convex.euclidean_simplex()),
+    "optimistic": lambda eta: olx.optimistic(eta, convex.negative_entropy()),
+    "optimistic md": lambda eta: olx.optimistic_md(eta, convex.negative_entropy()),
+}
+
+
+@functools.cache
+def judged(make, loss):
+    """Play a batch on a stream and check its certificates against several comparators."""
+
+    @jax.jit
+    def judge(learners, rounds, params, comparators):
+        play = lambda learner: olx.rollout(learner, loss, rounds, params, record=olx.trace)
+        runs = jax.vmap(play)(learners)
+        one = lambda learner, run, u: olx.certify(learner, run, u)
+        for_each_u = jax.vmap(jax.vmap(one, (0, 0, None)), (None, None, 0))
+        proofs = for_each_u(learners, runs, comparators)
+        finite = jnp.all(jnp.isfinite(runs.losses), axis=1)
+        return proofs.holds, proofs.tightness, finite
+
+    return judge, olx.batch(make, eta=ETAS)
+
+
+def check(make, loss, rounds, params, comparators):
+    judge, learners = judged(make, loss)
+    holds, tightness, finite = judge(learners, rounds, params, jnp.stack(comparators))
+    assert np.all(holds | ~finite), (np.asarray(holds), np.asarray(finite))
+    assert np.all(finite[:3])  # larger steps may diverge, as they may in theory
+    return tightness
+
+
+def comparators(truth):
+    u = truth if truth.ndim == 1 else truth[-1]
+    return [ZEROS, u / jnp.maximum(1.0, jnp.linalg.norm(u)), jnp.array([0.5, -0.5, 0.0, 1.0])]
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_regression_certificates_hold(name):
+    for stream in REGRESSION.values():
+        check(PREDICTORS[name], losses.squared, stream.rounds, ZEROS, comparators(stream.truth))
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_classification_certificates_hold(name):
+    for stream in CLASSIFICATION.values():
+        check(PREDICTORS[name], losses.hinge, stream.rounds, ZEROS, comparators(stream.truth))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_expert_certificates_hold(name):
+    for stream in EXPERTS.values():
+        rounds = stream.rounds._replace(context=None)
+        corners = [*jnp.eye(D)[:2], UNIFORM]
+        check(POINTS[name], losses.linear, rounds, UNIFORM, corners)
+
+
+ADVERSARIES = {
+    "steepest": (streams.steepest(1.0), lambda eta: olx.ogd(eta, convex.euclidean_ball(1.0)), D),
+    "random signs": (streams.random_signs(KEY), lambda eta: olx.omd(eta, convex.euclidean_box(-1.0, 1.0)), D),
+    "heaviest expert": (streams.heaviest_expert(), olx.hedge, D),
+    "unit vectors": (
+        streams.unit_vectors(T, losses.hinge),
+        lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+        T,
+    ),
+    "threshold": (
+        streams.threshold(16, losses.hinge),
+        lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+        16,
+    ),
+    "zero one": (
+        streams.zero_one(losses.hinge),
+        lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_certificates_hold_against_adversaries(name):
+    adversary, make, size = ADVERSARIES[name]
+    start = jnp.full(size, 1 / size) if name == "heaviest expert" else jnp.zeros(size)
+    corner = jnp.zeros(size).at[0].set(1.0)
+
+    @jax.jit
+    def judge(learner):
+        run = olx.play(learner, adversary, start, T, record=olx.trace)
+        proofs = [olx.certify(learner, run, u) for u in (start, corner)]
+        return jnp.stack([proof.holds for proof in proofs])
+
+    assert np.all(jax.vmap(judge)(olx.batch(make, eta=ETAS)))
+
+
+def test_bounds_are_tight_somewhere():
+    """The largest regret / bound over the grid, for each algorithm on a stream that strains it."""
+    stream = REGRESSION["linear"]
+    for name, make in PREDICTORS.items():
+        seen = check(make, losses.squared, stream.rounds, ZEROS, comparators(stream.truth))
+        assert np.nanmax(seen) > 0.7, (name, np.nanmax(seen))
+    for name, make in POINTS.items():
+        stream = EXPERTS["gap"]
+        rounds = stream.rounds._replace(context=None)
+        seen = check(make, losses.linear, rounds, UNIFORM, [*jnp.eye(D), UNIFORM])
+        assert np.nanmax(seen) > 0.2, (name, np.nanmax(seen))
+
+
+NUMBERS = st.floats(-3, 3, width=32)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(NUMBERS, min_size=D, max_size=D), min_size=8, max_size=8),
+    st.lists(NUMBERS, min_size=D, max_size=D),
+)
+@pytest.mark.parametrize("name", ["omd ball", "md ball", "ftrl adagrad", "optimistic md"])
+def test_no_stream_of_linear_losses_breaks_a_certificate(name, rows, u):
+    u = jnp.asarray(u, float) / 4
+    rounds = olx.Rounds(None, jnp.asarray(rows, float))
+    judge, learners = _points(name)
+    assert np.all(judge(learners, rounds, ZEROS, u[None])[0])
+
+
+@functools.cache
+def _points(name):
+    return judged(lambda eta: PREDICTORS[name](eta).hparams.inner, losses.linear)
+
+
+def played(learner, loss, rounds):
+    return jax.jit(lambda: olx.rollout(learner, loss, rounds, ZEROS, record=olx.trace))()
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.3, 3.0])
+def test_corollary_1_holds(eta):
+    stream = CLASSIFICATION["noise"]
+    penalty = convex.l1(0.1)
+    root = olx.linear(olx.ftrl(eta, regularizers.composite(penalty, rate=eta)))
+    steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(4.0, penalty, rate=eta)))
+    for u in comparators(stream.truth):
+        run = played(root, losses.hinge, stream.rounds)
+        base = regularizers.growing(convex.euclidean())
+        tight = corollaries.composite_bound(root, run, u, base, penalty.value)
+        loose = corollaries.root_bound(root, run, u, convex.euclidean(), penalty.value)
+        assert tight.holds, str(tight)
+        assert loose.holds, str(loose)
+        assert np.all(loose.right >= tight.right - 1e-9)
+        run = played(steep, losses.hinge, stream.rounds)
+        proof = corollaries.composite_bound(steep, run, u, regularizers.adagrad(4.0), penalty.value)
+        assert proof.holds, str(proof)
+
+
+def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
+    stream = CLASSIFICATION["noise"]
+    both = convex.quadratic(0.5, convex.l1(0.05))
+    learner = olx.linear(olx.ftrl(1.0, regularizers.growing(both, 1.0)))
+    run = played(learner, losses.hinge, stream.rounds)
+    for u in comparators(stream.truth):
+        proof = corollaries.leader_bound(learner, run, u, both)
+        assert proof.holds, str(proof)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1.0])
+def test_theorem_5_holds_for_strongly_convex_losses(sigma):
+    stream = CLASSIFICATION["noise"]
+    ball = convex.euclidean_ball(2.0)
+    steps = schedules.decay(1 / sigma, 1.0)
+
+    def regularized(w, outcome):
+        x, y = outcome
+        return losses.hinge(jnp.vdot(w, x), y) + sigma * jnp.vdot(w, w) / 2
+
+    learner = olx.md(steps, ball)
+    rounds = olx.Rounds(None, (stream.rounds.context, stream.rounds.outcome))
+    run = played(learner, regularized, rounds)
+    for u in comparators(stream.truth):
+        proof = corollaries.strongly_convex_bound(learner, run, u, sigma)
+        assert proof.holds, str(proof)
+
+
+def test_outside_the_domain_a_certificate_says_nothing():
+    rounds = olx.Rounds(None, EXPERTS["gap"].rounds.outcome)
+    learner = olx.hedge(0.5)
+    run = olx.rollout(learner, losses.linear, rounds, UNIFORM, record=olx.trace)
+    assert np.all(np.isinf(olx.certify(learner, run, jnp.ones(D)).right))
+
+
+def test_a_wrong_update_fails_its_certificate():
+    """The check can fail: a learner that moves against its own record breaks the inequality."""
+    good = olx.hedge(0.5)
+    cheat = olx.Learner(
+        good.hparams,
+        good.init_fn,
+        lambda hp, state, x: jnp.roll(good.predict_fn(hp, state, x), 1),
+        good.update_fn,
+        good.bound_fn,
+    )
+    rounds = olx.Rounds(None, jnp.tile(jnp.array([1.0, 0.0, 0.0, 0.0]), (T, 1)))
+    run = olx.rollout(cheat, losses.linear, rounds, UNIFORM, record=olx.trace)
+    assert not olx.certify(cheat, run, jnp.eye(D)[2]).holds
