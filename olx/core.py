@@ -118,6 +118,9 @@ class Learner:
     # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
     separable: bool = static(default=False)
     # coordinates meet only in the score, and one whose gradient is zero keeps its state
+    coefficient_fn: Callable[..., Array] | None = static(default=None)
+    # (hparams, feedback) -> a: the state is one array, which is the decision, and an update adds a
+    # times the gradient to it; or it scores x by the inner product, and an update adds a times x
     axes: PyTree = None  # of a batch: the values each learner was made from, by name
 
     def init(self, params: PyTree) -> PyTree:

@@ -40,6 +40,7 @@ class MirrorMap:
     contains: whether a point lies in the domain, up to rounding; None means everywhere.
     retraction: a stable closed form of `retract`; derived if None.
     separable: whether $\psi$ is a sum over coordinates, domain included.
+    identity: whether decisions are their own duals.
     """
 
     potential: Partial
@@ -49,6 +50,7 @@ class MirrorMap:
     contains: Partial | None = None
     retraction: Partial | None = None
     separable: bool = static(default=False)
+    identity: bool = static(default=False)
 
     def to_dual(self, w: PyTree) -> PyTree:
         return jax.grad(self.potential)(w)

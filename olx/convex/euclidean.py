@@ -34,6 +34,7 @@ def euclidean() -> MirrorMap:
         1.0,
         retraction=Partial(_domain.same),
         separable=True,
+        identity=True,
     )
 
 

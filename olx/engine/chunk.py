@@ -1,6 +1,7 @@
 """The program of the engine: a chunk of rounds, of any length up to its capacity."""
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -20,25 +21,29 @@ def single_program(record: Record | None) -> Program:
 
 
 @functools.lru_cache(maxsize=256)
-def sweep_program(record: Record | None, devices: int = 1) -> Program:
-    """Play a batch of learners on the same chunk, an equal part of them on each device."""
+def sweep_program(record: Record | None, share: Callable | None = None) -> Program:
+    """Play a batch of learners on the same chunk."""
     one = jax.vmap(functools.partial(_round, record), in_axes=(0, 0, None, None))
-    together = functools.partial(_play, one)
+    return Program(functools.partial(_play, one), share=share)
+
+
+@functools.cache
+def spread(devices: int) -> Callable | None:
+    """Give each device an equal part of the configurations; None for one device."""
     if devices == 1:
-        return Program(together)
+        return None
     name = "configurations"
     mesh = jax.make_mesh(
         (devices,), (name,), (AxisType.Auto,), devices=jax.local_devices()[:devices]
     )
     mine, later, alike = PartitionSpec(name), PartitionSpec(None, name), PartitionSpec()
-    share = functools.partial(
+    return functools.partial(
         jax.shard_map,
         mesh=mesh,
         in_specs=(mine, mine, alike, alike, alike),
         out_specs=((mine, later), alike),
         check_vma=False,
     )
-    return Program(together, share)
 
 
 def _round(

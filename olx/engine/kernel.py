@@ -23,18 +23,25 @@ _WIDE = 64  # from this width on, splitting a reduction into a tree costs more t
 
 
 class Program:
-    """A function compiled as one kernel where it can be; its first argument is donated.
+    """A function compiled as fast as can be; its first argument is donated.
 
     `choose` settles, once for arguments of one kind, which form to call.
     """
 
-    def __init__(self, function: Callable, share: Callable = lambda function: function):
-        """share: spreads a function over devices; the kernel is what each of them runs."""
+    def __init__(
+        self, function: Callable, fast: Callable | None = None, share: Callable | None = None
+    ):
+        """fast: the same function with kernels in it; as one kernel if None.
+
+        share: spreads a function over devices, each of which then runs it; None for one device.
+        """
         self.function = function
+        share = share or (lambda function: function)
         self._plain = jax.jit(share(_reading(function)), donate_argnums=0)
-        self._narrow = _one_kernel(function, share, ["dot-library-rewriter"])
-        disabled = ["dot-library-rewriter", "tree_reduction_rewriter"]
-        self._wide = _one_kernel(function, share, disabled)
+        self.form = "one kernel" if fast is None else "blocks of rounds"
+        fast = as_kernel(function) if fast is None else _reading(fast)
+        self._narrow = _compiled(share(fast), ["dot-library-rewriter"])
+        self._wide = _compiled(share(fast), ["dot-library-rewriter", "tree_reduction_rewriter"])
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: Any) -> tuple[Callable, str]:
@@ -51,7 +58,7 @@ class Program:
             self._refusals[kind] = _refusal(fast, arguments)
         if reason := self._refusals[kind]:
             return _first_of(self._plain), f"plain loop: {reason}"
-        return _first_of(fast), "one kernel"
+        return _first_of(fast), self.form
 
 
 @functools.cache
@@ -63,20 +70,22 @@ def unavailable() -> str:
     carry, xs = jnp.ones(4), jnp.ones((3, 4))
     wanted = jax.jit(probe)(carry, xs)
     try:
-        seen, _ = _one_kernel(probe, lambda same: same, ["dot-library-rewriter"])(carry + 0, xs)
+        seen, _ = _compiled(as_kernel(probe), ["dot-library-rewriter"])(carry + 0, xs)
     except Exception as error:
         return f"this version of jax does not take the attribute ({type(error).__name__})"
     same = jax.tree.map(lambda a, b: bool(np.allclose(a, b)), wanted, seen)
     return "" if all(jax.tree.leaves(same)) else "one kernel gave other numbers on a probe"
 
 
-def _one_kernel(function: Callable, share: Callable, disabled: list[str]) -> Any:
+def as_kernel(function: Callable) -> Callable:
+    """The function as one kernel, with a second result to be thrown away; see `_reading`."""
     inner = jax.jit(_reading(function))
-    return jax.jit(
-        share(lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)),
-        compiler_options={"xla_disable_hlo_passes": ",".join(disabled)},
-        donate_argnums=0,
-    )
+    return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
+
+
+def _compiled(function: Callable, disabled: list[str]) -> Any:
+    options = {"xla_disable_hlo_passes": ",".join(disabled)}
+    return jax.jit(function, compiler_options=options, donate_argnums=0)
 
 
 def _refusal(fast: Any, arguments: tuple) -> str:

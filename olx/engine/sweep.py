@@ -10,8 +10,9 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.block import block_program, fits
 from olx.engine.checkpoint import Checkpoint
-from olx.engine.chunk import sweep_program
+from olx.engine.chunk import spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.keep import Keep
 from olx.engine.protocol import Record
@@ -49,9 +50,10 @@ def sweep(
     count = _configurations(learners)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
+    program = block_program if fits(learners, record, rounds, count) else sweep_program
     done = drive(
         "sweep",
-        sweep_program(record, devices),
+        program(record, spread(devices)),
         learners,
         loss,
         rounds,

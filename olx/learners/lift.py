@@ -42,9 +42,14 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
     """
     check.function("model", "apply", apply)
     check.instance("model", "inner", inner, Learner)
-    has_bound = inner.bound_fn is not None
+    adds = apply is dot and inner.coefficient_fn is not None
     return Learner(
-        LiftHparams(as_tree(apply), inner), init, predict, update, bound if has_bound else None
+        LiftHparams(as_tree(apply), inner),
+        init,
+        predict,
+        update,
+        None if inner.bound_fn is None else bound,
+        coefficient_fn=_coefficient if adds else None,
     )
 
 
@@ -84,6 +89,10 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
     _, transpose = jax.vjp(lambda w: hp.apply(w, feedback.context), w)
     (grad,) = transpose(feedback.grad)
     return feedback._replace(action=w, loss=loss, grad=grad)
+
+
+def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:
+    return hp.inner.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
 
 
 def _inner_trace(hp: LiftHparams, trace: Trace) -> Trace:

@@ -53,7 +53,13 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     eta = check.positive("omd", "eta", eta)
     check.instance("omd", "mirror", mirror, MirrorMap)
     return Learner(
-        OMDHparams(eta, mirror), init, predict, update, bound, separable=mirror.separable
+        OMDHparams(eta, mirror),
+        init,
+        predict,
+        update,
+        bound,
+        separable=mirror.separable,
+        coefficient_fn=_coefficient if mirror.identity else None,
     )
 
 
@@ -91,4 +97,8 @@ def bound(hp: OMDHparams, trace: Trace, u: PyTree) -> Certificate:
 
 
 def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:
-    return tree.scale(-hp.eta * feedback.weight, feedback.grad)
+    return tree.scale(_coefficient(hp, feedback), feedback.grad)
+
+
+def _coefficient(hp: OMDHparams, feedback: Feedback) -> Scalar:
+    return -hp.eta * feedback.weight

@@ -1,0 +1,118 @@
+r"""The exact block form of a sweep: matrix products in place of inner products, round by round the same.
+
+Where an update adds a multiple $a_t$ of the row $x_t$ to the weights and the score is their inner
+product, the scores of a block of rounds need the weights at its start only:
+
+$$s_t = \langle w_1, x_t\rangle + \sum_{j < t} a_j \langle x_j, x_t\rangle, \qquad
+  w_{B+1} = w_1 + \sum_{t \le B} a_t x_t.$$
+
+Over $N$ configurations the first term and the last sum are matrix products, and the Gram matrix of the
+block is shared by all of them. Nothing is approximated; sums are only taken in another order.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PyTree
+
+from olx.core import Learner, Loss, Rounds, actions
+from olx.engine.kernel import Program, as_kernel
+from olx.engine.protocol import Record, feedback_of
+
+ROWS = 32
+LEAST = 256  # configurations; below, the loop over rounds is faster
+
+
+def fits(learners: Learner, record: Record | None, rounds: Rounds, configurations: int) -> bool:
+    """Whether a sweep can be played in blocks, and gains by it."""
+    return (
+        configurations >= LEAST
+        and learners.coefficient_fn is not None
+        and record in (None, actions)
+        and isinstance(rounds, Rounds)
+        and hasattr(rounds.context, "shape")
+        and len(rounds.context.shape) == 2
+        and rounds.context.shape[0] >= ROWS
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def block_program(record: Record | None, share) -> Program:
+    """Play a batch of learners on the same chunk, a block of rounds at a time."""
+    one = functools.partial(_one, record)
+    triangle = functools.partial(_triangle, jax.vmap(one, in_axes=(0, None, 0, None)))
+    fast = as_kernel(triangle)
+    slow = functools.partial(_play, triangle)
+    return Program(slow, functools.partial(_play, lambda *a: fast(*a)[0]), share)
+
+
+def _one(
+    record: Record | None, learner: Learner, loss: Loss, score: Array, here: Rounds
+) -> tuple[Array, PyTree]:
+    """The coefficient of the row, and what the round leaves behind."""
+    weight = 1.0 if here.weight is None else here.weight
+    feedback = feedback_of(loss, here.context, score, here.outcome, weight)
+    a = learner.coefficient_fn(learner.hparams, feedback)
+    a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
+    return a, (feedback.value, None if record is None else score)
+
+
+def _triangle(
+    one,
+    learner: Learner,
+    loss: Loss,
+    gram: Float[Array, "B B"],
+    scores: Float[Array, "B N"],
+    rounds: Rounds,
+    count: Int[Array, ""],
+) -> tuple[Float[Array, "B N"], PyTree]:
+    """Round by round through a block: the coefficients, and what the rounds leave behind."""
+    at = lambda leaf, i: lax.dynamic_index_in_dim(leaf, i, keepdims=False)
+    put = lambda rows, row, i: lax.dynamic_update_index_in_dim(rows, row, i, 0)
+
+    def play(i: Int[Array, ""], score: Float[Array, " N"]) -> tuple[Array, PyTree]:
+        return one(learner, loss, score, jax.tree.map(lambda leaf: at(leaf, i), rounds))
+
+    def step(i: Int[Array, ""], carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+        coefficients, out = carry
+        line = at(gram, i)
+        earlier = lambda j, score: score + at(line, j) * at(coefficients, j)
+        a, kept = play(i, lax.fori_loop(0, i, earlier, at(scores, i)))
+        return put(coefficients, a, i), jax.tree.map(lambda o, k: put(o, k, i), out, kept)
+
+    shapes = jax.eval_shape(play, count, scores[0])[1]
+    empty = jax.tree.map(lambda leaf: jnp.zeros((ROWS, *leaf.shape), leaf.dtype), shapes)
+    return lax.fori_loop(0, count, step, (jnp.zeros_like(scores), empty))
+
+
+def _play(
+    triangle, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
+) -> tuple[PyTree, PyTree]:
+    (start,), structure = jax.tree.flatten(state)
+    product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+
+    def block(k: Int[Array, ""]) -> Rounds:
+        return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * ROWS, ROWS), rounds)
+
+    def solve(k: Int[Array, ""], w: Float[Array, "d N"]) -> tuple[Array, Array, PyTree]:
+        here = block(k)
+        x = here.context
+        left = jnp.minimum(count - k * ROWS, ROWS)
+        a, kept = triangle(learner, loss, product(x, x.T), product(x, w), here, left)
+        return x, a, kept
+
+    def step(k: Int[Array, ""], carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+        w, out = carry
+        x, a, kept = solve(k, w)
+        put = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * ROWS, 0)
+        return w + product(x.T, a), jax.tree.map(put, out, kept)
+
+    capacity = rounds.context.shape[0]
+    shapes = jax.eval_shape(solve, count, start.T)[2]
+    empty = jax.tree.map(
+        lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), shapes
+    )
+    w, out = lax.fori_loop(0, (count + ROWS - 1) // ROWS, step, (start.T, empty))
+    return jax.tree.unflatten(structure, [w.T]), out
