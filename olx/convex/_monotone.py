@@ -46,8 +46,10 @@ def invert(slope: Slope, theta: Float[Array, " d"], start: Float[Array, " d"]) -
         at, curve = _with_curvature(slope, search.trial)
         return _next(search, at - theta, curve)
 
+    lost = ~jnp.isfinite(theta)  # a dual that has diverged
     unfinished = lambda search: jnp.any(~search.done) & (search.steps < _STEPS)
-    return lax.while_loop(unfinished, step, _begin(start)).good
+    found = lax.while_loop(unfinished, step, _begin(start)._replace(done=lost)).good
+    return jnp.where(lost, jnp.nan, found)
 
 
 def invert_with_total(
@@ -69,6 +71,7 @@ def invert_with_total(
 
     unfinished = lambda carry: ~carry[0].done & (carry[0].steps < _STEPS)
     search = _begin(first)._replace(low=jnp.min(level), high=jnp.max(level))
+    search = search._replace(done=~jnp.isfinite(first))
     search, w = lax.while_loop(unfinished, step, (search, start))
     give = 1 / _with_curvature(slope, w)[1]
     give = jnp.where(jnp.isfinite(give), give, 0.0)

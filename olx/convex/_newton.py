@@ -33,6 +33,7 @@ class Search(NamedTuple):
     w: Float[Array, " d"]
     value: Float[Array, ""]
     steps: Int[Array, ""]
+    near: Int[Array, ""]  # full steps since the value showed progress: each squares the error
     done: Bool[Array, ""]
 
 
@@ -49,17 +50,20 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         downhill = step(problem, search.w, -here)
         decrease = -jnp.vdot(here, downhill)
 
-        def shorter(trial):
-            return trial[0] / 2, trial[1] + 1
-
-        def too_long(trial):
-            size, halvings = trial
+        def too_long(size: Array) -> Array:
             ahead = search.w + size * downhill
             # by slopes, not by values: they still tell far from near where values have no digits
             enough = jnp.vdot(slope(ahead), downhill) <= decrease / 2
-            return ~(enough & jnp.isfinite(objective(ahead))) & (halvings < _HALVINGS)
+            return ~(enough & jnp.isfinite(objective(ahead)))
 
-        size, halvings = lax.while_loop(too_long, shorter, (jnp.ones_like(decrease), 0))
+        def shorter(trial):
+            size, halvings, _ = trial
+            return size / 2, halvings + 1, too_long(size / 2)
+
+        # A batched loop evaluates its condition twice, with other roundings: so it only reads flags.
+        unsettled = lambda trial: trial[2] & (trial[1] < _HALVINGS)
+        one = jnp.ones_like(decrease)
+        size, halvings, _ = lax.while_loop(unsettled, shorter, (one, 0, too_long(one)))
         close = decrease <= 8 * eps * (1 + jnp.abs(search.value))
         close &= jnp.isfinite(objective(search.w + downhill))  # no progress to see: step in full
         size = jnp.where(close, 1.0, jnp.where(halvings == _HALVINGS, 0.0, size))
@@ -67,13 +71,16 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         better = jnp.isfinite(objective(trial)) & jnp.all(jnp.isfinite(trial))
         w = jnp.where(better, trial, search.w)
         small = jnp.max(jnp.abs(w - search.w)) <= 4 * eps * jnp.max(jnp.abs(w))
-        stop = small | (halvings == _HALVINGS) & ~close | ~better
-        return Search(w, objective(w), search.steps + 1, stop)
+        near = search.near + close.astype(int)
+        stop = small | (near > 2) | (halvings == _HALVINGS) & ~close | ~better
+        return Search(w, objective(w), search.steps + 1, near, stop)
 
     first = _first(problem, theta, objective)
-    search = Search(first, objective(first), jnp.zeros((), int), jnp.zeros((), bool))
+    value = objective(first)
+    lost = ~jnp.isfinite(value)  # a dual that has diverged, or a start outside the domain
+    search = Search(first, value, jnp.zeros((), int), jnp.zeros((), int), lost)
     unfinished = lambda search: ~search.done & (search.steps < _STEPS)
-    return lax.while_loop(unfinished, improve, search).w
+    return jnp.where(lost, jnp.nan, lax.while_loop(unfinished, improve, search).w)
 
 
 def step(problem: Problem, w: Array, r: Array, total: float = 0.0) -> Array:
@@ -93,7 +100,7 @@ def _diagonal(problem: Problem, w: Array):
 
 
 def _dense(problem: Problem, w: Array):
-    """Solve with the Hessian; where it is flat, with the smallest step; at a kink, with none.
+    """Solve with the Hessian; along flat directions and at kinks there is no step.
 
     The Hessian is first scaled to a unit diagonal, without which near a steep border the steep
     coordinates make all others look flat.
@@ -103,12 +110,41 @@ def _dense(problem: Problem, w: Array):
     bad = ~jnp.isfinite(diagonal)
     unit = jnp.where(~bad & (diagonal > 0), diagonal, 1.0) ** -0.5
     hessian = jnp.where(bad[:, None] | bad[None, :], 0.0, hessian) * unit[:, None] * unit
-    values, vectors = jnp.linalg.eigh(lax.stop_gradient(hessian))
-    flat = values <= 1e2 * jnp.finfo(w.dtype).eps * jnp.max(jnp.abs(values))
-    null = jnp.where(flat, vectors, 0.0)
-    lifted = hessian + null @ null.T * jnp.maximum(jnp.max(jnp.abs(values)), 1e-30)
-    keep = lambda r: r - null @ (null.T @ r)
-    return lambda r: unit * keep(jnp.linalg.solve(lifted, keep(jnp.where(bad, 0.0, unit * r))))
+    inverse = _inverse(lax.stop_gradient(hessian))
+    times = lambda d: jnp.where(bad, d, hessian @ d)
+
+    def refined(_, r: Array) -> Array:
+        d = inverse @ r
+        return d + inverse @ (r - hessian @ d)
+
+    solve = lambda r: lax.custom_linear_solve(times, r, refined, symmetric=True)
+    return lambda r: unit * solve(jnp.where(bad, 0.0, unit * r))
+
+
+def _inverse(matrix: Array) -> Array:
+    """A generalized inverse of a positive semidefinite matrix of unit diagonal, by sweeping.
+
+    Rows without a pivot are left out. No factorization is called, so that a batch of these inside
+    loops stays one plain program on every device.
+    """
+    size = matrix.shape[0]
+    least = 1e2 * size * jnp.finfo(matrix.dtype).eps
+    places = jnp.arange(size)
+
+    def sweep(k, carry):
+        a, used = carry
+        here = places == k
+        row = lax.dynamic_index_in_dim(a, k, keepdims=False)
+        pivot = jnp.sum(jnp.where(here, row, 0.0))
+        good = pivot > least
+        scaled = row / jnp.where(good, pivot, 1.0)
+        swept = a - row[:, None] * scaled
+        swept = jnp.where(here[:, None] | here, jnp.where(here[:, None], scaled, scaled[:, None]), swept)
+        swept = jnp.where(here[:, None] & here, -1 / jnp.where(good, pivot, 1.0), swept)
+        return jnp.where(good, swept, a), used | (here & good)
+
+    a, used = lax.fori_loop(0, size, sweep, (matrix, jnp.zeros(size, bool)))
+    return jnp.where(used[:, None] & used, -a, 0.0)
 
 
 def _first(problem: Problem, theta: Array, objective) -> Array:

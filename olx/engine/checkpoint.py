@@ -1,14 +1,15 @@
 """Saving a run on the way, and resuming it to the bit.
 
-A save is a step of an orbax directory: the state, and what was gathered since the step before. Steps
-appear whole or not at all. Beside them stands a description of the run; a directory that describes
-another one is refused.
+A save is a step of an orbax directory: the state, and what was gathered since the step before.
+Steps appear whole or not at all. Beside them stands a description of the run; a directory that
+describes another one is refused.
 """
 
 import hashlib
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Rounds
-from olx.engine.collect import Collector, Segment
+from olx.core import Learner, Loss, Rounds
+from olx.engine.collect import Collector, Segment, data_of, is_key
 from olx.engine.feed import take
+from olx.engine.keep import Keep
 
-_SAMPLE = 1024  # rounds of the stream that its description looks at
+_SAMPLE = 1024  # rounds of the stream that its description looks at, at the most
 
 
 def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
@@ -39,21 +41,17 @@ class Checkpoint:
     def __init__(self, directory: Path, every: int):
         self.directory, self.every = directory, every
         self._chunks = self._saved = 0
+        self._description: dict[str, str] = {}
 
     def restore(
-        self,
-        owner: str,
-        played: PyTree,
-        first: Rounds,
-        state: PyTree,
-        collector: Collector,
+        self, owner: str, description: dict[str, str], state: PyTree, collector: Collector
     ) -> PyTree:
         """The state to start from; `collector` gets what had been gathered."""
         self._chunks = self._saved = 0
-        self._check_description(owner, _describe(played, first, collector))
+        self._description = description
+        self._refuse_another(owner)
         segments, position, total = [], 0, collector.total
-        for step in self._manager().all_steps():
-            kept = self._manager().restore(step, args=_orbax().args.StandardRestore())
+        for step, kept in self._readable():
             segments.append(_segment(kept["kept"], collector))
             state = _like(kept["state"], state)
             position, total = step, np.asarray(kept["total"])
@@ -74,6 +72,8 @@ class Checkpoint:
             return
         collector.segments[self._saved :] = [collector.joined(fresh)]
         self._saved += 1
+        if self._saved == 1:
+            self._write_description()
         kept = {
             "state": dict(_leaves(state)),
             "kept": dict(_leaves(collector.segments[-1])),
@@ -92,16 +92,30 @@ class Checkpoint:
             self._opened = ocp.CheckpointManager(self.directory / "steps", options=options)
         return self._opened
 
-    def _check_description(self, owner: str, description: dict[str, str]) -> None:
-        file = self.directory / "run.json"
-        if not file.exists():
-            self.directory.mkdir(parents=True, exist_ok=True)
-            draft = file.with_suffix(".draft")
-            draft.write_text(json.dumps(description, indent=1))
-            draft.replace(file)
+    def _readable(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The steps up to the first that is damaged, which goes with all that build on it."""
+        steps = sorted(self._manager().all_steps())
+        for i, step in enumerate(steps):
+            try:
+                kept = self._manager().restore(step, args=_orbax().args.StandardRestore())
+            except (KeyError, ValueError, FileNotFoundError):
+                for damaged in reversed(steps[i:]):
+                    self._manager().delete(damaged)
+                return
+            yield step, kept
+
+    def _write_description(self) -> None:
+        draft = self.directory / "run.draft"
+        draft.write_text(json.dumps(self._description, indent=1))
+        draft.replace(self.directory / "run.json")
+
+    def _refuse_another(self, owner: str) -> None:
+        """A directory without a step is nobody's."""
+        if not self._manager().all_steps():
             return
-        there = json.loads(file.read_text())
-        different = [name for name in description if there.get(name) != description[name]]
+        there = json.loads((self.directory / "run.json").read_text())
+        mine = self._description
+        different = [name for name in mine if there.get(name) != mine[name]]
         if different:
             raise ValueError(
                 f"{owner}: the checkpoint in {self.directory} is of another run; they differ in "
@@ -109,19 +123,24 @@ class Checkpoint:
             )
 
 
-def _describe(played: PyTree, first: Rounds, collector: Collector) -> dict[str, str]:
-    """What tells one run from another, the same in every process."""
-    learner, loss, state = played
-    sample = jax.tree.map(lambda leaf: getattr(leaf, "arrays", leaf), take(first, 0, _SAMPLE))
-    keep = getattr(collector.keep, "__name__", repr(collector.keep))
+def describe(
+    learner: Learner, loss: Loss, state: PyTree, sample: Rounds, keep: Keep | None, traced: Any
+) -> dict[str, str]:
+    """What tells one run from another, the same in every process.
+
+    sample: rounds of the first chunk, so that they are checked before anything is saved.
+    traced: the program; it tells functions apart that have the same name or none.
+    """
+    sample = jax.tree.map(lambda leaf: getattr(leaf, "arrays", leaf), take(sample, 0, _SAMPLE))
     return {
         "learner": _digest(learner),
         "loss": _digest(loss),
         "start": _digest(state),
         "stream": _digest(sample),
-        "record": _named(collector.structure[1]),
+        "record": _named(traced.out_info[1][1]),
         "keep": _named(keep),
         "dtype": str(jnp.zeros(()).dtype),
+        "program": hashlib.sha256(_named(traced.jaxpr).encode()).hexdigest()[:16],
     }
 
 
@@ -139,17 +158,9 @@ def _named(thing: Any) -> str:
 
 
 def _leaves(tree: PyTree) -> list[tuple[str, np.ndarray]]:
-    """Leaves by number, keys of random generators as their data; empty ones have nothing to save."""
-    plain = [np.asarray(_data(leaf)) for leaf in jax.tree.leaves(tree)]
+    """Leaves by number, as numbers; empty ones have nothing to save."""
+    plain = [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(tree)]
     return [(str(i), leaf) for i, leaf in enumerate(plain) if leaf.size]
-
-
-def _data(leaf: Any) -> Any:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
-
-
-def _is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _like(saved: dict[str, Any], tree: PyTree) -> PyTree:
@@ -158,7 +169,7 @@ def _like(saved: dict[str, Any], tree: PyTree) -> PyTree:
         leaf
         if str(i) not in saved
         else jax.random.wrap_key_data(jnp.asarray(saved[str(i)]), impl=jax.random.key_impl(leaf))
-        if _is_key(leaf)
+        if is_key(leaf)
         else jnp.asarray(saved[str(i)])
         for i, leaf in enumerate(leaves)
     ]

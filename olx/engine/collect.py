@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
@@ -29,12 +30,13 @@ class Collector:
         self.played, self.total = 0, np.zeros(())
         self.structure: PyTree = None  # of the output for a chunk; only a restart must know
 
+    @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
     def add(self, chunk: Chunk, out: tuple[Any, PyTree]) -> None:
         """Take the output of the program for a chunk; waits for it."""
-        losses = np.asarray(out[0])[: chunk.count]
+        losses = _first(out[0], chunk.count)
         stop = chunk.start + chunk.count
         if self.keep is None:
-            trace = _rows(out[1], slice(0, chunk.count))
+            trace = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out[1])
             self.segments.append(Segment(losses, np.zeros(0, int), np.zeros(0), trace))
             self.total = self.total + losses.sum(0, dtype=np.float64)
         else:
@@ -52,7 +54,8 @@ class Collector:
 
     def empty(self) -> Segment:
         """A segment of no rounds: the structure and the dtypes of one."""
-        losses, trace = jax.tree.map(lambda leaf: np.zeros(0, leaf.dtype), self.structure)
+        plain = jax.eval_shape(lambda out: jax.tree.map(data_of, out), self.structure)
+        losses, trace = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:]), leaf.dtype), plain)
         thinned = self.keep is not None
         return Segment(None if thinned else losses, np.zeros(0, int), np.zeros(0), trace)
 
@@ -76,5 +79,19 @@ class Collector:
         return losses, trace, curve
 
 
+def is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def data_of(leaf: Any) -> Any:
+    """A leaf as numbers: the key of a random generator as its data."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
+def _first(leaf: Any, count: int) -> np.ndarray:
+    rows = np.asarray(data_of(leaf))[:count]
+    return rows if 2 * count > len(leaf) else rows.copy()  # not to hold a large buffer for a few
+
+
 def _rows(tree: PyTree, rows: Any) -> PyTree:
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
+    return jax.tree.map(lambda leaf: np.asarray(data_of(leaf))[rows], tree)

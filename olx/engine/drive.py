@@ -8,12 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import PyTree
 
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import feed
-from olx.engine.checkpoint import Checkpoint
+from olx.engine.checkpoint import Checkpoint, describe
 from olx.engine.collect import Collector
 from olx.engine.keep import Keep
 from olx.engine.kernel import Program
@@ -35,16 +36,20 @@ def drive(
     explain: bool,
 ) -> Run:
     """Play a stream through a program."""
+    _refuse_tracers(owner, (learner, state, stream if isinstance(stream, Rounds) else None))
     pieces = feed.pieces(owner, stream)
     first = next(pieces)
-    capacity = feed.capacity_for(first, configurations)
+    capacity = feed.capacity_for(first, configurations, isinstance(stream, Rounds))
     learner, loss = jax.tree.map(jnp.asarray, learner), as_tree(loss)
     state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
     collector = Collector(keep)
     if checkpoint is not None:
         one = next(feed.chunks(owner, iter([feed.take(first, 0, 1)]), first, 1, 0))
-        collector.structure = jax.eval_shape(program.function, state, learner, loss, *one[:2])[1]
-        state = checkpoint.restore(owner, (learner, loss, state), first, state, collector)
+        traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
+        collector.structure = traced.out_info[1]
+        sample = feed.take(first, 0, capacity)
+        described = describe(learner, loss, state, sample, keep, traced)
+        state = checkpoint.restore(owner, described, state, collector)
     length = feed.len_of(stream) if isinstance(stream, Rounds) else None
     bar = Progress(progress, length, collector.played)
     call, pending = None, None
@@ -73,9 +78,17 @@ def drive(
     return Run(state, losses, trace, curve=curve, axes=learner.axes)
 
 
+def _refuse_tracers(owner: str, given: PyTree) -> None:
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(given)):
+        raise TypeError(
+            f"{owner}: compiles for itself, so it cannot be called inside jit, vmap or grad; "
+            "`olx.rollout` can."
+        )
+
+
 def _put_away(collector: Collector, bar: Progress, chunk: feed.Chunk, out: Any) -> None:
     collector.add(chunk, out)
-    bar.advance(chunk.count, float(np.nanmin(collector.total)) / collector.played)
+    bar.advance(chunk.count, float(np.fmin.reduce(collector.total, None)) / collector.played)
 
 
 def _width(state: PyTree) -> int:

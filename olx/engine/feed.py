@@ -21,12 +21,18 @@ class Chunk(NamedTuple):
     start: int  # number of the first one, from 0
 
 
-def capacity_for(rounds: Rounds, configurations: int = 1) -> int:
-    """How many rounds a chunk should hold, a power of two."""
-    row = sum(_bytes(leaf) for leaf in jax.tree.leaves(rounds)) // max(len_of(rounds), 1)
-    best = max(_LEAST, _BYTES // max(row, 1)) // max(1, configurations // 64)
+def capacity_for(first: Rounds, configurations: int, whole: bool) -> int:
+    """How many rounds a chunk should hold, a power of two.
+
+    whole: whether `first` is all there is; otherwise longer pieces may follow a short one.
+    """
+    length = len_of(first)
+    row = max(sum(_bytes(leaf) for leaf in jax.tree.leaves(first)) // length, 1)
+    best = max(_LEAST, _BYTES // row) // max(1, configurations // 64)
     best = min(_MOST, max(64, best))
-    return 1 << (min(best, max(len_of(rounds), 1)) - 1).bit_length()
+    if not whole:
+        length = max(length, min(_LEAST, _BYTES // row))
+    return 1 << (min(best, length) - 1).bit_length()
 
 
 def len_of(rounds: Rounds) -> int:
@@ -43,7 +49,9 @@ def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     for piece in [stream] if isinstance(stream, Rounds) else stream:
         check_rounds(owner, piece)
         empty = False
-        yield jax.tree.map(_host, piece)
+        piece = jax.tree.map(_host, piece)
+        _check_numbers(owner, piece)
+        yield piece
     if empty:
         raise ValueError(f"{owner}: the stream is empty.")
 
@@ -64,14 +72,19 @@ def chunks(
             part = take(piece, low, low + capacity)
             _check_finite(owner, part, start + low)
             count = len_of(part)
-            padded = jax.tree.map(lambda leaf: _padded(leaf, capacity, room), part)
+            padded = jax.tree.map(lambda leaf, room=room: _padded(leaf, capacity, room), part)
             if isinstance(part.context, SparseRows):
                 room = padded.context.indices.shape[0]
             yield Chunk(padded, count, start + low)
         start += length
+    if start < skip:
+        raise ValueError(
+            f"{owner}: the stream ends after {start} rounds, the checkpoint after {skip}; give "
+            "another directory."
+        )
 
 
-def _host(leaf: Any) -> np.ndarray:
+def _host(leaf: Any) -> np.ndarray | SparseRows:
     """The array on the host, without a copy where memory allows; a memory map stays one."""
     return leaf if isinstance(leaf, np.ndarray | SparseRows) else np.asarray(leaf)
 
@@ -87,6 +100,14 @@ def _padded(leaf: np.ndarray | SparseRows, capacity: int, room: int) -> Any:
     if short == 0:
         return leaf
     return np.concatenate([leaf, np.zeros((short, *leaf.shape[1:]), leaf.dtype)])
+
+
+def _check_numbers(owner: str, piece: Rounds) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(piece):
+        if leaf.dtype.kind in "OSUMm":
+            raise TypeError(
+                f"{owner}: rounds{jax.tree_util.keystr(path)} holds {leaf.dtype}; give numbers."
+            )
 
 
 def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
@@ -106,10 +127,15 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
             )
 
 
+def _sums_up(numbers: np.ndarray) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(numbers)))
+
+
 def _check_finite(owner: str, part: Rounds, start: int) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(part):
         numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
-        if leaf.dtype.kind != "f" or np.isfinite(np.sum(numbers)) or np.all(np.isfinite(numbers)):
+        if leaf.dtype.kind != "f" or _sums_up(numbers) or np.all(np.isfinite(numbers)):
             continue  # one pass: a finite sum has finite terms, and an infinite one may have too
         if isinstance(leaf, SparseRows):
             leaf = leaf.toarray()

@@ -81,4 +81,5 @@ def _peek(rounds: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rou
     first = next(chunks, None)
     if first is None:
         raise ValueError("run: the stream is empty.")
+    check.instance("run", "rounds", first, Rounds)
     return first.context, itertools.chain([first], chunks)

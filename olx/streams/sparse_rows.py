@@ -28,7 +28,13 @@ class SparseRows:
         self.shape, self.ndim, self.dtype = (len(pointers) - 1, width), 2, values.dtype
 
     def __getitem__(self, rows: slice) -> "SparseRows":
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            raise TypeError(
+                f"SparseRows: rows are taken in order, as in rows[start:stop], got {rows!r}; only "
+                "`olx.run` plays sparse rows, elsewhere pass `rows.toarray()`."
+            )
         start, stop, _ = rows.indices(self.shape[0])
+        stop = max(start, stop)
         low, high = self.pointers[start], self.pointers[stop]
         return SparseRows(
             self.pointers[start : stop + 1] - low,
@@ -88,5 +94,6 @@ def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Round
 
     if features is not None:
         check.count("read_svmlight", "features", features)
-    matrix, labels = load_svmlight_file(os.fspath(path), n_features=features, dtype=np.float32)
+    single: Any = np.float32
+    matrix, labels = load_svmlight_file(os.fspath(path), n_features=features, dtype=single)
     return Rounds(sparse_rows(matrix), labels.astype(np.float32))

@@ -1,0 +1,71 @@
+"""Race olx against scikit-learn, Vowpal Wabbit, river and numba loops, side by side.
+
+    pip install -e '.[bench]'
+    python -m benchmarks                      # everything, some minutes
+    python -m benchmarks dense sweeps         # some groups
+    python -m benchmarks --quick              # small sizes: does everything run?
+
+All contestants run in this one process and take turns; what is compared are medians. The tables
+show each ratio beside its target and say `missed` where it is not reached. A machine that does
+other work at the same time gives other ratios: the load is part of the report.
+"""
+
+import argparse
+import pathlib
+import tempfile
+
+from benchmarks import compile_time, dense, derived, experts, report, sparse, sweeps
+from benchmarks.settings import Settings
+
+GROUPS = {
+    "dense": dense.measure,
+    "sparse": sparse.measure,
+    "sweeps": sweeps.measure,
+    "experts": experts.measure,
+    "derived": derived.measure,
+    "compile_time": compile_time.measure,
+}
+
+OUT = pathlib.Path("results/benchmarks")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    asked = _parser().parse_args(arguments)
+    if unknown := set(asked.groups) - set(GROUPS):
+        raise SystemExit(
+            f"benchmarks: no group {', '.join(unknown)}; there are {', '.join(GROUPS)}."
+        )
+    if asked.rounds < 1:
+        raise SystemExit(f"benchmarks: --rounds must be at least 1, got {asked.rounds}.")
+    about = report.environment(asked.rounds, asked.quick)
+    groups = []
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(asked.rounds, asked.quick, folder)
+        for name in asked.groups or GROUPS:
+            print(f"{name}:", flush=True)
+            group = GROUPS[name](settings)
+            groups.append(group)
+            print(f"\n{report.table([group])}\n", flush=True)
+            about["load at the end"] = report.load()
+            report.write(asked.out, about, groups)
+    if asked.quick:
+        print("Sizes were small: fixed costs weigh too much, the verdicts mean nothing.")
+    print(f"{report.summary(groups)} Written to {asked.out}.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("groups", nargs="*", metavar="group", help=f"{', '.join(GROUPS)}; all if none is given")
+    add("--rounds", type=int, default=5, help="turns of each contestant; 5 if not given")
+    add("--quick", action="store_true", help="small sizes, at which the ratios mean nothing")
+    add("--out", type=pathlib.Path, default=OUT, help=f"folder for the results; {OUT} if not given")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

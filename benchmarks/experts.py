@@ -1,0 +1,72 @@
+"""Hedge with a hundred to a million experts, against a numba loop and against the memory.
+
+The floor of a step is one pass that any algorithm with a number for each expert must make: read a
+row of losses, read and write the state; NumPy's addition in place does just that. Below ten
+thousand experts the floor is the price of a call to NumPy and means little.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+
+import olx
+from benchmarks import targets
+from benchmarks.race import Contestant, race
+from benchmarks.report import Group, compared
+from benchmarks.settings import Settings
+
+EXPERTS = (100, 1000, 10_000, 100_000, 1_000_000)
+ETA = 0.05
+VALUES = 20_000_000  # losses in all, 80 MB: more than a cache holds
+WIDE = 10_000  # from here on the memory is a floor
+
+
+def measure(settings: Settings) -> Group:
+    rows, timings = [], {}
+    for experts in EXPERTS:
+        case = f"{experts:,} experts"
+        print(f"  {case}", flush=True)
+        steps = min(20_000, max(2, settings.size(VALUES, 2_000_000) // experts))
+        losses = np.random.default_rng(0).random((steps, experts), np.float32)
+        ours, loop, floor = _olx(losses), _numba(losses), _floor(losses)
+        seen = race([ours, loop, floor], settings.rounds)
+        timings[case] = [timing.as_dict() for timing in seen.values()]
+        own = seen[ours.name]
+        rows.append(compared(case, own, seen[loop.name], targets.at_least(targets.HEDGE)))
+        least = targets.at_most(targets.HEDGE_FLOOR) if experts >= WIDE else None
+        rows.append(compared(case, own, seen[floor.name], least, inverse=True))
+    return Group("Hedge, for a step and an expert", rows, timings)
+
+
+def _olx(losses: np.ndarray) -> Contestant:
+    def prepare() -> Callable[[], olx.Run]:
+        experts = losses.shape[1]
+        learner, start = olx.hedge(ETA), jnp.full(experts, 1 / experts)
+        rounds = olx.Rounds(None, losses)
+        return lambda: olx.run(learner, olx.losses.linear, rounds, start)
+
+    return Contestant("olx", prepare, losses.size)
+
+
+def _numba(losses: np.ndarray) -> Contestant:
+    def prepare() -> Callable[[], None]:
+        from benchmarks import loops
+
+        paid = np.empty(len(losses), np.float32)
+        return lambda: loops.hedge(losses, np.float32(ETA), paid)
+
+    return Contestant("numba loop", prepare, losses.size)
+
+
+def _floor(losses: np.ndarray) -> Contestant:
+    def prepare() -> Callable[[], None]:
+        total = np.zeros(losses.shape[1], np.float32)
+
+        def call() -> None:
+            for row in losses:
+                np.add(total, row, out=total)
+
+        return call
+
+    return Contestant("one pass over memory", prepare, losses.size)

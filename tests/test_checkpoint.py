@@ -1,0 +1,332 @@
+"""A run that is interrupted ends with the bits of one that was not."""
+
+import builtins
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import killed
+import numpy as np
+import pytest
+from cases import CASES
+from killed import JOBS, leaves_of
+
+import olx
+from olx import convex, losses, regularizers
+from olx.engine import feed
+
+X = np.random.default_rng(0).normal(size=(500, 3))
+ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2]))
+LEARNER = olx.linear(olx.ogd(0.1))
+START = jnp.zeros(3)
+
+
+class Interruption(Exception):
+    pass
+
+
+def cut(rounds, size):
+    length = jax.tree.leaves(rounds)[0].shape[0]
+    for start in range(0, length, size):
+        yield jax.tree.map(lambda leaf, rows=slice(start, start + size): leaf[rows], rounds)
+
+
+def broken_off(pieces, after):
+    for i, piece in enumerate(pieces):
+        if i == after:
+            raise Interruption
+        yield piece
+
+
+def run(rounds=None, learner=LEARNER, loss=losses.squared, params=START, **options):
+    rounds = cut(ROUNDS, 100) if rounds is None else rounds
+    return olx.run(learner, loss, rounds, params, **options)
+
+
+def interrupted(directory, after=3, **options):
+    with pytest.raises(Interruption):
+        run(broken_off(cut(ROUNDS, 100), after), checkpoint=saving(directory), **options)
+
+
+def saving(directory, every=1):
+    return olx.checkpoint(directory, every=every)
+
+
+def steps(directory):
+    return sorted(int(path.name) for path in (directory / "steps").iterdir())
+
+
+def same_bits(seen, wanted):
+    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
+    for a, b in zip(leaves_of(seen), leaves_of(wanted), strict=True):
+        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(feed, "_LEAST", 32)  # chunks of 32 rounds, compiled for `test_run` too
+    learner, loss, rounds, params, _ = CASES[name]
+    play = lambda pieces, **options: olx.run(
+        learner, loss, pieces, params, record=olx.trace, **options
+    )
+    with pytest.raises(Interruption):
+        play(broken_off(cut(rounds, 7), 2), checkpoint=saving(tmp_path))
+    assert steps(tmp_path) == [7, 14]
+    same_bits(play(cut(rounds, 7), checkpoint=saving(tmp_path)), play(cut(rounds, 7)))
+
+
+def test_a_process_killed_at_random_moments_resumes_to_the_bit(tmp_path):
+    seed = random.randrange(10**6)
+    chance = random.Random(seed)
+    start = lambda: subprocess.Popen([sys.executable, killed.__file__, tmp_path])
+    saves = lambda: sum(1 for _ in tmp_path.glob("*/steps/*"))
+    for moment in sorted(chance.sample(range(1, 8 * (len(JOBS) - 1)), 2)):
+        worker = start()
+        while worker.poll() is None and saves() < moment:
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.1))
+        os.kill(worker.pid, signal.SIGKILL)
+        assert worker.wait() == -signal.SIGKILL, f"seed {seed}"
+    assert start().wait() == 0, f"seed {seed}"
+    for name in JOBS:
+        seen = np.load(tmp_path / f"{name}.npz")
+        wanted = leaves_of(killed.play(name))
+        assert len(seen.files) == len(wanted)
+        for a, b in zip(seen.values(), wanted, strict=True):
+            assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes()), f"{name}, seed {seed}"
+
+
+@pytest.mark.parametrize("keep", [olx.every(30), olx.log_spaced(5), olx.totals])
+def test_thinned_curves_resume_to_the_bit(keep, tmp_path):
+    interrupted(tmp_path, keep=keep, record=olx.trace)
+    seen = run(keep=keep, record=olx.trace, checkpoint=saving(tmp_path))
+    same_bits(seen, run(keep=keep, record=olx.trace))
+
+
+@pytest.mark.parametrize("every", [2, 5, 64])
+def test_how_often_it_is_saved_does_not_show(every, tmp_path):
+    with pytest.raises(Interruption):
+        run(broken_off(cut(ROUNDS, 100), 4), checkpoint=saving(tmp_path, every))
+    assert steps(tmp_path) == list(range(100 * every, 401, 100 * every))
+    same_bits(run(checkpoint=saving(tmp_path, every)), run())
+
+
+def test_a_stream_in_memory_resumes(tmp_path, monkeypatch):
+    x = np.random.default_rng(1).normal(size=(140_000, 3))
+    rounds = olx.Rounds(x, x[:, 0])  # three chunks
+    whole = run(rounds)
+    with monkeypatch.context() as patch:
+        save = olx.engine.checkpoint.Checkpoint.save
+
+        def once(self, *saved):
+            save(self, *saved)
+            raise Interruption
+
+        patch.setattr(olx.engine.checkpoint.Checkpoint, "save", once)
+        with pytest.raises(Interruption):
+            run(rounds, checkpoint=saving(tmp_path))
+    assert len(steps(tmp_path)) == 1
+    same_bits(run(rounds, checkpoint=saving(tmp_path)), whole)
+
+
+def test_a_sweep_resumes_to_the_bit(tmp_path):
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.array([0.01, 0.1, 1e80]))
+    play = lambda pieces, **options: olx.sweep(
+        learners, losses.squared, pieces, START, record=olx.actions, keep=olx.every(70), **options
+    )
+    with pytest.raises(Interruption):
+        play(broken_off(cut(ROUNDS, 100), 3), checkpoint=saving(tmp_path))
+    same_bits(play(cut(ROUNDS, 100), checkpoint=saving(tmp_path)), play(cut(ROUNDS, 100)))
+
+
+def test_a_key_in_the_state_is_saved(tmp_path):
+    learner = olx.Learner(None, key_init, key_predict, key_update)
+    interrupted(tmp_path, learner=learner, record=olx.trace)
+    seen = run(learner=learner, record=olx.trace, checkpoint=saving(tmp_path))
+    same_bits(seen, run(learner=learner, record=olx.trace))
+    assert jnp.issubdtype(seen.state[1].dtype, jax.dtypes.prng_key)
+
+
+def key_init(_, params):
+    return params, jax.random.key(3)
+
+
+def key_predict(_, state, x):
+    return jnp.vdot(state[0], x) + 0.1 * jax.random.normal(state[1])
+
+
+def key_update(_, state, feedback):
+    w = state[0] - 0.01 * feedback.grad * feedback.context
+    return w, jax.random.split(state[1], 1)[0]
+
+
+def test_a_learner_without_a_state_is_saved(tmp_path):
+    constant = lambda _, state, x: jnp.sum(x)
+    nothing = olx.Learner(None, lambda _, params: None, constant, lambda _, state, feedback: None)
+    interrupted(tmp_path, learner=nothing)
+    same_bits(run(learner=nothing, checkpoint=saving(tmp_path)), run(learner=nothing))
+
+
+def test_a_finished_run_is_not_played_again(tmp_path):
+    calls = []
+
+    def loss(score, y):
+        jax.debug.callback(lambda: calls.append(1))
+        return (score - y) ** 2
+
+    first = run(loss=loss, checkpoint=saving(tmp_path))
+    jax.effects_barrier()
+    played = len(calls)
+    assert played >= 500
+    again = run(loss=loss, checkpoint=saving(tmp_path))
+    jax.effects_barrier()
+    assert len(calls) == played
+    same_bits(again, first)
+
+
+def test_one_checkpoint_serves_again_and_again(tmp_path):
+    place = saving(tmp_path)
+    with pytest.raises(Interruption):
+        run(broken_off(cut(ROUNDS, 100), 3), checkpoint=place)
+    same_bits(run(checkpoint=place), run())
+    same_bits(run(checkpoint=place), run())
+
+
+def test_a_longer_stream_goes_on_from_where_a_shorter_one_ended(tmp_path):
+    run(cut(jax.tree.map(lambda leaf: leaf[:300], ROUNDS), 100), checkpoint=saving(tmp_path))
+    same_bits(run(checkpoint=saving(tmp_path)), run())
+
+
+def named_loss(score, y):
+    return jnp.abs(score - y)
+
+
+def first_loss(score, y):
+    return (score - y) ** 2
+
+
+def mean_loss(score, y):
+    return (score - y) ** 2 / 2
+
+
+OTHERS = {
+    "eta": ({"learner": olx.linear(olx.ogd(0.2))}, "learner"),
+    "learner": (
+        {"learner": olx.linear(olx.ftrl(0.1, regularizers.adagrad()))},
+        "learner, start, program",
+    ),
+    "map": ({"learner": olx.linear(olx.md(0.1, convex.hypentropy(1.0)))}, "learner, program"),
+    "params": ({"params": jnp.ones(3)}, "start"),
+    "loss": ({"loss": named_loss}, "loss, program"),
+    "stream": ({"rounds": olx.Rounds(X + 1, X[:, 0])}, "stream"),
+    "keep": ({"keep": olx.every(100)}, "keep"),
+    "record": ({"record": olx.actions}, "record, program"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_run_is_refused_and_told_what_differs(name, tmp_path):
+    changed, words = OTHERS[name]
+    interrupted(tmp_path)
+    with pytest.raises(ValueError, match=r"^run: the checkpoint in ") as caught:
+        run(**changed, checkpoint=saving(tmp_path))
+    assert str(caught.value) == (
+        f"run: the checkpoint in {tmp_path} is of another run; they differ in {words}. Give "
+        "another directory, or remove this one."
+    )
+    same_bits(run(checkpoint=saving(tmp_path)), run())
+
+
+@pytest.mark.parametrize("option", ["loss", "record"])
+def test_functions_are_told_apart_by_what_they_do(option, tmp_path):
+    """Two functions of one name, as in a file that was edited."""
+    pairs = {
+        "loss": (lambda a, y: (a - y) ** 2, lambda a, y: jnp.abs(a - y)),
+        "record": (lambda state, feedback: feedback.value, lambda state, feedback: feedback.grad),
+    }
+    one, other = pairs[option]
+    interrupted(tmp_path, **{option: one})
+    with pytest.raises(ValueError, match=r"they differ in program\."):
+        run(**{option: other}, checkpoint=saving(tmp_path))
+
+
+def test_other_curves_of_one_rule_are_told_apart(tmp_path):
+    interrupted(tmp_path, keep=olx.every(10))
+    with pytest.raises(ValueError, match=r"they differ in keep\."):
+        run(keep=olx.every(20), checkpoint=saving(tmp_path))
+
+
+def test_a_sweep_is_not_a_run(tmp_path):
+    interrupted(tmp_path)
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.array([0.1]))
+    with pytest.raises(ValueError, match=r"^sweep: the checkpoint in .* is of another run"):
+        olx.sweep(learners, losses.squared, ROUNDS, START, checkpoint=saving(tmp_path))
+
+
+def test_a_stream_shorter_than_what_was_played_is_refused(tmp_path):
+    run(checkpoint=saving(tmp_path))
+    with pytest.raises(
+        ValueError, match="the stream ends after 200 rounds, the checkpoint after 500"
+    ):
+        run(cut(jax.tree.map(lambda leaf: leaf[:200], ROUNDS), 100), checkpoint=saving(tmp_path))
+
+
+def test_a_directory_without_a_save_is_open_to_any_run(tmp_path):
+    interrupted(tmp_path, after=1, loss=first_loss)
+    shutil.rmtree(tmp_path / "steps" / "100")
+    same_bits(run(loss=mean_loss, checkpoint=saving(tmp_path)), run(loss=mean_loss))
+
+
+def half_written(steps: Path) -> None:
+    shutil.copytree(steps / "300", steps / "400.orbax-checkpoint-tmp-7")
+    shutil.rmtree(steps / "400.orbax-checkpoint-tmp-7" / "default" / "d")
+
+
+def hardly_begun(steps: Path) -> None:
+    (steps / "400.orbax-checkpoint-tmp-7").mkdir()
+
+
+def without_arrays(steps: Path) -> None:
+    shutil.rmtree(steps / "300" / "default")
+
+
+def empty(steps: Path) -> None:
+    shutil.rmtree(steps / "200")
+    (steps / "200").mkdir()
+
+
+@pytest.mark.parametrize("damage", [half_written, hardly_begun, without_arrays, empty])
+def test_a_half_written_step_is_ignored(damage, tmp_path):
+    interrupted(tmp_path)
+    damage(tmp_path / "steps")
+    same_bits(run(checkpoint=saving(tmp_path)), run())
+
+
+def test_without_orbax_it_says_what_to_install(tmp_path, monkeypatch):
+    inside = builtins.__import__
+
+    def absent(name, *rest, **options):
+        if name.startswith("orbax"):
+            raise ImportError(name)
+        return inside(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(ImportError) as caught:
+        run(checkpoint=saving(tmp_path))
+    assert str(caught.value) == (
+        "checkpoint: saving needs orbax-checkpoint; install it with pip install 'olx[lab]'."
+    )
+
+
+def test_it_is_saved_a_whole_number_of_times(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"checkpoint: `every` must be an integer of at least 1, got 0"
+    ):
+        olx.checkpoint(tmp_path, every=0)

@@ -1,0 +1,224 @@
+"""Sparse rows give what the dense rows give, for every learner whose coordinates do not meet."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+
+import olx
+from olx import convex, losses, regularizers, schedules, streams
+
+WIDTH = 23
+
+
+def matrix():
+    """Rows of all kinds: empty, of one entry, of exactly eight, longer, full."""
+    draw = np.random.default_rng(0)
+    dense = np.zeros((60, WIDTH))
+    for row, count in enumerate([0, 1, 8, 9, 16, 17, WIDTH, 0, *draw.integers(0, 12, 52)]):
+        places = draw.choice(WIDTH, count, replace=False)
+        dense[row, places] = draw.normal(size=count)
+    return dense
+
+
+DENSE = matrix()
+ROWS = streams.sparse_rows(scipy.sparse.csr_array(DENSE))
+OUTCOME = DENSE @ np.linspace(-1, 1, WIDTH)
+ZEROS, ONES = jnp.zeros(WIDTH), jnp.ones(WIDTH)
+
+LEARNERS = {
+    "euclidean": (olx.omd(0.1, convex.euclidean()), ZEROS),
+    "box": (olx.omd(0.3, convex.euclidean_box(-0.2, 0.2)), ZEROS),
+    "hypentropy": (olx.omd(0.1, convex.hypentropy(0.5)), ZEROS),
+    "orthant entropy": (olx.omd(0.1, convex.unnormalized_entropy()), ONES),
+    "binary entropy": (olx.omd(0.1, convex.binary_entropy()), ONES / 2),
+    "unseen": (
+        olx.omd(0.1, olx.mirror_map(conjugate=lambda t: jnp.sum(jnp.cosh(t)), separable=True)),
+        ZEROS,
+    ),
+    "md": (olx.ogd(0.1), ZEROS),
+    "md, decaying": (olx.md(schedules.decay(0.5), convex.euclidean()), ZEROS),
+    "ftrl": (olx.ftrl(0.1, convex.euclidean()), ZEROS),
+    "growing": (olx.ftrl(0.3, regularizers.growing(convex.hypentropy(0.5))), ZEROS),
+    "composite l1": (olx.ftrl(0.3, regularizers.composite(convex.l1(0.05), rate=0.3)), ZEROS),
+    "adagrad": (olx.ftrl(0.5, regularizers.adagrad()), ZEROS),
+    "adagrad l1": (
+        olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02), rate=0.5)),
+        ZEROS,
+    ),
+}
+
+
+def close(seen, wanted):
+    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12, 1e-12), seen, wanted)
+
+
+def dense(learner, params, outcome=OUTCOME, weight=None, loss=losses.squared, **options):
+    rounds = olx.Rounds(DENSE, outcome, weight)
+    return jax.jit(lambda rounds: olx.rollout(learner, loss, rounds, params, **options))(rounds)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_sparse_rows_are_dense_rows(name):
+    inner, params = LEARNERS[name]
+    learner = olx.linear(inner)
+    wanted = dense(learner, params, record=olx.actions)
+    rounds = olx.Rounds(ROWS, OUTCOME)
+    seen = olx.run(learner, losses.squared, rounds, params, record=olx.actions)
+    close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
+
+
+def test_a_flat_loss_still_lets_the_clock_tick():
+    learner = olx.linear(olx.md(schedules.decay(0.5), convex.euclidean()))
+    labels = np.where(np.arange(60) % 3, 1.0, -1.0)
+    wanted = dense(learner, ZEROS, labels, loss=losses.hinge)
+    assert np.any(wanted.losses == 0)
+    seen = olx.run(learner, losses.hinge, olx.Rounds(ROWS, labels), ZEROS)
+    close((seen.losses, seen.state), (wanted.losses, wanted.state))
+
+
+@pytest.mark.parametrize("name", ["adagrad l1", "md, decaying"])
+def test_sparse_rounds_are_weighed(name):
+    inner, params = LEARNERS[name]
+    learner, weight = olx.linear(inner), np.arange(60) % 3 * 1.0
+    wanted = dense(learner, params, weight=weight)
+    seen = olx.run(learner, losses.squared, olx.Rounds(ROWS, OUTCOME, weight), params)
+    close((seen.losses, seen.state), (wanted.losses, wanted.state))
+
+
+def test_sparse_rows_come_in_pieces_and_go_on_from_a_state():
+    inner, params = LEARNERS["growing"]
+    learner = olx.linear(inner)
+    pieces = [olx.Rounds(ROWS[a:b], OUTCOME[a:b]) for a, b in ((0, 3), (3, 40), (40, 60))]
+    whole = olx.run(learner, losses.squared, olx.Rounds(ROWS, OUTCOME), params)
+    seen = olx.run(learner, losses.squared, pieces, params)
+    jax.tree.map(
+        np.testing.assert_array_equal, (seen.losses, seen.state), (whole.losses, whole.state)
+    )
+    first = olx.run(learner, losses.squared, pieces[:2], params)
+    last = olx.run(learner, losses.squared, pieces[2], params, state=first.state)
+    close(np.r_[first.losses, last.losses], whole.losses)
+    close(last.state, whole.state)
+
+
+def test_chunks_of_many_more_entries_than_the_first_are_played():
+    draw = np.random.default_rng(0)
+    x = np.zeros((2_000, WIDTH))
+    x[:3, 0], x[3:] = 1.0, draw.normal(size=(1_997, WIDTH))
+    pieces = [
+        olx.Rounds(streams.sparse_rows(scipy.sparse.csr_array(x[a:b])), x[a:b, 1])
+        for a, b in ((0, 3), (3, 2_000))
+    ]
+    learner = olx.linear(olx.ogd(0.01))
+    wanted = olx.run(learner, losses.squared, olx.Rounds(x, x[:, 1]), ZEROS)
+    close(olx.run(learner, losses.squared, pieces, ZEROS).losses, wanted.losses)
+
+
+def test_entries_that_occur_twice_are_added():
+    entries = scipy.sparse.csr_array(
+        (np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4])), (3, 3)
+    )
+    assert not entries.has_canonical_format
+    rows = streams.sparse_rows(entries)
+    np.testing.assert_array_equal(rows.toarray(), [[2, 0, 5], [0, 0, 0], [0, 8, 0]])
+    assert entries.nnz == 4  # the matrix given is left as it was
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil"])
+def test_any_sparse_matrix_goes_there_and_back(kind):
+    rows = streams.sparse_rows(scipy.sparse.coo_array(DENSE).asformat(kind))
+    np.testing.assert_array_equal(rows.toarray(), DENSE)
+    assert rows.shape == DENSE.shape
+    assert rows.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "rows", [slice(0, 0), slice(7, 8), slice(3, 40), slice(-5, None), slice(9, 2)]
+)
+def test_slices_are_slices_of_the_dense_rows(rows):
+    np.testing.assert_array_equal(ROWS[rows].toarray(), DENSE[rows])
+    np.testing.assert_array_equal(ROWS[2:50][rows].toarray(), DENSE[2:50][rows])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
+def test_other_numbers_become_single_precision(dtype):
+    rows = streams.sparse_rows(scipy.sparse.csr_array(DENSE.astype(dtype)))
+    assert rows.dtype == np.float32
+    np.testing.assert_array_equal(rows.toarray(), DENSE.astype(dtype).astype(np.float32))
+
+
+def test_a_file_in_svmlight_format_is_read(tmp_path):
+    file = tmp_path / "rows.svm"
+    file.write_text("1 1:0.5 3:-2\n-1\n1 2:1.25 # a word\n")
+    rounds = streams.read_svmlight(file, features=5)
+    wanted = [[0.5, 0, -2, 0, 0], [0, 0, 0, 0, 0], [0, 1.25, 0, 0, 0]]
+    np.testing.assert_array_equal(rounds.context.toarray(), wanted)
+    np.testing.assert_array_equal(rounds.outcome, [1, -1, 1])
+    params, learner = jnp.zeros(5, jnp.float32), olx.linear(olx.ogd(0.5))
+    run = olx.run(learner, losses.hinge, rounds, params)
+    assert run.losses.dtype == np.float32
+    np.testing.assert_allclose(run.losses, [1.0, 1.0, 1.0])
+    np.testing.assert_allclose(run.state.theta, [0.25, 0.625, -1.0, 0.0, 0.0])
+
+
+NEEDS_DENSE = (
+    "run: sparse rows need `olx.linear` of a learner whose coordinates meet only in the score, "
+    "such as `omd` with a separable map or `ftrl` with `adagrad`; this one needs dense rows: pass "
+    "`rows.toarray()`."
+)
+REFUSED = {
+    "pnorm": olx.linear(olx.omd(0.1, convex.pnorm(1.5))),
+    "simplex": olx.linear(olx.omd(0.1, convex.euclidean_simplex())),
+    "ball": olx.linear(olx.ogd(0.1, convex.euclidean_ball(1.0))),
+    "hedge": olx.hedge(0.1),
+    "optimistic": olx.linear(olx.optimistic(0.1, convex.euclidean())),
+    "group penalty": olx.linear(
+        olx.ftrl(0.1, regularizers.composite(convex.group_l2(0.1), rate=0.3))
+    ),
+    "model": olx.model(lambda w, x: jnp.tanh(jnp.vdot(w, x)), olx.ogd(0.1)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_learners_that_need_dense_rows_say_so(name):
+    with pytest.raises(TypeError) as caught:
+        olx.run(REFUSED[name], losses.squared, olx.Rounds(ROWS, OUTCOME), ZEROS)
+    assert str(caught.value) == NEEDS_DENSE
+
+
+def test_params_must_be_as_wide_as_the_rows():
+    with pytest.raises(TypeError) as caught:
+        olx.run(olx.linear(olx.ogd(0.1)), losses.squared, olx.Rounds(ROWS, OUTCOME), jnp.zeros(4))
+    assert str(caught.value) == "run: `params` has shape (4,), the sparse rows have 23 columns."
+
+
+def test_nan_among_the_entries_is_found():
+    spoilt = DENSE.copy()
+    spoilt[41, 5] = np.nan
+    rows = streams.sparse_rows(scipy.sparse.csr_array(spoilt))
+    with pytest.raises(ValueError, match=r"^run: rounds\.context holds nan at row 41, column 5"):
+        olx.run(olx.linear(olx.ogd(0.1)), losses.squared, olx.Rounds(rows, OUTCOME), ZEROS)
+
+
+def test_pieces_of_another_width_are_refused():
+    other = streams.sparse_rows(scipy.sparse.csr_array(np.ones((4, 9))))
+    pieces = [olx.Rounds(ROWS, OUTCOME), olx.Rounds(other, np.ones(4))]
+    with pytest.raises(TypeError, match=r"the chunk at round 60 holds float64\[9\] a round"):
+        olx.run(olx.linear(olx.ogd(0.1)), losses.squared, pieces, ZEROS)
+
+
+@pytest.mark.parametrize("rows", [3, slice(None, None, 2)])
+def test_rows_are_taken_in_order_only(rows):
+    with pytest.raises(TypeError, match=r"^SparseRows: rows are taken in order"):
+        ROWS[rows]
+
+
+def test_a_dense_array_is_no_sparse_matrix():
+    with pytest.raises(TypeError) as caught:
+        streams.sparse_rows(DENSE)
+    assert str(caught.value) == (
+        "sparse_rows: `matrix` must be a SciPy sparse matrix, got ndarray; dense rows go into "
+        "`Rounds` as they are."
+    )
