@@ -33,7 +33,9 @@ def main() -> None:
         print(f"{etas[i]:9.4f} {runs.total[i]:12.2f} {left:12.2f} <= {right:8.2f}  {verdict}")
 
     best = int(jnp.argmin(jnp.where(jnp.isfinite(runs.total), runs.total, jnp.inf)))
-    total = jax.jit(jax.value_and_grad(lambda eta: olx.rollout(make(eta), loss, rounds, start).total))
+    total = jax.jit(
+        jax.value_and_grad(lambda eta: olx.rollout(make(eta), loss, rounds, start).total)
+    )
     value, slope = total(etas[best])
     print(f"\nbest of the grid: eta = {etas[best]:.4f}, total loss {value:.3f}, slope {slope:.1f}")
     tuned = etas[best] - 0.02 * etas[best] * jnp.sign(slope)

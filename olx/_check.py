@@ -45,9 +45,7 @@ def function(owner: str, name: str, value: Any) -> None:
 
 def instance(owner: str, name: str, value: Any, kind: type) -> None:
     if not isinstance(value, kind):
-        raise TypeError(
-            f"{owner}: `{name}` must be a {kind.__name__}, got {type(value).__name__}."
-        )
+        raise TypeError(f"{owner}: `{name}` must be a {kind.__name__}, got {type(value).__name__}.")
 
 
 def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
@@ -67,9 +65,7 @@ def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -
             )
 
 
-def _values(
-    owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str
-) -> Any:
+def _values(owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str) -> Any:
     def look(path, leaf):
         if isinstance(leaf, Tracer):
             return jnp.where(legal(leaf), leaf, jnp.nan)

@@ -48,9 +48,7 @@ PREDICTORS = {  # eta -> learner on scores, and whether u must be small
     "omd pnorm": lambda eta: olx.linear(olx.omd(eta, convex.pnorm(1.5))),
     "md ball": lambda eta: olx.linear(olx.md(eta, convex.euclidean_ball(2.0))),
     "md decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), convex.euclidean_ball(2.0))),
-    "ftrl growing": lambda eta: olx.linear(
-        olx.ftrl(eta, regularizers.growing(convex.euclidean()))
-    ),
+    "ftrl growing": lambda eta: olx.linear(olx.ftrl(eta, regularizers.growing(convex.euclidean()))),
     "ftrl composite": lambda eta: olx.linear(
         olx.ftrl(eta, regularizers.composite(convex.l1(0.1), rate=eta))
     ),
@@ -121,7 +119,11 @@ def test_expert_certificates_hold(name):
 
 ADVERSARIES = {
     "steepest": (streams.steepest(1.0), lambda eta: olx.ogd(eta, convex.euclidean_ball(1.0)), D),
-    "random signs": (streams.random_signs(KEY), lambda eta: olx.omd(eta, convex.euclidean_box(-1.0, 1.0)), D),
+    "random signs": (
+        streams.random_signs(KEY),
+        lambda eta: olx.omd(eta, convex.euclidean_box(-1.0, 1.0)),
+        D,
+    ),
     "heaviest expert": (streams.heaviest_expert(), olx.hedge, D),
     "unit vectors": (
         streams.unit_vectors(T, losses.hinge),

@@ -32,7 +32,11 @@ def test_a_weight_of_two_is_a_gradient_twice_as_long():
 def test_rounds_of_weight_zero_leave_no_mark():
     weight = jnp.asarray(np.arange(20) % 2, float)
     kept = jax.tree.map(lambda leaf: leaf[1::2], ROUNDS)
-    for inner in (olx.ogd(0.1), olx.ftrl(0.1, olx.regularizers.adagrad()), olx.optimistic(0.1, convex.euclidean())):
+    for inner in (
+        olx.ogd(0.1),
+        olx.ftrl(0.1, olx.regularizers.adagrad()),
+        olx.optimistic(0.1, convex.euclidean()),
+    ):
         learner = olx.linear(inner)
         skipped = roll(learner, rounds=ROUNDS._replace(weight=weight))
         jax.tree.map(np.testing.assert_array_equal, skipped.state, roll(learner, rounds=kept).state)
@@ -124,20 +128,20 @@ REFUSALS = {
     "vector loss": (
         lambda: roll(loss=lambda score, y: jnp.stack([score, y])),
         TypeError,
-        "rollout: the loss has type float64[2]; it must be a real scalar. A loss of a vector must "
+        "The loss has type float64[2]; it must be a real scalar. A loss of a vector must "
         "reduce it, a batch of actions belongs in `sweep`.",
     ),
     "dtype of state": (
         lambda: roll(_widening()),
         TypeError,
-        "rollout: update changed state from float32[3] to float64[3]. A state is scanned, so its "
+        "update changed state from float32[3] to float64[3]. A state is scanned, so its "
         "shapes and dtypes stay as init made them: cast inside update, or start from the wider "
         "dtype.",
     ),
     "structure of state": (
         lambda: roll(_restructuring()),
         TypeError,
-        "rollout: update changed the state from PyTreeDef(*) to PyTreeDef((*, *)). A state is "
+        "update changed the state from PyTreeDef(*) to PyTreeDef((*, *)). A state is "
         "scanned, so it keeps the structure init gave it.",
     ),
     "axes": (
@@ -165,7 +169,7 @@ REFUSALS = {
         lambda: olx.sweep(LEARNER, losses.squared, ROUNDS, jnp.zeros(3)),
         TypeError,
         "sweep: the leaves of `learners` share no leading axis; stack a factory with "
-        "`olx.batch(make, eta=etas)`, or play a single learner with `olx.rollout`.",
+        "`olx.batch(make, eta=etas)`, or play a single learner with `olx.run`.",
     ),
     "segment": (
         lambda: roll(segment=0),

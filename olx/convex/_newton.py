@@ -139,7 +139,9 @@ def _inverse(matrix: Array) -> Array:
         good = pivot > least
         scaled = row / jnp.where(good, pivot, 1.0)
         swept = a - row[:, None] * scaled
-        swept = jnp.where(here[:, None] | here, jnp.where(here[:, None], scaled, scaled[:, None]), swept)
+        swept = jnp.where(
+            here[:, None] | here, jnp.where(here[:, None], scaled, scaled[:, None]), swept
+        )
         swept = jnp.where(here[:, None] & here, -1 / jnp.where(good, pivot, 1.0), swept)
         return jnp.where(good, swept, a), used | (here & good)
 

@@ -111,8 +111,6 @@ def _play(
 
     capacity = rounds.context.shape[0]
     shapes = jax.eval_shape(solve, count, start.T)[2]
-    empty = jax.tree.map(
-        lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), shapes
-    )
+    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), shapes)
     w, out = lax.fori_loop(0, (count + ROWS - 1) // ROWS, step, (start.T, empty))
     return jax.tree.unflatten(structure, [w.T]), out

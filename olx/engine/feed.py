@@ -11,8 +11,8 @@ from olx.engine.protocol import check_rounds
 from olx.engine.sparse import blocks
 from olx.streams.sparse_rows import SparseRows
 
-_BYTES = 1 << 20  # of a chunk: large enough to hide a call, small enough to stay in the cache
-_LEAST, _MOST = 1024, 1 << 16  # rounds of a chunk
+_BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
+_MOST = 1 << 16  # rounds of a chunk
 
 
 class Chunk(NamedTuple):
@@ -28,10 +28,10 @@ def capacity_for(first: Rounds, configurations: int, whole: bool) -> int:
     """
     length = len_of(first)
     row = max(sum(_bytes(leaf) for leaf in jax.tree.leaves(first)) // length, 1)
-    best = max(_LEAST, _BYTES // row) // max(1, configurations // 64)
-    best = min(_MOST, max(64, best))
+    best = _BYTES // row // max(1, configurations // 64)
+    best = min(_MOST, max(4, best))
     if not whole:
-        length = max(length, min(_LEAST, _BYTES // row))
+        length = max(length, min(1024, best))
     return 1 << (min(best, length) - 1).bit_length()
 
 

@@ -18,7 +18,17 @@ from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
-_UNFIT = {"sort", "scatter", "scatter-add", "cholesky", "eigh", "lu", "qr", "svd", "triangular_solve"}
+_UNFIT = {
+    "sort",
+    "scatter",
+    "scatter-add",
+    "cholesky",
+    "eigh",
+    "lu",
+    "qr",
+    "svd",
+    "triangular_solve",
+}
 _WIDE = 64  # from this width on, splitting a reduction into a tree costs more than it saves
 
 
@@ -52,7 +62,7 @@ class Program:
         if reason := unavailable():
             return _first_of(self._plain), f"plain loop: {reason}"
         leaves, structure = jax.tree.flatten(arguments)
-        kind = structure, tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+        kind = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
         fast = self._wide if width >= _WIDE else self._narrow
         if kind not in self._refusals:
             self._refusals[kind] = _refusal(fast, arguments)

@@ -7,7 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Adversary, Learner, Rounds, Run
-from olx.engine.protocol import Record, check_state, feedback_of, settle
+from olx.engine.protocol import Record, feedback_of, settle
 
 
 def play(
@@ -36,6 +36,5 @@ def play(
         return (state, nature), (value, (kept, Rounds(context, outcome)))
 
     states = jax.tree.map(jnp.asarray, (learner.init(params), adversary.init()))
-    check_state("play", step, states, None)
     (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
     return Run(state, losses, kept, seen)

@@ -11,7 +11,9 @@ class Progress:
 
     def __init__(self, show: bool | None, total: int | None, done: int):
         hidden = not sys.stderr.isatty() if show is None else not show
-        self._bar: Any = tqdm(total=total, initial=done, unit=" rounds", disable=hidden, smoothing=0.1)
+        self._bar: Any = tqdm(
+            total=total, initial=done, unit=" rounds", disable=hidden, smoothing=0.1
+        )
 
     def advance(self, rounds: int, mean_loss: float) -> None:
         self._bar.set_postfix_str(f"loss {mean_loss:.4g}", refresh=False)

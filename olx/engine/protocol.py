@@ -1,4 +1,4 @@
-"""One round of the game, and the checks made once before any round is played."""
+"""One round of the game, and the checks made as it is traced, before any round is played."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,10 @@ def feedback_of(
 ) -> Feedback:
     """Reveal the outcome: the loss as a function, its value and its slope at the action."""
     revealed = Partial(_revealed, as_tree(loss), outcome)
-    real = all(jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action))
+    real = all(
+        jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action)
+    )
+    _check_loss(jax.eval_shape(revealed, action))
     value, grad = jax.value_and_grad(revealed)(action) if real else (revealed(action), None)
     return Feedback(context, action, outcome, revealed, value, grad, weight)
 
@@ -31,7 +34,9 @@ def settle(
 ) -> tuple[PyTree, tuple[Array, PyTree]]:
     """Close a round: the new state, the loss paid and what `record` keeps."""
     kept = None if record is None else record(state, feedback)
-    return learner.update(state, feedback), (feedback.value, kept)
+    new = learner.update(state, feedback)
+    _check_state(state, new)
+    return new, (feedback.value, kept)
 
 
 def check_rounds(owner: str, rounds: Rounds) -> int:
@@ -57,28 +62,28 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
     return length
 
 
-def check_state(
-    owner: str, step: Callable[[PyTree, Any], tuple[PyTree, Any]], state: PyTree, one: Any
-) -> None:
-    """Refuse a loss that is not a real scalar and an update that changes the state's structure."""
-    after, (value, _) = jax.eval_shape(step, state, one)
+def _check_loss(value: Any) -> None:
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
-            f"{owner}: the loss has type {_kind(value)}; it must be a real scalar. A loss of a "
-            "vector must reduce it, a batch of actions belongs in `sweep`."
+            f"The loss has type {_kind(value)}; it must be a real scalar. A loss of a vector must "
+            "reduce it, a batch of actions belongs in `sweep`."
         )
-    before = jax.eval_shape(lambda s: s, state)
+
+
+def _check_state(before: PyTree, after: PyTree) -> None:
+    """Refuse an update that changes the structure of the state."""
     if jax.tree.structure(before) != jax.tree.structure(after):
         raise TypeError(
-            f"{owner}: update changed the state from {jax.tree.structure(before)} to "
-            f"{jax.tree.structure(after)}. A state is scanned, so it keeps the structure init gave it."
+            f"update changed the state from {jax.tree.structure(before)} to "
+            f"{jax.tree.structure(after)}. A state is scanned, so it keeps the structure init "
+            "gave it."
         )
     for (path, old), new in zip(
         jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True
     ):
         if (old.shape, old.dtype) != (new.shape, new.dtype):
             raise TypeError(
-                f"{owner}: update changed state{jax.tree_util.keystr(path)} from {_kind(old)} to "
+                f"update changed state{jax.tree_util.keystr(path)} from {_kind(old)} to "
                 f"{_kind(new)}. A state is scanned, so its shapes and dtypes stay as init made "
                 "them: cast inside update, or start from the wider dtype."
             )

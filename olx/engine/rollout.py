@@ -7,7 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.protocol import Record, check_rounds, check_state, feedback_of, settle
+from olx.engine.protocol import Record, check_rounds, feedback_of, settle
 
 
 def rollout(
@@ -47,7 +47,6 @@ def rollout(
     if state is None:
         state = learner.init(params)
     state = jax.tree.map(jnp.asarray, state)
-    check_state("rollout", step, state, jax.tree.map(lambda leaf: leaf[0], rounds))
     if segment is None:
         state, (losses, kept) = lax.scan(step, state, rounds)
     else:

@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree
 
-from olx.core import Feedback, Learner, Loss, Rounds
+from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
 from olx.engine.protocol import Record, feedback_of
 from olx.learners.lift import LiftHparams, dot
@@ -66,6 +66,11 @@ def layout_of(owner: str, learner: Learner, params: PyTree, width: int) -> Layou
             f"{owner}: sparse rows need `olx.linear` of a learner whose coordinates meet only in "
             "the score, such as `omd` with a separable map or `ftrl` with `adagrad`; this one "
             "needs dense rows: pass `rows.toarray()`."
+        )
+    if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
+        raise TypeError(
+            f"{owner}: a learner with a number for each coordinate, such as a prior, needs dense "
+            "rows: pass `rows.toarray()`."
         )
     if np.shape(params) != (width,):
         raise TypeError(
@@ -135,9 +140,9 @@ def _play(
             return Packed(table, new.rest)
 
         moves = jnp.where(feedback.grad == 0, jnp.minimum(first + 1, last), last)
-        packed = lax.fori_loop(first, moves, learn, packed)
-        kept = None if record is None else record(packed, feedback)
-        return packed, (feedback.value, kept)
+        new = lax.fori_loop(first, moves, learn, packed)
+        kept = None if record is None else record(unpack(layout, packed), feedback)
+        return new, (feedback.value, kept)
 
     def step(i, carry):
         packed, out = carry

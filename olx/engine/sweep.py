@@ -16,6 +16,7 @@ from olx.engine.chunk import spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.keep import Keep
 from olx.engine.protocol import Record
+from olx.streams.sparse_rows import SparseRows
 
 
 def sweep(
@@ -48,6 +49,11 @@ def sweep(
     """
     check.instance("sweep", "learners", learners, Learner)
     count = _configurations(learners)
+    if isinstance(rounds, Rounds) and isinstance(rounds.context, SparseRows):
+        raise TypeError(
+            "sweep: sparse rows are played one configuration at a time, by `olx.run`; for a batch "
+            "pass `rows.toarray()`."
+        )
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
     program = block_program if fits(learners, record, rounds, count) else sweep_program

@@ -89,17 +89,16 @@ def solve(
         return Best(points[first], values[first], bound)
 
     def judge_and_step(carry):
-        k, s, best = carry
+        k, s, best, _ = carry
         best = judge(s, best)
         s = lax.fori_loop(0, CHECK_EVERY, lambda _, s: step(s), s)
         off_primal = x @ s.v - s.z
         off_dual = x @ invert(x.T @ s.alpha + kappa * s.nu)
         rho = _rebalance(s, off_primal, off_dual, k)
-        return k + CHECK_EVERY, s._replace(rho=rho), best
+        open_gap = ~(best.value - best.lower <= limit * (1 + jnp.abs(best.value)))
+        return k + CHECK_EVERY, s._replace(rho=rho), best, open_gap
 
-    def unfinished(carry):
-        k, _, best = carry
-        return (k <= steps) & ~(best.value - best.lower <= limit * (1 + jnp.abs(best.value)))
+    unfinished = lambda carry: (carry[0] <= steps) & carry[3]
 
     start = domain.project(w)
     z = x @ start
@@ -107,7 +106,7 @@ def solve(
     rho = (jnp.mean(jnp.abs(alpha)) + 1e-3) / (jnp.mean(jnp.abs(z)) + 1.0)
     split = Split(z, alpha, start, jnp.zeros_like(w), rho)
     best = Best(start, jnp.sum(losses), jnp.asarray(-jnp.inf, x.dtype))
-    return lax.while_loop(unfinished, judge_and_step, (0, split, best))[2]
+    return lax.while_loop(unfinished, judge_and_step, (0, split, best, jnp.asarray(True)))[2]
 
 
 def _bounded_lower(look, x, domain, z, alpha):

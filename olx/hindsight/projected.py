@@ -71,12 +71,11 @@ def solve(
         speed = jnp.where(uphill, 0.0, (s.momentum - 1) / momentum)
         moved = jnp.max(jnp.abs(new.w - source.w)) > eps * jnp.max(jnp.abs(new.w))
         after = Descent(new, new.w + speed * (new.w - s.here.w), momentum, curvature)
-        return k + 1, after, _judge(best, new, domain), moved
+        best = _judge(best, new, domain)
+        return k + 1, after, best, moved & ~closed(best)
 
-    def unfinished(carry):
-        k, _, best, moved = carry
-        good = best.value - best.lower <= limit * (1 + jnp.abs(best.value))
-        return (k < steps) & ~good & moved
+    closed = lambda best: best.value - best.lower <= limit * (1 + jnp.abs(best.value))
+    unfinished = lambda carry: (carry[0] < steps) & carry[3]
 
     start = look(domain.project(w))
     if domain.bounded:
@@ -86,7 +85,7 @@ def solve(
     one = jnp.ones_like(start.value)
     size = jnp.linalg.norm(start.grad)
     descent = Descent(start, start.w, one, jnp.where(size > 0, size, one))
-    return lax.while_loop(unfinished, step, (0, descent, best, jnp.asarray(True)))[2]
+    return lax.while_loop(unfinished, step, (0, descent, best, ~closed(best)))[2]
 
 
 def _judge(best: Best, point: Point, domain: Domain) -> Best:

@@ -113,16 +113,17 @@ def _shrink(look: Look, bracket: Bracket, excess: Callable, crossing: Callable) 
         return b.low + jnp.clip(share, 0.0, 1.0) * (b.high - b.low)
 
     def look_once(carry):
-        k, b = carry
-        return k + 1, narrow(b, jnp.where(k % 2 == 0, crossing(b), secant(b)))
+        k, b, _ = carry
+        b = narrow(b, jnp.where(k % 2 == 0, crossing(b), secant(b)))
+        return k + 1, b, wide(b)
 
-    def unfinished(carry):
-        k, b = carry
+    def wide(b: Bracket) -> Array:
         s = jnp.clip(crossing(b), b.low, b.high)
         rounding = 4 * jnp.finfo(s.dtype).eps * (1 + jnp.abs(s))
-        return (k < LOOKS) & jnp.any(jnp.minimum(s - b.low, b.high - s) > rounding)
+        return jnp.any(jnp.minimum(s - b.low, b.high - s) > rounding)
 
-    return lax.while_loop(unfinished, look_once, (0, bracket))[1]
+    unfinished = lambda carry: (carry[0] < LOOKS) & carry[2]
+    return lax.while_loop(unfinished, look_once, (0, bracket, wide(bracket)))[1]
 
 
 def _crossing(b: Bracket) -> Points:

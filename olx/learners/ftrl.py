@@ -71,7 +71,8 @@ def ftrl(
     check.function("ftrl", "direction", direction)
     regularizer = as_regularizer("ftrl", regularizer)
     hparams = FTRLHparams(eta, regularizer, as_tree(direction))
-    return Learner(hparams, init, predict, update, bound, separable=regularizer.separable)
+    separable = regularizer.separable and direction is downhill
+    return Learner(hparams, init, predict, update, bound, separable=separable)
 
 
 def init(hp: FTRLHparams, params: PyTree) -> FTRLState:

@@ -56,7 +56,14 @@ def master_inequality(
         change = f.conjugate(game.theta) - jnp.where(first, 0.0, past.conjugate(game.theta))
         left = tree.vdot(game.z, tree.sub(u, game.w))
         size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
-        return left, f.potential(u) + f.outside(u), there - here - along, change, f.energy(step), size
+        return (
+            left,
+            f.potential(u) + f.outside(u),
+            there - here - along,
+            change,
+            f.energy(step),
+            size,
+        )
 
     left, paid, drift, change, norms, size = jax.vmap(one)(game, before, first)
     start = tree.vdot(jax.tree.map(lambda leaf: leaf[0], game.theta), u)
@@ -64,7 +71,8 @@ def master_inequality(
     return Certificate(
         jnp.cumsum(left) / eta,
         right(drift),
-        (jnp.where(jnp.isfinite(paid), jnp.abs(paid), 0.0) + jnp.abs(start) + jnp.cumsum(size)) / eta,
+        (jnp.where(jnp.isfinite(paid), jnp.abs(paid), 0.0) + jnp.abs(start) + jnp.cumsum(size))
+        / eta,
         None if norms is None else right(norms),
         theorem="Orabona, Crammer, Cesa-Bianchi 2015, lemma 1",
     )

@@ -33,4 +33,4 @@ def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
 
 
 def at(hp: GrowingHparams, stats: Clock, context: PyTree) -> MirrorMap:
-    return scale(hp.mirror, stats.now ** hp.power)
+    return scale(hp.mirror, stats.now**hp.power)

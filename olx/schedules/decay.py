@@ -30,13 +30,13 @@ def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
 
 def as_schedule(eta: Scalar | Process) -> Process:
     """A number as the schedule that never changes; a schedule as it is."""
-    return eta if isinstance(eta, Process) else Process(
-        eta, _no_stats, _keep, _itself, separable=True
+    return (
+        eta if isinstance(eta, Process) else Process(eta, _no_stats, _keep, _itself, separable=True)
     )
 
 
 def at(hp: DecayHparams, stats: Clock, context: PyTree) -> Array:
-    return hp.eta * stats.now ** -hp.power
+    return hp.eta * stats.now**-hp.power
 
 
 def _no_stats(eta, params):

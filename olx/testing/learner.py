@@ -1,6 +1,5 @@
 """The conformance kit for learners: what every learner must do, checked on one of them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -166,9 +165,7 @@ def check_dictionary(
     close("a dictionary of parameters differs from one vector", other.losses, run.losses, 1e-6)
 
 
-def check_lowering(
-    learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]
-) -> None:
+def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
     """The program of a run lowers for every platform."""
     for platform in platforms:
         try:
