@@ -75,7 +75,9 @@ class Collector:
             losses, trace = turn((segment.losses, segment.trace))
         else:
             losses, trace = segment.losses, segment.trace
-        curve = None if self.keep is None else Curve(segment.at, segment.totals.T)
+        at: Any = segment.at
+        totals: Any = segment.totals.T
+        curve = None if self.keep is None else Curve(at, totals)
         return losses, trace, curve
 
 

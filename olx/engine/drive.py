@@ -40,7 +40,7 @@ def drive(
     pieces = feed.pieces(owner, stream)
     first = next(pieces)
     capacity = feed.capacity_for(first, configurations, isinstance(stream, Rounds))
-    learner, loss = jax.tree.map(jnp.asarray, learner), as_tree(loss)
+    learner, loss = jax.tree.map(jnp.asarray, (learner, as_tree(loss)))
     state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
     collector = Collector(keep)
     if checkpoint is not None:
