@@ -1,4 +1,4 @@
-"""A first game: one line of mathematics becomes an algorithm, a sweep, a certificate and a gradient.
+"""A first game: one line of mathematics becomes an algorithm, a sweep, a proof and a gradient.
 
 The potential below is in no library. olx derives its conjugate, plays mirror descent with 64 step
 sizes as one program, checks every run against its theorem after every round, and tunes the step

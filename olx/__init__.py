@@ -7,11 +7,11 @@ from olx import regularizers as regularizers
 from olx import schedules as schedules
 from olx import streams as streams
 from olx import testing as testing
+from olx.certificate import Certificate as Certificate
 from olx.convex.base import MirrorMap as MirrorMap
 from olx.convex.base import Norm as Norm
 from olx.convex.base import mirror_map as mirror_map
 from olx.core import Adversary as Adversary
-from olx.core import Certificate as Certificate
 from olx.core import Feedback as Feedback
 from olx.core import Learner as Learner
 from olx.core import Process as Process

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import pytree, static
+from olx.certificate import Certificate
 
 Scalar = int | float | Array
 Loss = Callable[[Any, Any], Array]
@@ -57,52 +57,6 @@ def actions(state: PyTree, feedback: Feedback) -> PyTree:
 
 
 @pytree
-class Certificate:
-    """Both sides of a theorem after every round: it says that `left <= right <= printed`.
-
-    scale: the size of the numbers that went into either side, so that rounding can be told from
-        a violation.
-    printed: the right side in the looser form of the source, with norms; None where the geometry
-        is not known or the source prints nothing looser.
-    """
-
-    left: Float[Array, " T"]
-    right: Float[Array, " T"]
-    scale: Float[Array, " T"]
-    printed: Float[Array, " T"] | None = None
-    theorem: str = static(default="")
-
-    @property
-    def slack(self) -> Float[Array, " T"]:
-        return self.right - self.left
-
-    @property
-    def holds(self) -> Array:
-        """Whether the inequalities hold at every round, up to rounding."""
-        rounding = 64 * jnp.finfo(self.scale.dtype).eps * self.scale
-        good = self.slack >= -rounding
-        if self.printed is not None:
-            good &= self.printed - self.right >= -rounding
-        return jnp.all(good, axis=-1)
-
-    def __str__(self) -> str:
-        if self.left.ndim != 1 or isinstance(self.left, Tracer):
-            return f"{self.theorem}: {self.left.shape}"
-        worst = int(jnp.argmin(self.slack))
-        verdict = "holds" if self.holds else "FAILS"
-        return (
-            f"{self.theorem}: {verdict} in all {self.left.size} rounds. "
-            f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}; least slack "
-            f"{self.slack[worst]:.3g} after round {worst + 1}; tightness {self.tightness:.3f}."
-        )
-
-    @property
-    def tightness(self) -> Array:
-        """The largest left / right seen: 1 means that the bound is attained."""
-        return jnp.max(jnp.where(self.right > 0, self.left / self.right, 0.0), axis=-1)
-
-
-@pytree
 class Learner:
     """Three module-level pure functions and the numbers they share.
 
@@ -118,7 +72,7 @@ class Learner:
     # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
     separable: bool = static(default=False)
     # coordinates meet only in the score, and one whose gradient is zero keeps its state
-    coefficient_fn: Callable[..., Array] | None = static(default=None)
+    coefficient_fn: Callable[..., Any] | None = static(default=None)
     # (hparams, feedback) -> a: the state is one array, which is the decision, and an update adds a
     # times the gradient to it; or it scores x by the inner product, and an update adds a times x
     axes: PyTree = None  # of a batch: the values each learner was made from, by name
@@ -193,8 +147,8 @@ class Adversary:
 class Curve:
     """A thinned curve: the cumulative loss `total` after so many rounds as `at` says."""
 
-    at: Int[Array, " K"]
-    total: Float[Array, " K"]
+    at: Any  # [K]
+    total: Any  # [K]
 
 
 @pytree

@@ -1,4 +1,4 @@
-"""Every certificate, at every round, on every stream and adversary, over step sizes from 1e-3 to 10."""
+"""Every certificate, at every round, on every stream and adversary, for steps from 1e-3 to 10."""
 
 import functools
 

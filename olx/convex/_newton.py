@@ -60,7 +60,7 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
             size, halvings, _ = trial
             return size / 2, halvings + 1, too_long(size / 2)
 
-        # A batched loop evaluates its condition twice, with other roundings: so it only reads flags.
+        # A batched loop evaluates its condition twice, rounding otherwise: let it only read flags.
         unsettled = lambda trial: trial[2] & (trial[1] < _HALVINGS)
         one = jnp.ones_like(decrease)
         size, halvings, _ = lax.while_loop(unsettled, shorter, (one, 0, too_long(one)))

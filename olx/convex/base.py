@@ -123,26 +123,24 @@ def mirror_map(
     >>> bool(jnp.allclose(cosh.to_primal(jnp.sinh(jnp.array([0.5, -2.0]))), jnp.array([0.5, -2.0])))
     True
     """
-    if potential is None and conjugate is None:
-        raise TypeError("mirror_map: give a potential, a conjugate or both.")
     for name, function in (("potential", potential), ("conjugate", conjugate)):
         if function is not None:
             check.function("mirror_map", name, function)
     if total is not None and potential is None:
         raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
-    if potential is None:
-        primal_function = legendre.transform(as_partial(conjugate), start, None, separable)
-        dual_function = as_partial(conjugate)
+    if potential is not None and conjugate is not None:
+        primal, dual = as_partial(potential), as_partial(conjugate)
+    elif potential is not None:
+        primal = as_partial(potential)
+        dual = legendre.transform(primal, start, total, separable)
+    elif conjugate is not None:
+        dual = as_partial(conjugate)
+        primal = legendre.transform(dual, start, None, separable)
     else:
-        primal_function = as_partial(potential)
-        dual_function = (
-            legendre.transform(primal_function, start, total, separable)
-            if conjugate is None
-            else as_partial(conjugate)
-        )
+        raise TypeError("mirror_map: give a potential, a conjugate or both.")
     return MirrorMap(
-        primal_function,
-        dual_function,
+        primal,
+        dual,
         norm,
         modulus,
         None if contains is None else as_partial(contains),

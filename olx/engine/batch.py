@@ -32,7 +32,8 @@ def grid(**axes: Any) -> dict[str, Array]:
 def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
     """Stack a factory over values of its arguments: a learner whose leaves have a leading axis.
 
-    It remembers the values as its `axes`, and the run of a sweep carries them on. The axes are walked together and must be of one length; `grid` makes a product of them.
+    It remembers the values as its `axes`, and the run of a sweep carries them on. The axes are
+    walked together and must be of one length; `grid` makes a product of them.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = batch(olx.hedge, **grid(eta=jnp.geomspace(1e-3, 1.0, 64)))

@@ -1,4 +1,4 @@
-r"""The exact block form of a sweep: matrix products in place of inner products, round by round the same.
+r"""The exact block form of a sweep: matrix products in place of inner products.
 
 Where an update adds a multiple $a_t$ of the row $x_t$ to the weights and the score is their inner
 product, the scores of a block of rounds need the weights at its start only:
@@ -6,11 +6,12 @@ product, the scores of a block of rounds need the weights at its start only:
 $$s_t = \langle w_1, x_t\rangle + \sum_{j < t} a_j \langle x_j, x_t\rangle, \qquad
   w_{B+1} = w_1 + \sum_{t \le B} a_t x_t.$$
 
-Over $N$ configurations the first term and the last sum are matrix products, and the Gram matrix of the
-block is shared by all of them. Nothing is approximated; sums are only taken in another order.
+Over $N$ configurations the first term and the last sum are matrix products, and the Gram matrix of
+the block is shared by all of them. Nothing is approximated; sums are only taken in another order.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ ROWS = 32
 LEAST = 256  # configurations; below, the loop over rounds is faster
 
 
-def fits(learners: Learner, record: Record | None, rounds: Rounds, configurations: int) -> bool:
+def fits(learners: Learner, record: Record | None, rounds: Any, configurations: int) -> bool:
     """Whether a sweep can be played in blocks, and gains by it."""
     return (
         configurations >= LEAST
@@ -54,6 +55,7 @@ def _one(
     """The coefficient of the row, and what the round leaves behind."""
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
+    assert learner.coefficient_fn is not None  # `fits` has looked
     a = learner.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
     return a, (feedback.value, None if record is None else score)

@@ -75,9 +75,7 @@ class Collector:
             losses, trace = turn((segment.losses, segment.trace))
         else:
             losses, trace = segment.losses, segment.trace
-        at: Any = segment.at
-        totals: Any = segment.totals.T
-        curve = None if self.keep is None else Curve(at, totals)
+        curve = None if self.keep is None else Curve(segment.at, segment.totals.T)
         return losses, trace, curve
 
 

@@ -1,7 +1,7 @@
 """Which rounds of a run to keep: all of them, a thinned curve, or the total alone.
 
-A rule takes `(start, stop)` and gives the numbers $r$ of the rounds to keep, `start` $< r \\le$ `stop`.
-The last round is always kept.
+A rule takes `(start, stop)` and gives the numbers of the rounds to keep, past `start` and up to
+`stop`. The last round is always kept.
 """
 
 import functools

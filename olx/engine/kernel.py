@@ -1,4 +1,4 @@
-r"""One program for a chunk of rounds, as one native function where the compiler can be asked for it.
+"""One program for a chunk of rounds, as one native function where the compiler can be asked to.
 
 XLA on the CPU pays 100 ns and more for every kernel of every round. It can emit a whole loop as one
 native function instead, which is what a hand-written loop would be; it is asked to by an attribute

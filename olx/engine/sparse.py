@@ -26,10 +26,10 @@ from olx.streams.sparse_rows import LANES, SparseRows
 class Blocks(NamedTuple):
     """A chunk of sparse rows as arrays of one shape."""
 
-    first: Int[Array, " C"]
-    last: Int[Array, " C"]
-    indices: Int[Array, "B 8"]
-    values: Float[Array, "B 8"]
+    first: Any  # [C]
+    last: Any  # [C]
+    indices: Any  # [B, 8]
+    values: Any  # [B, 8]
 
 
 class Layout(NamedTuple):

@@ -8,7 +8,8 @@ import jax
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Certificate, Learner, Run, Trace
+from olx.certificate import Certificate
+from olx.core import Learner, Run, Trace
 
 
 def certify(learner: Learner, run: Run, u: PyTree) -> Certificate:

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
-from olx.core import Certificate, Feedback, Learner, Process, Run, Scalar, Trace
+from olx.core import Feedback, Learner, Process, Run, Scalar, Trace
 from olx.hindsight.certify import trace_of
 from olx.learners.ftrl import FTRLHparams
 from olx.learners.lift import inner_trace
@@ -32,8 +33,8 @@ def composite_bound(
 ) -> Certificate:
     r"""Corollary 1, (5): $f_t = b_t + \eta t F$ with $b_t \ge 0$ that never shrinks.
 
-    $$\sum_{s \le t} \ell_s(w_s) + F(w_s) - \ell_s(u) - F(u) \le \frac{b_t(u)}{\eta} + \eta \sum_{s \le t}
-      \frac{\|g_s\|_{s,*}^2}{2 \beta_s}.$$
+    $$\sum_{s \le t} \ell_s(w_s) + F(w_s) - \ell_s(u) - F(u) \le \frac{b_t(u)}{\eta} +
+      \eta \sum_{s \le t} \frac{\|g_s\|_{s,*}^2}{2 \beta_s}.$$
 
     base: the regularizer $b_t$, which reads the same statistics as that of `learner`:
         `growing(euclidean(), power)` for `composite`, `adagrad(delta)` for `adagrad`.
@@ -76,7 +77,8 @@ def leader_bound(learner: Learner, run: Run, u: PyTree, penalty: MirrorMap) -> C
 
 def strongly_convex_bound(learner: Learner, run: Run, u: PyTree, sigma: Scalar) -> Certificate:
     r"""Theorem 5 for `md` with $\eta_t = 1/(\sigma t)$ and losses $\sigma$-strongly convex with
-    respect to the potential: at most $\max_{s \le t} \|g_s\|_*^2 \,(1 + \ln t) / (2 \sigma \beta)$."""
+    respect to the potential: at most
+    $\max_{s \le t} \|g_s\|_*^2 \,(1 + \ln t) / (2 \sigma \beta)$."""
     sigma = check.positive("strongly_convex_bound", "sigma", sigma)
     inner, trace = inner_trace(learner, trace_of("strongly_convex_bound", learner, run))
     check.instance("strongly_convex_bound", "learner.hparams", inner.hparams, MDHparams)

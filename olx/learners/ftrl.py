@@ -22,8 +22,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
-from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.master import Game, master_inequality
 from olx.regularizers.constant import as_regularizer
 

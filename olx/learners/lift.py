@@ -17,7 +17,8 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree
-from olx.core import Certificate, Feedback, Learner, Trace
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Trace
 
 
 @pytree
@@ -92,6 +93,7 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
 
 
 def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:
+    assert hp.inner.coefficient_fn is not None  # or this function is not the learner's
     return hp.inner.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
 
 

@@ -4,12 +4,13 @@ Play $w_t = \nabla f_t^*(\vartheta_t)$, observe any $z_t$, keep $\theta_{t+1} = 
 played dual $\vartheta_t$ is $\theta_t$, or $\theta_t$ plus a hint. For all $u$ in the domain, with
 $f_0^* = 0$,
 
-$$\sum_{s \le t} \langle z_s, u - w_s \rangle \le f_t(u) - \langle\theta_1, u\rangle + \sum_{s \le t}
-  \Big( B_{f_s^*}(\theta_{s+1}, \vartheta_s) + f_s^*(\theta_s) - f_{s-1}^*(\theta_s) \Big).$$
+$$\sum_{s \le t} \langle z_s, u - w_s \rangle \le f_t(u) - \langle\theta_1, u\rangle +
+  \sum_{s \le t} \Big( B_{f_s^*}(\theta_{s+1}, \vartheta_s) + f_s^*(\theta_s) -
+  f_{s-1}^*(\theta_s) \Big).$$
 
-Proof: $f_s^*(\theta_{s+1}) = f_s^*(\vartheta_s) + \langle\theta_{s+1} - \vartheta_s, w_s\rangle + B$
-and $f_s^*(\vartheta_s) \le f_s^*(\theta_s) + \langle\vartheta_s - \theta_s, w_s\rangle$; add up, and
-close with $f_t^*(\theta_{t+1}) \ge \langle\theta_{t+1}, u\rangle - f_t(u)$.
+Proof: $f_s^*(\theta_{s+1}) = f_s^*(\vartheta_s) + \langle\theta_{s+1} - \vartheta_s, w_s\rangle +
+B$ and $f_s^*(\vartheta_s) \le f_s^*(\theta_s) + \langle\vartheta_s - \theta_s, w_s\rangle$; add up,
+and close with $f_t^*(\theta_{t+1}) \ge \langle\theta_{t+1}, u\rangle - f_t(u)$.
 
 With $f_s$ $\beta_s$-strongly convex, $B \le \|\theta_{s+1} - \vartheta_s\|_{s,*}^2 / (2\beta_s)$,
 which is how the paper prints it.
@@ -26,8 +27,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from optax import tree
 
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
-from olx.core import Certificate, Scalar
+from olx.core import Scalar
 
 
 class Game(NamedTuple):

@@ -19,9 +19,10 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
-from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.master import rounding_scale
 from olx.schedules.decay import as_schedule
 

@@ -19,9 +19,10 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
 from olx.convex.entropy import negative_entropy
-from olx.core import Certificate, Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar, Trace
 from olx.learners.master import Game, master_inequality
 
 

@@ -5,8 +5,8 @@ $$w_t = \nabla f_t^*(\theta_t - \eta m_t), \qquad \theta_{t+1} = \theta_t - \eta
 with a guess $m_t$ of $g_t$. With a mirror map as the regularizer this is optimistic mirror descent
 in its lazy form. The regret is paid for what the guess misses:
 
-$$\eta \sum_t \langle g_t, w_t - u\rangle \le f_T(u) + \sum_t \Big( B_{f_t^*}(\theta_{t+1}, \theta_t -
-  \eta m_t) + f_t^*(\theta_t) - f_{t-1}^*(\theta_t) \Big), \qquad
+$$\eta \sum_t \langle g_t, w_t - u\rangle \le f_T(u) + \sum_t \Big( B_{f_t^*}(\theta_{t+1},
+  \theta_t - \eta m_t) + f_t^*(\theta_t) - f_{t-1}^*(\theta_t) \Big), \qquad
   B \le \frac{\eta^2 \|g_t - m_t\|_*^2}{2 \beta_t}.$$
 
 Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013.
@@ -20,8 +20,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
-from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.hints import last_gradient
 from olx.learners.master import Game, master_inequality
 from olx.regularizers.constant import as_regularizer

@@ -1,4 +1,4 @@
-r"""Optimistic mirror descent, eager: a step along the guess to act, a step along the gradient to learn.
+r"""Optimistic mirror descent, eager: a step along the guess to act, one down the slope to learn.
 
 $$w_t = \nabla\psi^*\big(\nabla\psi(y_t) - \eta m_t\big), \qquad
   y_{t+1} = \nabla\psi^*\big(\nabla\psi(y_t) - \eta g_t\big).$$
@@ -15,8 +15,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
-from olx.core import Certificate, Feedback, Learner, Process, Scalar, Trace
+from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.hints import last_gradient
 from olx.learners.master import rounding_scale
 
@@ -65,8 +66,8 @@ def update(
 def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The regret is paid for what the guess misses.
 
-    $$\langle g_t, w_t - u\rangle \le \langle g_t - m_t, w_t - y_{t+1}\rangle + \frac{B_\psi(u, y_t) -
-      B_\psi(u, y_{t+1}) - B_\psi(y_{t+1}, w_t) - B_\psi(w_t, y_t)}{\eta},$$
+    $$\langle g_t, w_t - u\rangle \le \langle g_t - m_t, w_t - y_{t+1}\rangle +
+      \frac{B_\psi(u, y_t) - B_\psi(u, y_{t+1}) - B_\psi(y_{t+1}, w_t) - B_\psi(w_t, y_t)}{\eta},$$
 
     added up over rounds; with norms, the first term less $B_\psi(y_{t+1}, w_t) / \eta$ is at most
     $\eta \|g_t - m_t\|_*^2 / (2\beta)$.

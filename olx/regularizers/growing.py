@@ -1,7 +1,7 @@
 r"""A potential that grows with time, $f_t = t^p f$.
 
-$p = 1/2$ gives $O(\sqrt T)$ regret on an unknown horizon. $p = 1$ with a strongly convex $f$ that is
-part of every loss is follow the leader on composite losses: its regret is logarithmic.
+$p = 1/2$ gives $O(\sqrt T)$ regret on an unknown horizon. $p = 1$ with a strongly convex $f$ that
+is part of every loss is follow the leader on composite losses: its regret is logarithmic.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, corollary 1.

@@ -1,7 +1,8 @@
 r"""Step sizes that shrink as a power of time, $\eta_t = \eta t^{-p}$.
 
-$p = 0$ is a constant step, $p = 1/2$ suits convex losses on an unknown horizon, and $\eta = 1/\sigma$
-with $p = 1$ suits $\sigma$-strongly convex ones. Both numbers can be swept and differentiated.
+$p = 0$ is a constant step, $p = 1/2$ suits convex losses on an unknown horizon, and
+$\eta = 1/\sigma$ with $p = 1$ suits $\sigma$-strongly convex ones. Both numbers can be swept and
+differentiated.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1.
 """
