@@ -5,14 +5,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.export import export
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.protocol import feedback_of
 from olx.engine.rollout import rollout
 from olx.engine.sweep import sweep
-from olx.testing.report import close, fail
+from olx.testing.forms import check_dictionary, check_lowering, check_separable
+from olx.testing.report import close, fail, tolerance
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
@@ -31,8 +31,9 @@ def check_learner(
     The state keeps its structure; predicting twice gives the same; jit changes nothing; a batch is
     a loop; another number is not another program; total loss is differentiable in every real
     number, and in float64 agrees with finite differences; stopping and going on changes no bit; a
-    round of weight zero changes nothing; dictionaries of parameters do as well as one vector; and
-    the program lowers for every platform, none of which needs to be there.
+    round of weight zero changes nothing; dictionaries of parameters do as well as one vector; a
+    learner that says it is separable plays sparse rows; and the program lowers for every platform,
+    none of which needs to be there.
 
     trees: False for a learner whose potential or model takes one array and no dictionary.
 
@@ -46,18 +47,19 @@ def check_learner(
     """
     play = jax.jit(lambda learner, rounds: rollout(learner, loss, rounds, params))
     check_repeats(learner, rounds, params)
-    run = play(learner, rounds)
-    if not np.all(np.isfinite(run.losses)):
-        at = int(np.argmin(np.isfinite(run.losses)))
+    done = play(learner, rounds)
+    if not np.all(np.isfinite(done.losses)):
+        at = int(np.argmin(np.isfinite(done.losses)))
         fail(f"losses are not finite from round {at} on; choose numbers that do not diverge")
-    check_jit(learner, loss, rounds, params, run)
+    check_jit(learner, loss, rounds, params, done)
     check_batch(learner, loss, rounds, params, play)
     check_one_program(learner, rounds, play)
     check_gradient(learner, rounds, play)
     check_resume(learner, loss, rounds, params)
     check_weight(learner, loss, rounds, params)
     if trees:
-        check_dictionary(learner, loss, rounds, params, run)
+        check_dictionary(learner, loss, rounds, params, done)
+    check_separable(learner, loss, rounds, params)
     check_lowering(learner, rounds, play, platforms)
 
 
@@ -69,12 +71,12 @@ def check_repeats(learner: Learner, rounds: Rounds, params: PyTree) -> None:
     close("predicting twice differs", second, first)
 
 
-def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, run: Run) -> None:
+def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run) -> None:
     """Played step by step without jit, a few rounds give what the compiled run gave."""
     few = jax.tree.map(lambda leaf: leaf[:2], rounds)
     with jax.disable_jit():
         slow = rollout(learner, loss, few, params)
-    close("jit changes the losses", slow.losses, run.losses[:2], rtol=_tolerance(run))
+    close("jit changes the losses", slow.losses, done.losses[:2], rtol=tolerance(done))
 
 
 def check_batch(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play) -> None:
@@ -82,7 +84,7 @@ def check_batch(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, pl
     others = [_with_numbers(learner, factor) for factor in (1.0, 0.9, 0.7)]
     together = sweep(_stack(others), loss, rounds, params)
     apart = np.stack([play(other, rounds).losses for other in others])
-    close("a batch is not a loop", together.losses, apart, rtol=_tolerance(together))
+    close("a batch is not a loop", together.losses, apart, rtol=tolerance(together))
 
 
 def check_one_program(learner: Learner, rounds: Rounds, play: Any) -> None:
@@ -148,32 +150,6 @@ def check_weight(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     close("a round of weight one is not an ordinary round", weighted, plain, rtol=1e-6)
 
 
-def check_dictionary(
-    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, run: Run
-) -> None:
-    """A dictionary of two vectors does as well as one, for learners of a vector whose own numbers
-    are not shaped like it."""
-    shaped = any(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(learner))
-    if not isinstance(params, jax.Array) or params.ndim != 1 or params.size < 2 or shaped:
-        return
-    split = lambda leaf: (
-        {"a": leaf[..., :1], "b": leaf[..., 1:]} if leaf.shape[-1:] == params.shape else leaf
-    )
-    vectors = lambda tree: jax.tree.map(lambda leaf: split(leaf) if leaf.ndim > 1 else leaf, tree)
-    parted = Rounds(vectors(rounds.context), vectors(rounds.outcome), rounds.weight)
-    other = rollout(learner, loss, parted, split(params))
-    close("a dictionary of parameters differs from one vector", other.losses, run.losses, 1e-6)
-
-
-def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
-    """The program of a run lowers for every platform."""
-    for platform in platforms:
-        try:
-            export(play, platforms=(platform,))(jax.tree.map(jnp.asarray, learner), rounds)
-        except Exception as error:
-            fail(f"the program does not lower for {platform}: {error}")
-
-
 def _with_numbers(learner: Learner, factor: float) -> Learner:
     """The same learner with every real number times `factor`."""
     scale = lambda leaf: (
@@ -184,7 +160,3 @@ def _with_numbers(learner: Learner, factor: float) -> Learner:
 
 def _stack(learners: list[Learner]) -> Learner:
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *learners)
-
-
-def _tolerance(run: Run) -> float:
-    return 1e-12 if run.losses.dtype == jnp.float64 else 1e-5

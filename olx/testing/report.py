@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from olx.core import Run
+
 
 def fail(what: str) -> NoReturn:
     raise AssertionError(f"{what}.")
@@ -27,6 +29,11 @@ def close(what: str, seen: Any, wanted: Any, rtol: float = 0.0) -> None:
         if not np.all(good):
             at = tuple(int(i) for i in np.argwhere(~good)[0])
             fail(f"{what}{_where(path)} at {at}: {a[at]!r} against {b[at]!r}")
+
+
+def tolerance(done: Run) -> float:
+    """How far two ways to compute a run may be apart."""
+    return 1e-12 if done.losses.dtype == jnp.float64 else 1e-5
 
 
 def _array(leaf: Any) -> np.ndarray:

@@ -1,0 +1,64 @@
+"""The other forms a learner comes in: dictionaries, sparse rows, programs for other devices."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.export import export
+from jaxtyping import PyTree
+from scipy.sparse import csr_array
+
+from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.rollout import rollout
+from olx.engine.run import run
+from olx.learners.lift import LiftHparams
+from olx.streams.sparse_rows import sparse_rows
+from olx.testing.report import close, fail, tolerance
+
+
+def check_dictionary(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run
+) -> None:
+    """A dictionary of two vectors does as well as one, for learners of a vector whose own numbers
+    are not shaped like it."""
+    shaped = any(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(learner))
+    if not isinstance(params, jax.Array) or params.ndim != 1 or params.size < 2 or shaped:
+        return
+    split = lambda leaf: (
+        {"a": leaf[..., :1], "b": leaf[..., 1:]} if leaf.shape[-1:] == params.shape else leaf
+    )
+    vectors = lambda tree: jax.tree.map(lambda leaf: split(leaf) if leaf.ndim > 1 else leaf, tree)
+    parted = Rounds(vectors(rounds.context), vectors(rounds.outcome), rounds.weight)
+    other = rollout(learner, loss, parted, split(params))
+    close("a dictionary of parameters differs from one vector", other.losses, done.losses, 1e-6)
+
+
+def check_separable(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """A linear predictor that says its coordinates meet only in the score plays sparse rows."""
+    hp = learner.hparams
+    if not isinstance(hp, LiftHparams) or not hp.inner.separable or np.ndim(params) != 1:
+        return
+    if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
+        return
+    rows = np.array(rounds.context)
+    rows[:, 1::2][::2] = 0.0  # every other coordinate, in every other row
+    dense = run(learner, loss, rounds._replace(context=rows), params)
+    sparse = run(learner, loss, rounds._replace(context=sparse_rows(csr_array(rows))), params)
+    what = "the learner says it is separable, but sparse rows differ from dense ones"
+    close(what, sparse.losses, dense.losses, rtol=tolerance(dense))
+
+
+def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
+    """The program of a run lowers for every platform."""
+    learner = jax.tree.map(jnp.asarray, learner)
+    try:
+        export(play, platforms=platforms)(learner, rounds)
+        return
+    except Exception:
+        pass  # find out below which platform it is
+    for platform in platforms:
+        try:
+            export(play, platforms=(platform,))(learner, rounds)
+        except Exception as error:
+            fail(f"the program does not lower for {platform}: {error}")
