@@ -8,7 +8,7 @@ import numpy as np
 
 from olx.core import Rounds
 from olx.engine.protocol import check_rounds
-from olx.engine.sparse import blocks
+from olx.engine.sparse import blocks, blocks_needed
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
@@ -68,13 +68,16 @@ def chunks(
     for piece in pieces:
         length = len_of(piece)
         _check_like(owner, piece, first, start)
-        for low in range(max(0, skip - start), length, capacity):
+        begin = max(0, skip - start)
+        if isinstance(piece.context, SparseRows):
+            room = max(room, blocks_needed(piece.context, begin, capacity))
+        for low in range(begin, length, capacity):
             part = take(piece, low, low + capacity)
             _check_finite(owner, part, start + low)
             count = len_of(part)
-            padded = jax.tree.map(lambda leaf, room=room: _padded(leaf, capacity, room), part)
-            if isinstance(part.context, SparseRows):
-                room = padded.context.indices.shape[0]
+            padded = jax.tree.map(lambda leaf: _padded(leaf, capacity), part)
+            if isinstance(piece.context, SparseRows):
+                padded = padded._replace(context=blocks(piece.context, low, capacity, room))
             yield Chunk(padded, count, start + low)
         start += length
     if start < skip:
@@ -93,9 +96,9 @@ def _bytes(leaf: np.ndarray | SparseRows) -> int:
     return leaf.values.nbytes * 2 if isinstance(leaf, SparseRows) else leaf.nbytes
 
 
-def _padded(leaf: np.ndarray | SparseRows, capacity: int, room: int) -> Any:
+def _padded(leaf: np.ndarray | SparseRows, capacity: int) -> Any:
     if isinstance(leaf, SparseRows):
-        return blocks(leaf, capacity, room)
+        return leaf
     short = capacity - leaf.shape[0]
     if short == 0:
         return leaf
@@ -129,6 +132,9 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
 
 def _sums_up(numbers: np.ndarray) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
+        if numbers.flags.c_contiguous:
+            flat = numbers.reshape(-1)
+            return bool(np.isfinite(np.dot(flat, flat)))
         return bool(np.isfinite(np.sum(numbers)))
 
 
@@ -136,7 +142,7 @@ def _check_finite(owner: str, part: Rounds, start: int) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(part):
         numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
         if leaf.dtype.kind != "f" or _sums_up(numbers) or np.all(np.isfinite(numbers)):
-            continue  # one pass: a finite sum has finite terms, and an infinite one may have too
+            continue  # one fast pass: a finite sum has finite terms; an infinite one may have too
         if isinstance(leaf, SparseRows):
             leaf = leaf.toarray()
         row, *column = (int(i) for i in np.argwhere(~np.isfinite(leaf))[0])

@@ -44,17 +44,27 @@ class Packed(NamedTuple):
     rest: tuple  # the other leaves
 
 
-def blocks(rows: SparseRows, capacity: int, least: int) -> Blocks:
-    """Pad a chunk to `capacity` rows and to a power of two of blocks, `least` at the least."""
-    room = max(least, 1 << max(int(rows.pointers[-1]) - 1, 0).bit_length())
-    fill = lambda a, size, value: np.concatenate(
-        [a, np.full((size - len(a), *a.shape[1:]), value, a.dtype)]
-    )
+def blocks_needed(rows: SparseRows, start: int, capacity: int) -> int:
+    """The most blocks that a chunk of so many rows has, from the row `start` on."""
+    ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
+    return int(np.max(np.diff(ends), initial=1))
+
+
+def blocks(rows: SparseRows, start: int, capacity: int, room: int) -> Blocks:
+    """The chunk of rows from `start` on, with `room` for blocks.
+
+    Blocks past the last row of the chunk are never looked at, so they may be anybody's: the arrays
+    are cut, not copied, but at the end of the stream.
+    """
+    fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
+    pad = lambda a, size: a if len(a) == size else fill(a, size)
+    stop = min(start + capacity, rows.shape[0])
+    low = rows.pointers[start]
     return Blocks(
-        fill(rows.pointers[:-1], capacity, 0),
-        fill(rows.pointers[1:], capacity, 0),
-        fill(rows.indices, room, rows.shape[1]),
-        fill(rows.values, room, 0),
+        pad(rows.pointers[start:stop] - low, capacity),
+        pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
+        pad(rows.indices[low : low + room], room),
+        pad(rows.values[low : low + room], room),
     )
 
 
