@@ -14,7 +14,7 @@ def case(request):
 
 
 def test_it_conforms(case):
-    olx.testing.check_learner(case.learner, case.loss, case.rounds, case.params)
+    olx.testing.check_learner(case.learner, case.loss, case.rounds, case.params, trees=case.trees)
 
 
 def test_its_certificate_holds_after_every_round(case):

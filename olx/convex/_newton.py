@@ -19,6 +19,7 @@ from olx.core import Scalar
 
 _STEPS = 1000
 _HALVINGS = 40
+_NEAR = 100  # full steps with no progress in the value; tiny duals need dozens
 
 
 @pytree
@@ -33,7 +34,7 @@ class Search(NamedTuple):
     w: Float[Array, " d"]
     value: Float[Array, ""]
     steps: Int[Array, ""]
-    near: Int[Array, ""]  # full steps since the value showed progress: each squares the error
+    near: Int[Array, ""]  # full steps taken since the value showed progress
     done: Bool[Array, ""]
 
 
@@ -72,7 +73,7 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         w = jnp.where(better, trial, search.w)
         small = jnp.max(jnp.abs(w - search.w)) <= 4 * eps * jnp.max(jnp.abs(w))
         near = search.near + close.astype(int)
-        stop = small | (near > 2) | (halvings == _HALVINGS) & ~close | ~better
+        stop = small | (near > _NEAR) | (halvings == _HALVINGS) & ~close | ~better
         return Search(w, objective(w), search.steps + 1, near, stop)
 
     first = _first(problem, theta, objective)

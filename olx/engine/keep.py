@@ -28,7 +28,7 @@ def log_spaced(per_decade: int = 20) -> Keep:
     """Keep the cumulative loss at rounds spaced evenly on a logarithmic axis.
 
     >>> log_spaced(3)(0, 100).tolist()
-    [1, 2, 4, 10, 21, 46, 100]
+    [1, 2, 5, 10, 22, 46, 100]
     """
     check.count("log_spaced", "per_decade", per_decade)
     return functools.partial(_log_spaced, per_decade)
