@@ -86,7 +86,7 @@ def test_rounds_are_weighed():
 
 @pytest.mark.parametrize("name", ["md ball, decaying", "ftrl adagrad l1", "optimistic"])
 def test_it_goes_on_from_a_state(name):
-    learner, loss, rounds, params, _ = CASES[name]
+    learner, loss, rounds, params, *_ = CASES[name]
     wanted = rollout(learner, loss, rounds, params)
     first = olx.run(learner, loss, head(rounds, 10), params)
     second = olx.run(learner, loss, head(rounds, 24, 10), params, state=first.state)
