@@ -40,7 +40,7 @@ class Certificate:
         if self.left.ndim != 1 or isinstance(self.left, Tracer):
             return f"{self.theorem}: {self.left.shape}"
         worst = int(jnp.argmin(self.slack))
-        verdict = "holds after every" if self.holds else "FAILS after some"
+        verdict = "holds after each" if self.holds else "FAILS after some"
         return (
             f"{self.theorem}: {verdict} of {self.left.size} rounds. "
             f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}; least slack "

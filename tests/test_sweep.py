@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from several_devices import sweep_ten
 
 import olx
@@ -174,3 +175,28 @@ def test_a_traced_stream_is_refused():
 def test_leaves_without_a_common_axis_are_refused():
     with pytest.raises(TypeError, match=r"^sweep: the leaves of `learners` share no leading axis"):
         sweep(lazy(0.1))
+
+
+def test_many_additive_configurations_are_played_in_blocks(capsys):
+    olx.sweep(
+        olx.batch(lazy, eta=jnp.geomspace(1e-3, 0.1, 256)),
+        losses.squared,
+        ROUNDS,
+        START,
+        keep=olx.totals,
+        explain=True,
+    )
+    assert "sweep: blocks of rounds;" in capsys.readouterr().out
+
+
+def test_sparse_rows_are_refused():
+    rows = olx.streams.sparse_rows(csr_array(X))
+    with pytest.raises(
+        TypeError, match=r"sweep: sparse rows are played one configuration at a time"
+    ):
+        olx.sweep(
+            olx.batch(lazy, eta=jnp.array([0.1, 0.2])),
+            losses.squared,
+            ROUNDS._replace(context=rows),
+            START,
+        )
