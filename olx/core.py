@@ -128,7 +128,7 @@ class Adversary:
     """Nature as a player: it may answer what the learner just did."""
 
     hparams: PyTree
-    loss: Partial  # (action, outcome) -> scalar
+    loss: Loss  # (action, outcome) -> scalar, a pytree
     init_fn: Callable[..., Any] = static()  # (hparams) -> state
     ask_fn: Callable[..., Any] = static()  # (hparams, state) -> context
     answer_fn: Callable[..., Any] = static()  # (hparams, state, action) -> (outcome, state)

@@ -17,7 +17,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import pytree, static
+from olx._pytree import as_tree, pytree, static
 from olx.convex import legendre
 from olx.core import Scalar
 
@@ -129,12 +129,12 @@ def mirror_map(
     if total is not None and potential is None:
         raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
     if potential is not None and conjugate is not None:
-        primal, dual = as_partial(potential), as_partial(conjugate)
+        primal, dual = as_tree(potential), as_tree(conjugate)
     elif potential is not None:
-        primal = as_partial(potential)
+        primal = as_tree(potential)
         dual = legendre.transform(primal, start, total, separable)
     elif conjugate is not None:
-        dual = as_partial(conjugate)
+        dual = as_tree(conjugate)
         primal = legendre.transform(dual, start, None, separable)
     else:
         raise TypeError("mirror_map: give a potential, a conjugate or both.")
@@ -143,14 +143,9 @@ def mirror_map(
         dual,
         norm,
         modulus,
-        None if contains is None else as_partial(contains),
+        None if contains is None else as_tree(contains),
         separable=separable and total is None,
     )
-
-
-def as_partial(function: Callable) -> Partial:
-    """A function as a pytree, so that it may stand among hyperparameters."""
-    return function if isinstance(function, Partial) else Partial(function)
 
 
 def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:

@@ -20,8 +20,9 @@ from jaxtyping import PyTree
 from optax import projections, tree
 
 from olx import _check as check
+from olx._pytree import as_tree
 from olx.convex import _domain, norms
-from olx.convex.base import MirrorMap, as_partial, with_argmax
+from olx.convex.base import MirrorMap, with_argmax
 from olx.core import Scalar
 
 
@@ -50,7 +51,7 @@ def euclidean_on(project: Callable[[PyTree], PyTree]) -> MirrorMap:
     [1.0, 0.0]
     """
     check.function("euclidean_on", "project", project)
-    return _on(as_partial(project))
+    return _on(as_tree(project))
 
 
 def euclidean_ball(radius: Scalar) -> MirrorMap:

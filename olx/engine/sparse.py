@@ -94,10 +94,8 @@ def layout_of(owner: str, learner: Learner, params: PyTree, width: int) -> Layou
 
 
 def pack(layout: Layout, state: PyTree) -> Packed:
-    leaves = list(zip(jax.tree.leaves(state), layout.coordinate, strict=True))
-    columns = [jnp.append(leaf, leaf[:1]) for leaf, is_coordinate in leaves if is_coordinate]
-    rest = tuple(leaf for leaf, is_coordinate in leaves if not is_coordinate)
-    return Packed(jnp.stack(columns, axis=1), rest)
+    lanes, rest = _pack_lanes(layout, state)
+    return Packed(jnp.concatenate([lanes, lanes[:1]]), rest)
 
 
 def unpack(layout: Layout, packed: Packed) -> PyTree:

@@ -18,8 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._pytree import pytree
-from olx.convex.base import as_partial
+from olx._pytree import as_tree, pytree
 from olx.core import Loss, Rounds, Scalar
 from olx.hindsight import linear_model, projected
 from olx.hindsight.domains import Domain, everywhere
@@ -88,7 +87,7 @@ def best_in_hindsight(
     elif apply is constant and np.shape(params) == ():
         linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))
     solver = _linear if linear else _general
-    return solver(as_partial(loss), as_partial(apply), rounds, params, domain, tolerance, steps)
+    return solver(as_tree(loss), as_tree(apply), rounds, params, domain, tolerance, steps)
 
 
 @jax.jit

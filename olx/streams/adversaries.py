@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import Partial, all_leaves
+from jax.tree_util import Partial
 from jaxtyping import Array, Int, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import pytree, static
+from olx._pytree import as_tree, pytree, static
 from olx.core import Adversary, Loss, Scalar
 
 
@@ -36,7 +36,7 @@ def zero_one(loss: Loss) -> Adversary:
     Forces a mistake in every round, while the better of the two constant labels is wrong in at most
     half of them: no deterministic classifier has small regret in mistakes.
     """
-    return Adversary(None, _partial("zero_one", loss), _nothing, _ask_one, _contradict)
+    return Adversary(None, _checked("zero_one", loss), _nothing, _ask_one, _contradict)
 
 
 def random_signs(key: Array) -> Adversary:
@@ -56,7 +56,7 @@ def unit_vectors(rounds: int, loss: Loss) -> Adversary:
     $T = \|u\|^2$, so the complexity of the comparator must enter any bound.
     """
     check.count("unit_vectors", "rounds", rounds)
-    loss = _partial("unit_vectors", loss)
+    loss = _checked("unit_vectors", loss)
     return Adversary(Size(rounds), loss, _first_round, _ask_unit, _answer_unit)
 
 
@@ -69,7 +69,7 @@ def threshold(candidates: int, loss: Loss) -> Adversary:
     the class has VC dimension 1.
     """
     check.count("threshold", "candidates", candidates)
-    loss = _partial("threshold", loss)
+    loss = _checked("threshold", loss)
     return Adversary(Size(candidates), loss, _all_candidates, _ask_halves, _answer_halves)
 
 
@@ -93,13 +93,9 @@ def steepest(radius: Scalar) -> Adversary:
     return Adversary(radius, Partial(tree.vdot), _nothing, _ask_nothing, _answer_steepest)
 
 
-def _partial(owner: str, loss: Loss) -> Partial:
+def _checked(owner: str, loss: Loss) -> Loss:
     check.function(owner, "loss", loss)
-    return Partial(loss) if all_leaves([loss]) else Partial(_call, loss)
-
-
-def _call(loss: Loss, action: PyTree, outcome: PyTree) -> Array:
-    return loss(action, outcome)
+    return as_tree(loss)
 
 
 def _against(score: Array) -> Array:
