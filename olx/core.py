@@ -71,7 +71,8 @@ class Learner:
     bound_fn: Callable[..., Certificate] | None = static(default=None)
     # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
     separable: bool = static(default=False)
-    # coordinates meet only in the score, and one whose gradient is zero keeps its state
+    # coordinates meet only in the score and in norms of the context, and one whose gradient, or
+    # whose entry of the context, is zero keeps its state
     coefficient_fn: Callable[..., Any] | None = static(default=None)
     # (hparams, feedback) -> a: the state is one array, which is the decision, and an update adds a
     # times the gradient to it; or it scores x by the inner product, and an update adds a times x

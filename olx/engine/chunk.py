@@ -4,13 +4,12 @@ import functools
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
-from jax import lax
 from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
+from olx.engine.loop import at, over_rounds
 from olx.engine.protocol import Record, feedback_of, settle
 
 
@@ -58,22 +57,6 @@ def _round(
 def _play(
     one, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
 ) -> tuple[PyTree, PyTree]:
-    """The state after the first `count` rounds, and for each the loss and what is recorded.
-
-    The number of rounds is traced, so a stream of any length is one program; rows past it are
-    neither looked at nor written. Time is the first axis of what comes out.
-    """
-
-    def look(i: Int[Array, ""]) -> Rounds:
-        return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, i, keepdims=False), rounds)
-
-    def step(i: Int[Array, ""], carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
-        state, out = carry
-        state, kept = one(learner, state, loss, look(i))
-        write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
-        return state, jax.tree.map(write, out, kept)
-
-    capacity = jax.tree.leaves(rounds)[0].shape[0]
-    shapes = jax.eval_shape(lambda i: one(learner, state, loss, look(i)), count)[1]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-    return lax.fori_loop(0, count, step, (state, empty))
+    """The state after the first `count` rounds, and for each the loss and what is recorded."""
+    play = lambda state, i: one(learner, state, loss, at(rounds, i))
+    return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from olx.core import Rounds
 from olx.engine.protocol import check_rounds
-from olx.engine.sparse import blocks, blocks_needed
+from olx.engine.sparse import Room, blocks
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
@@ -64,13 +64,13 @@ def chunks(
     Every chunk is checked before it is handed on: numbers finite, shapes and dtypes as in the
     first piece.
     """
-    start, room = 0, 1
+    start, room = 0, Room()
     for piece in pieces:
         length = len_of(piece)
         _check_like(owner, piece, first, start)
         begin = max(0, skip - start)
         if isinstance(piece.context, SparseRows):
-            room = max(room, blocks_needed(piece.context, begin, capacity))
+            room = room.grown(piece.context, begin, capacity)
         for low in range(begin, length, capacity):
             part = take(piece, low, low + capacity)
             _check_finite(owner, part, start + low)

@@ -13,9 +13,11 @@ from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
+from olx.engine.gather import gather_program
 from olx.engine.keep import Keep
 from olx.engine.protocol import Record
-from olx.engine.sparse import layout_of, pack, sparse_program, unpack
+from olx.engine.sparse import sparse_program
+from olx.engine.table import is_linear, layout_of, pack, unpack
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -62,7 +64,7 @@ def run(
     if not isinstance(rows, SparseRows):
         return drive("run", single_program(record), learner, loss, rounds, state, **options)
     layout = layout_of("run", learner, params, rows.shape[1])
-    program = sparse_program(record, layout)
+    program = (sparse_program if is_linear(learner) else gather_program)(record, layout)
     done = drive("run", program, learner, loss, rounds, pack(layout, state), **options)
     return dataclasses.replace(done, state=unpack(layout, done.state))
 

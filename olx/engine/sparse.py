@@ -10,16 +10,16 @@ clock, goes along as it is.
 import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
+from olx.engine.loop import at, over_rounds
 from olx.engine.protocol import Record, feedback_of
-from olx.learners.lift import LiftHparams, dot
+from olx.engine.table import Layout, Packed, pack_lanes, state_of, unpack
 from olx.streams.sparse_rows import LANES, SparseRows
 
 
@@ -30,28 +30,27 @@ class Blocks(NamedTuple):
     last: Any  # [C]
     indices: Any  # [B, 8]
     values: Any  # [B, 8]
+    widest: Any  # [W]: its length is the number of blocks of the widest row, or more
 
 
-class Layout(NamedTuple):
-    """Which leaves of a state are per coordinate."""
+class Room(NamedTuple):
+    """How much the arrays of a chunk must hold."""
 
-    structure: Any
-    coordinate: tuple[bool, ...]
+    blocks: int = 1
+    widest: int = 1
 
-
-class Packed(NamedTuple):
-    table: Float[Array, "d_plus_1 k"]  # a row a coordinate; the last is for nothing
-    rest: tuple  # the other leaves
-
-
-def blocks_needed(rows: SparseRows, start: int, capacity: int) -> int:
-    """The most blocks that a chunk of so many rows has, from the row `start` on."""
-    ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
-    return int(np.max(np.diff(ends), initial=1))
+    def grown(self, rows: SparseRows, start: int, capacity: int) -> "Room":
+        """Enough for every chunk of so many rows, from the row `start` on, too."""
+        ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
+        widest = int(np.max(np.diff(rows.pointers), initial=1))
+        return Room(
+            max(self.blocks, int(np.max(np.diff(ends), initial=1))),
+            max(self.widest, 1 << (widest - 1).bit_length()),
+        )
 
 
-def blocks(rows: SparseRows, start: int, capacity: int, room: int) -> Blocks:
-    """The chunk of rows from `start` on, with `room` for blocks.
+def blocks(rows: SparseRows, start: int, capacity: int, room: Room) -> Blocks:
+    """The chunk of rows from `start` on.
 
     Blocks past the last row of the chunk are never looked at, so they may be anybody's: the arrays
     are cut, not copied, but at the end of the stream.
@@ -59,47 +58,14 @@ def blocks(rows: SparseRows, start: int, capacity: int, room: int) -> Blocks:
     fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
     pad = lambda a, size: a if len(a) == size else fill(a, size)
     stop = min(start + capacity, rows.shape[0])
-    low = rows.pointers[start]
+    low, size = rows.pointers[start], room.blocks + room.widest
     return Blocks(
         pad(rows.pointers[start:stop] - low, capacity),
         pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
-        pad(rows.indices[low : low + room], room),
-        pad(rows.values[low : low + room], room),
+        pad(rows.indices[low : low + size], size),
+        pad(rows.values[low : low + size], size),
+        np.zeros(room.widest, np.int8),
     )
-
-
-def layout_of(owner: str, learner: Learner, params: PyTree, width: int) -> Layout:
-    """How the state of `learner` is laid out; refuses learners that need dense rows."""
-    hp = learner.hparams
-    if not isinstance(hp, LiftHparams) or hp.apply.func is not dot or not hp.inner.separable:
-        raise TypeError(
-            f"{owner}: sparse rows need `olx.linear` of a learner whose coordinates meet only in "
-            "the score, such as `omd` with a separable map or `ftrl` with `adagrad`; this one "
-            "needs dense rows: pass `rows.toarray()`."
-        )
-    if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
-        raise TypeError(
-            f"{owner}: a learner with a number for each coordinate, such as a prior, needs dense "
-            "rows: pass `rows.toarray()`."
-        )
-    if np.shape(params) != (width,):
-        raise TypeError(
-            f"{owner}: `params` has shape {np.shape(params)}, the sparse rows have {width} columns."
-        )
-    grow = lambda size: jax.eval_shape(learner.init, jax.ShapeDtypeStruct((size,), params.dtype))
-    small, large = grow(width), grow(width + 1)
-    differ = lambda a, b: a.shape != b.shape
-    coordinate = tuple(map(differ, jax.tree.leaves(small), jax.tree.leaves(large)))
-    return Layout(jax.tree.structure(small), coordinate)
-
-
-def pack(layout: Layout, state: PyTree) -> Packed:
-    lanes, rest = _pack_lanes(layout, state)
-    return Packed(jnp.concatenate([lanes, lanes[:1]]), rest)
-
-
-def unpack(layout: Layout, packed: Packed) -> PyTree:
-    return _state(layout, packed.table[:-1], packed.rest)
 
 
 @functools.lru_cache(maxsize=256)
@@ -119,11 +85,10 @@ def _play(
 ) -> tuple[Packed, PyTree]:
     """As for dense rows: the state after `count` rounds, and what comes out of each."""
     inner, rows = learner.hparams.inner, rounds.context
-    at = lambda leaf, i: lax.dynamic_index_in_dim(leaf, i, keepdims=False)
 
     def lanes(packed: Packed, k: Int[Array, ""]):
         index, x = at(rows.indices, k), at(rows.values, k)
-        state = _state(layout, packed.table.at[index].get(mode="promise_in_bounds"), packed.rest)
+        state = state_of(layout, packed.table.at[index].get(mode="promise_in_bounds"), packed.rest)
         return index, x, state, inner.predict(state, x)
 
     def one(packed: Packed, i: Int[Array, ""]) -> tuple[Packed, PyTree]:
@@ -141,7 +106,7 @@ def _play(
         def learn(k, carry: Packed) -> Packed:
             index, x, state, w = lanes(Packed(carry.table, packed.rest), k)
             seen = feedback._replace(context=x, action=w, grad=feedback.grad * x)
-            new = _pack_lanes(layout, inner.update(state, seen))
+            new = pack_lanes(layout, inner.update(state, seen))
             table = carry.table
             for lane in range(LANES):  # one slice a coordinate: the table is updated in place
                 table = lax.dynamic_update_index_in_dim(table, new.table[lane], index[lane], 0)
@@ -152,25 +117,4 @@ def _play(
         kept = None if record is None else record(unpack(layout, packed), feedback)
         return new, (feedback.value, kept)
 
-    def step(i, carry):
-        packed, out = carry
-        packed, kept = one(packed, i)
-        write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
-        return packed, jax.tree.map(write, out, kept)
-
-    shapes = jax.eval_shape(one, packed, count)[1]
-    room = rows.first.shape[0]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), shapes)
-    return lax.fori_loop(0, count, step, (packed, empty))
-
-
-def _state(layout: Layout, table: Array, rest: tuple) -> PyTree:
-    columns, others = iter(table.T), iter(rest)
-    leaves = [next(columns) if is_own else next(others) for is_own in layout.coordinate]
-    return jax.tree.unflatten(layout.structure, leaves)
-
-
-def _pack_lanes(layout: Layout, state: PyTree) -> Packed:
-    leaves = list(zip(jax.tree.leaves(state), layout.coordinate, strict=True))
-    columns = [leaf for leaf, is_own in leaves if is_own]
-    return Packed(jnp.stack(columns, axis=1), tuple(leaf for leaf, is_own in leaves if not is_own))
+    return over_rounds(one, packed, count, rows.first.shape[0])

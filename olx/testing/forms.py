@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 from olx.engine.run import run
-from olx.learners.lift import LiftHparams
+from olx.engine.table import is_linear
 from olx.streams.sparse_rows import sparse_rows
 from olx.testing.report import close, fail, tolerance
 
@@ -35,9 +35,9 @@ def check_dictionary(
 
 
 def check_separable(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
-    """A linear predictor that says its coordinates meet only in the score plays sparse rows."""
-    hp = learner.hparams
-    if not isinstance(hp, LiftHparams) or not hp.inner.separable or np.ndim(params) != 1:
+    """A predictor that says its coordinates meet only in the score plays sparse rows."""
+    predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
+    if not predicts or not (is_linear(learner) or learner.separable) or np.ndim(params) != 1:
         return
     if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
         return

@@ -1,0 +1,38 @@
+"""The loop over the rounds of a chunk, as every program of the engine has it."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Int, PyTree
+
+
+def over_rounds(
+    one: Callable[[PyTree, Array], tuple[PyTree, PyTree]],
+    state: PyTree,
+    count: Int[Array, ""],
+    capacity: int,
+) -> tuple[PyTree, PyTree]:
+    """The state after the first `count` rounds, and what each of them leaves behind.
+
+    one: from the state and the number of a round to the next state and what the round leaves.
+
+    The number of rounds is traced, so a stream of any length is one program; rows past it are
+    neither looked at nor written. Time is the first axis of what comes out.
+    """
+
+    def step(i: Int[Array, ""], carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+        state, out = carry
+        state, kept = one(state, i)
+        write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
+        return state, jax.tree.map(write, out, kept)
+
+    shapes = jax.eval_shape(one, state, count)[1]
+    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
+    return lax.fori_loop(0, count, step, (state, empty))
+
+
+def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
+    """Entry `i` of every leaf."""
+    return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
