@@ -1,4 +1,20 @@
-"""Equivalence is tested in float64, with strict promotion and fixed keys."""
+"""Equivalence is tested in float64, with strict promotion and fixed keys.
+
+Most programs run once here, so compiling them is what takes the time: the compiler is told not to
+optimize, and what one process of the tests has compiled the others do not compile again.
+"""
+
+import os
+import tempfile
+
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _compiled = tempfile.TemporaryDirectory(prefix="olx-tests-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _compiled.name
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 
 import jax
 import pytest
