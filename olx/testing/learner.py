@@ -10,6 +10,7 @@ from jaxtyping import PyTree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.protocol import feedback_of
 from olx.engine.rollout import rollout
+from olx.engine.run import start
 from olx.engine.sweep import sweep
 from olx.testing.forms import check_dictionary, check_lowering, check_separable
 from olx.testing.report import close, fail, tolerance
@@ -66,9 +67,9 @@ def check_learner(
 def check_repeats(learner: Learner, rounds: Rounds, params: PyTree) -> None:
     """Predicting twice from one state gives one action."""
     context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
-    state = learner.init(params)
-    first, second = learner.predict(state, context), learner.predict(state, context)
-    close("predicting twice differs", second, first)
+    state = start(learner, params)
+    again = lambda: jax.jit(lambda state: learner.predict(state, context))(state)
+    close("predicting twice differs", again(), again())
 
 
 def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run) -> None:
@@ -124,10 +125,10 @@ def check_resume(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     """Stopping after a part and going on from its state changes no bit."""
     play = jax.jit(lambda state, rounds: rollout(learner, loss, rounds, params, state=state))
     half = jax.tree.leaves(rounds)[0].shape[0] // 2
-    start = jax.tree.map(jnp.asarray, learner.init(params))
-    first = play(start, jax.tree.map(lambda leaf: leaf[:half], rounds))
+    begin = start(learner, params)
+    first = play(begin, jax.tree.map(lambda leaf: leaf[:half], rounds))
     second = play(first.state, jax.tree.map(lambda leaf: leaf[half:], rounds))
-    whole = play(start, rounds)
+    whole = play(begin, rounds)
     joined = np.concatenate([first.losses, second.losses])
     close("resuming changes the losses", joined, whole.losses)
     close("resuming changes the state", second.state, whole.state)
@@ -143,7 +144,7 @@ def check_weight(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
         feedback = feedback_of(loss, one.context, action, one.outcome, weight)
         return learner.update(state, feedback)
 
-    state = jax.tree.map(jnp.asarray, learner.init(params))
+    state = start(learner, params)
     dtype = jax.tree.leaves(one)[0].dtype
     close("a round of weight zero changes the state", after(state, jnp.zeros((), dtype)), state)
     plain, weighted = after(state, 1.0), after(state, jnp.ones((), dtype))
