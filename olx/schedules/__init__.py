@@ -1,3 +1,12 @@
-"""Step sizes that change as the game goes on."""
+"""Step sizes, and inverse learning rates, that change as the game goes on."""
 
 from olx.schedules.decay import decay as decay
+from olx.schedules.fixed import lipschitz_horizon as lipschitz_horizon
+from olx.schedules.fixed import self_bounded as self_bounded
+from olx.schedules.mistakes import mistakes as mistakes
+from olx.schedules.mistakes import structured as structured
+from olx.schedules.own_loss import bounded_loss as bounded_loss
+from olx.schedules.own_loss import own_loss as own_loss
+from olx.schedules.root_norms import root_lipschitz as root_lipschitz
+from olx.schedules.root_norms import root_norms as root_norms
+from olx.schedules.root_rounds import root_rounds as root_rounds

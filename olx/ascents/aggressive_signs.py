@@ -1,0 +1,62 @@
+r"""The locally optimal rule for the entropy, the hinge and rows of signs, in closed form.
+
+With $z = y x \in \{-1, 0, 1\}^n$ and $P, N, O$ the weight of the coordinates where $z$ is $1, -1,
+0$, the dual vector is $-\alpha z$ with
+
+$$\beta = \frac{\gamma O + \sqrt{\gamma^2 O^2 + 4 (1 - \gamma^2) P N}}{2 (1 - \gamma) P}, \qquad
+  \alpha = \min\{1, \max\{0, c \log \beta\}\}.$$
+
+$\alpha = 1$ where $\gamma \ge 1$ or $P = 0$: no weight is enough; $\alpha = 0$ where $N = O = 0$:
+all of it is on the right side already.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 7.2, where $P$
+and $N$ are exchanged.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx.ascents.base import Ascent, Problem, move, nothing
+
+
+def aggressive_signs() -> Ascent:
+    """What `aggressive` does for `negative_entropy`, a hinge and rows of -1, 0 and 1.
+
+    Right for no other map, loss or row.
+
+    >>> import jax.numpy as jnp, olx
+    >>> entropy, hinge = olx.convex.negative_entropy(), olx.losses.margin_hinge(0.5)
+    >>> learner = olx.dual_ascent(entropy, hinge, aggressive_signs())
+    >>> rounds = olx.Rounds(jnp.array([[1.0, -1.0]] * 2), jnp.ones(2))
+    >>> olx.rollout(learner, hinge, rounds, jnp.zeros(2)).losses.round(6).tolist()
+    [0.5, 0.0]
+    """
+    return Ascent(None, nothing, step, separable=False)
+
+
+def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, None]:
+    return *move(problem, -problem.y * _alpha(problem)), None
+
+
+def _alpha(problem: Problem) -> Array:
+    mirror, y, c = problem.mirror, problem.y, problem.c
+    if mirror.modulus is None:
+        raise TypeError("aggressive_signs: the map must be `negative_entropy`; use `aggressive`.")
+    margin = problem.loss(jnp.zeros_like(problem.score), y)
+    w = mirror.to_primal(jax.tree.map(lambda acc: acc / c, problem.acc))
+    among = lambda side: jax.tree.map(lambda x: (y * x == side).astype(x.dtype), problem.x)
+    plus, minus, off = (jnp.asarray(tree.vdot(w, among(side))) for side in (1, -1, 0))
+
+    never = (margin >= 1) | (plus <= 0)
+    already = (minus <= 0) & (off <= 0)
+    easy = never | already
+    margin, plus = jnp.where(never, 0.5, margin), jnp.where(never, 1.0, plus)
+    off = jnp.where(easy, 1.0, off)
+    root = jnp.sqrt((margin * off) ** 2 + 4 * (1 - margin**2) * plus * minus)
+    beta = (margin * off + root) / (2 * (1 - margin) * plus)
+    # The potential may be a multiple of the entropy: its modulus says which.
+    rate = c * mirror.modulus / jnp.where(problem.weight > 0, problem.weight, 1.0)
+    alpha = jnp.clip(rate * jnp.log(beta), 0.0, 1.0)
+    return jnp.where(never, 1.0, jnp.where(already, 0.0, alpha))

@@ -1,0 +1,81 @@
+r"""Inverse learning rates that do not change, tuned to what is known of the game.
+
+- S1: $c = \sqrt{T L / U}$ for $T$ rounds and subgradients of $\frac12\|\lambda\|_*^2 \le L$; the
+  regret to $f(u) \le U$ is at most $2 \sqrt{L U T}$.
+- S2: $c = L + \sqrt{L^2 + L U_2 / U_1}$ for losses with $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$;
+  the regret to $f(u) \le U_1$ with loss $\sum_t g_t(u) \le U_2$ is at most
+  $2 \sqrt{L U_1 U_2} + 4 L U_1$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 1 and
+theorem 1.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.core import Process, Scalar
+
+
+@pytree
+class LipschitzHorizonHparams:
+    rounds: Scalar
+    energy: Scalar
+    complexity: Scalar
+
+
+@pytree
+class SelfBoundedHparams:
+    self_bound: Scalar
+    complexity: Scalar
+    loss: Scalar
+
+
+def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Process:
+    r"""$\sqrt{T L / U}$ (S1), for a known number of rounds.
+
+    energy: $L$, half the square of the largest dual norm of a subgradient.
+    complexity: $U$, the largest $f(u)$ to compete with.
+
+    >>> float(lipschitz_horizon(100.0, 0.5, 2.0).at(None))
+    5.0
+    """
+    rounds = check.positive("lipschitz_horizon", "rounds", rounds)
+    energy = check.positive("lipschitz_horizon", "energy", energy)
+    complexity = check.positive("lipschitz_horizon", "complexity", complexity)
+    hparams = LipschitzHorizonHparams(rounds, energy, complexity)
+    return Process(hparams, _no_stats, _keep, at_horizon, separable=True)
+
+
+def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Process:
+    r"""$L + \sqrt{L^2 + L U_2 / U_1}$ (S2), for a known loss of the comparator.
+
+    self_bound: $L$; the constant of the loss in the score times the largest $\|x_t\|_*^2$.
+    complexity: $U_1$, the largest $f(u)$ to compete with.
+    loss: $U_2$, the largest $\sum_t g_t(u)$ of such a $u$.
+
+    >>> float(self_bounded(1.0, 1.0, 3.0).at(None))
+    3.0
+    """
+    self_bound = check.positive("self_bounded", "self_bound", self_bound)
+    complexity = check.positive("self_bounded", "complexity", complexity)
+    loss = check.non_negative("self_bounded", "loss", loss)
+    hparams = SelfBoundedHparams(self_bound, complexity, loss)
+    return Process(hparams, _no_stats, _keep, at_self_bounded, separable=True)
+
+
+def at_horizon(hp: LipschitzHorizonHparams, stats: None, context: PyTree) -> Array:
+    return jnp.sqrt(hp.rounds * hp.energy / hp.complexity)
+
+
+def at_self_bounded(hp: SelfBoundedHparams, stats: None, context: PyTree) -> Array:
+    return hp.self_bound + jnp.sqrt(hp.self_bound**2 + hp.self_bound * hp.loss / hp.complexity)
+
+
+def _no_stats(hp, params):
+    return None
+
+
+def _keep(hp, stats, feedback):
+    return None

@@ -1,0 +1,98 @@
+r"""Inverse learning rates of classifiers, that grow with their mistakes and the largest row.
+
+With $M_t$ the mistakes before round $t$, which are $y_i s_i \le 0$ for labels $y_i = \pm 1$:
+
+- S7, S9: $c_t = X_t \sqrt{(M_t + 1) / U}$, $X_t = \max_{i \le t} \|x_i\|_*$ over all rounds; with
+  the entropy and $U = \log n$ it is the self-tuned Winnow;
+- S10: $c_t = X_t \sqrt{(M_t + 1) / (2 U)}$, the maximum over mistakes and the round itself; where
+  it learns from mistakes only, every round that counts has been counted.
+
+The row of the round is looked at before predicting. While all rows were 0, $c_t = 1$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figures 5.2, 5.3 and
+5.4, (5.17).
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex.base import Norm
+from olx.core import Feedback, Process, Scalar
+from olx.schedules import _scalar
+
+
+@pytree
+class MistakesHparams:
+    complexity: Scalar
+    norm: Norm
+
+
+class MistakesStats(NamedTuple):
+    largest: Float[Array, ""]
+    mistakes: Float[Array, ""]
+
+
+def mistakes(complexity: Scalar, norm: Norm) -> Process:
+    r"""$X_t \sqrt{(M_t + 1) / U}$ (S7, S9).
+
+    complexity: $U$, the largest $f(u)$ to compete with; $\log n$ for the entropy of $n$ weights.
+    norm: that of the mirror map; rows are measured in its dual.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.convex import norms
+    >>> schedule = mistakes(4.0, norms.l2())
+    >>> float(schedule.at(schedule.init(jnp.zeros(2)), jnp.array([6.0, 8.0])))
+    5.0
+    """
+    complexity = check.positive("mistakes", "complexity", complexity)
+    check.instance("mistakes", "norm", norm, Norm)
+    return Process(MistakesHparams(complexity, norm), init, update, at)
+
+
+def structured(complexity: Scalar, norm: Norm) -> Process:
+    r"""$X_t \sqrt{(M_t + 1) / (2 U)}$, the largest row taken over mistakes (S10).
+
+    complexity: $U$, the largest $f(u)$ to compete with.
+    norm: that of the mirror map; rows are measured in its dual.
+    """
+    complexity = check.positive("structured", "complexity", complexity)
+    check.instance("structured", "norm", norm, Norm)
+    return Process(MistakesHparams(2 * complexity, norm), init, update_on_mistakes, at)
+
+
+def init(hp: MistakesHparams, params: PyTree) -> MistakesStats:
+    return MistakesStats(_scalar.zero(params), _scalar.zero(params))
+
+
+def update(hp: MistakesHparams, stats: MistakesStats, feedback: Feedback) -> MistakesStats:
+    return MistakesStats(_largest(hp, stats, feedback.context), _count(stats, feedback))
+
+
+def update_on_mistakes(
+    hp: MistakesHparams, stats: MistakesStats, feedback: Feedback
+) -> MistakesStats:
+    larger = _largest(hp, stats, feedback.context)
+    return MistakesStats(
+        jnp.where(_wrong(feedback), larger, stats.largest), _count(stats, feedback)
+    )
+
+
+def at(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:
+    rate = jnp.sqrt((stats.mistakes + 1) / hp.complexity)
+    return _scalar.or_one(_largest(hp, stats, context) * rate)
+
+
+def _largest(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:
+    return jnp.maximum(stats.largest, hp.norm.dual(context))
+
+
+def _count(stats: MistakesStats, feedback: Feedback) -> Array:
+    return stats.mistakes + jnp.where(_wrong(feedback), feedback.weight, 0.0)
+
+
+def _wrong(feedback: Feedback) -> Array:
+    return feedback.outcome * feedback.action <= 0

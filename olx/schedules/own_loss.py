@@ -1,0 +1,72 @@
+r"""An inverse learning rate that grows with the learner's own loss (S5, S6).
+
+$$c_t = \beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$$
+
+For self-bounded losses, $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$: the regret grows as the root of
+the comparator's loss, which need not be known. Where no loss exceeds $\beta_1$ and $f \le U$ on the
+domain, $\beta_2 = 8^{1/4} \sqrt{L / U}$ is best.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 2 and
+corollary 4.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.core import Feedback, Process, Scalar
+from olx.schedules import _scalar
+
+
+@pytree
+class OwnLossHparams:
+    start: Scalar
+    rate: Scalar
+
+
+class OwnLossStats(NamedTuple):
+    total: Float[Array, ""]
+
+
+def own_loss(start: Scalar, rate: Scalar) -> Process:
+    r"""$\beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$ (S5).
+
+    start: $\beta_1$, about the largest loss of a round.
+    rate: $\beta_2$.
+
+    >>> import jax.numpy as jnp
+    >>> schedule = own_loss(4.0, 1.5)
+    >>> float(schedule.at(schedule.init(jnp.zeros(3))))
+    3.0
+    """
+    start = check.positive("own_loss", "start", start)
+    rate = check.positive("own_loss", "rate", rate)
+    return Process(OwnLossHparams(start, rate), init, update, at, separable=True)
+
+
+def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Process:
+    r"""`own_loss` with $\beta_1$ = `largest` and $\beta_2 = 8^{1/4} \sqrt{L / U}$ (S6).
+
+    largest: of all losses on the domain.
+    self_bound: $L$; the constant of the loss in the score times the largest $\|x_t\|_*^2$.
+    complexity: $U$, the largest $f(u)$ on the domain.
+    """
+    largest = check.positive("bounded_loss", "largest", largest)
+    self_bound = check.positive("bounded_loss", "self_bound", self_bound)
+    complexity = check.positive("bounded_loss", "complexity", complexity)
+    return own_loss(largest, 8**0.25 * (self_bound / complexity) ** 0.5)
+
+
+def init(hp: OwnLossHparams, params: PyTree) -> OwnLossStats:
+    return OwnLossStats(_scalar.zero(params))
+
+
+def update(hp: OwnLossHparams, stats: OwnLossStats, feedback: Feedback) -> OwnLossStats:
+    return OwnLossStats(stats.total + feedback.weight * feedback.value)
+
+
+def at(hp: OwnLossHparams, stats: OwnLossStats, context: PyTree) -> Array:
+    return hp.rate * jnp.sqrt(hp.start + stats.total)

@@ -1,0 +1,80 @@
+r"""Inverse learning rates that grow with time and with the largest row seen.
+
+- S4: $c_t = \sqrt{t \max_{i \le t} L_i / U}$ with $L_i = \frac12 (L \|x_i\|_*)^2$, for a loss that
+  is $L$-Lipschitz in the score; the regret to $f(u) \le U$ is at most $4 \sqrt{\max_t L_t\, U T}$.
+- S8: $c_t = \sqrt{t / U} \max_{i \le t} \|x_i\|_*$, for the aggressive classifiers; the regret is
+  at most $2 \max_t \|x_t\|_* \sqrt{U T}$.
+
+The row of the round is looked at before predicting. While all rows were 0, $c_t = 1$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 3 and (5.16).
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.convex.base import Norm
+from olx.core import Feedback, Process, Scalar
+from olx.schedules import _scalar
+
+
+@pytree
+class RootNormsHparams:
+    energy: Scalar  # of a row of norm 1
+    complexity: Scalar
+    norm: Norm
+
+
+class RootNormsStats(NamedTuple):
+    largest: Float[Array, ""]
+    clock: Clock
+
+
+def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process:
+    r"""$\sqrt{t \max_{i \le t} L_i / U}$ (S4).
+
+    lipschitz: of the loss in the score; 1 for hinges and the epsilon-insensitive loss.
+    complexity: $U$, the largest $f(u)$ to compete with.
+    norm: that of the mirror map; rows are measured in its dual.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.convex import norms
+    >>> schedule = root_lipschitz(1.0, 2.0, norms.l2())
+    >>> float(schedule.at(schedule.init(jnp.zeros(2)), jnp.array([6.0, 8.0])))
+    5.0
+    """
+    lipschitz = check.positive("root_lipschitz", "lipschitz", lipschitz)
+    complexity = check.positive("root_lipschitz", "complexity", complexity)
+    check.instance("root_lipschitz", "norm", norm, Norm)
+    return Process(RootNormsHparams(lipschitz**2 / 2, complexity, norm), init, update, at)
+
+
+def root_norms(complexity: Scalar, norm: Norm) -> Process:
+    r"""$\sqrt{t / U} \max_{i \le t} \|x_i\|_*$ (S8).
+
+    complexity: $U$, the largest $f(u)$ to compete with.
+    norm: that of the mirror map; rows are measured in its dual.
+    """
+    complexity = check.positive("root_norms", "complexity", complexity)
+    check.instance("root_norms", "norm", norm, Norm)
+    return Process(RootNormsHparams(1.0, complexity, norm), init, update, at)
+
+
+def init(hp: RootNormsHparams, params: PyTree) -> RootNormsStats:
+    return RootNormsStats(_scalar.zero(params), clock.start(hp, params))
+
+
+def update(hp: RootNormsHparams, stats: RootNormsStats, feedback: Feedback) -> RootNormsStats:
+    largest = jnp.maximum(stats.largest, hp.norm.dual(feedback.context))
+    return RootNormsStats(largest, clock.tick(hp, stats.clock, feedback))
+
+
+def at(hp: RootNormsHparams, stats: RootNormsStats, context: PyTree) -> Array:
+    largest = jnp.maximum(stats.largest, hp.norm.dual(context))
+    return _scalar.or_one(largest * jnp.sqrt(stats.clock.now * hp.energy / hp.complexity))

@@ -1,0 +1,43 @@
+r"""An inverse learning rate that grows as the root of time, $c_t = \sqrt{t L / U}$ (S3).
+
+For subgradients of $\frac12\|\lambda\|_*^2 \le L$ on an unknown horizon; the regret to $f(u) \le U$
+is at most $4 \sqrt{L U T}$, and by the proof $3 \sqrt{L U T}$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 2.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.core import Process, Scalar
+
+
+@pytree
+class RootRoundsHparams:
+    energy: Scalar
+    complexity: Scalar
+
+
+def root_rounds(energy: Scalar, complexity: Scalar) -> Process:
+    r"""$\sqrt{t L / U}$.
+
+    energy: $L$, half the square of the largest dual norm of a subgradient.
+    complexity: $U$, the largest $f(u)$ to compete with.
+
+    >>> import jax.numpy as jnp
+    >>> schedule = root_rounds(2.0, 0.5)
+    >>> float(schedule.at(schedule.init(jnp.zeros(3))))
+    2.0
+    """
+    energy = check.positive("root_rounds", "energy", energy)
+    complexity = check.positive("root_rounds", "complexity", complexity)
+    hparams = RootRoundsHparams(energy, complexity)
+    return Process(hparams, clock.start, clock.tick, at, separable=True)
+
+
+def at(hp: RootRoundsHparams, stats: Clock, context: PyTree) -> Array:
+    return jnp.sqrt(stats.now * hp.energy / hp.complexity)
