@@ -1,0 +1,110 @@
+r"""Follow the regularized leader with a step that trusts what was paid so far, in any geometry.
+
+$$w_t = \arg\min_{w \in S}\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \lambda_t \psi(w), \qquad
+  \lambda_t = \lambda_1 + \frac{\Delta_{t-1}}{C}, \qquad \Delta_t = \sum_{s \le t} \delta_s,$$
+
+where $\delta_t = \lambda_t B_{\psi^*}(\theta_{t+1}/\lambda_t, \theta_t/\lambda_t)$ is the
+mixability gap: what round $t$ adds to the regret. It needs neither the horizon nor the size of the
+losses. For $\psi \ge 0$,
+
+$$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_t \psi(u) + \Delta_t
+  \le \lambda_1 \psi(u) + \Big(1 + \frac{\psi(u)}{C}\Big) \Delta_t.$$
+
+With the entropy and $C = \ln n$ it is AdaHedge, with $C = 1$ it is AdaFTRL; both start from
+$\lambda_1 = 0$, which a small number stands for here.
+
+De Rooij, van Erven, Grunwald, Koolen, Follow the Leader If You Can, Hedge If You Must, 2014;
+Orabona, Pal, Scale-Free Algorithms for Online Linear Optimization, 2015.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.convex.base import MirrorMap
+from olx.convex.combinators import scale
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.learners.master import Game, master_inequality
+
+
+@pytree
+class SelfConfidentHparams:
+    mirror: MirrorMap
+    complexity: Scalar
+    start: Scalar
+
+
+class SelfConfidentState(NamedTuple):
+    theta: PyTree
+    paid: Float[Array, ""]
+
+
+def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 1e-6) -> Learner:
+    r"""Steps set by the run itself, for decisions in a bounded set.
+
+    mirror: its potential must not be negative on its domain, which must be bounded: the entropies,
+        the Euclidean ball, box or simplex.
+    complexity: $C$, best the largest $\psi(u)$ to compete with: $\ln n$ for the entropy,
+        $r^2/2$ for a Euclidean ball.
+    start: $\lambda_1$, positive and small beside the size of the losses.
+
+    `params` only says what decisions look like: the first minimizes the potential.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
+    >>> learner = olx.self_confident(olx.convex.negative_entropy(), jnp.log(2.0))
+    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2) / 2)
+    >>> bool(jnp.allclose(run.losses[:2], jnp.array([0.5, 0.8]), atol=1e-3))
+    True
+    """
+    check.instance("self_confident", "mirror", mirror, MirrorMap)
+    complexity = check.positive("self_confident", "complexity", complexity)
+    start = check.positive("self_confident", "start", start)
+    hparams = SelfConfidentHparams(mirror, complexity, start)
+    return Learner(hparams, init, predict, update, bound)
+
+
+def init(hp: SelfConfidentHparams, params: PyTree) -> SelfConfidentState:
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
+    return SelfConfidentState(tree.zeros_like(params), zero)
+
+
+def predict(hp: SelfConfidentHparams, state: SelfConfidentState, context: PyTree) -> PyTree:
+    return _at(hp, state.paid).to_primal(state.theta)
+
+
+def update(
+    hp: SelfConfidentHparams, state: SelfConfidentState, feedback: Feedback
+) -> SelfConfidentState:
+    f, z = _at(hp, state.paid), _move(feedback)
+    after = tree.add(state.theta, z)
+    gap = f.conjugate(after) - f.conjugate(state.theta) - tree.vdot(z, feedback.action)
+    return SelfConfidentState(after, state.paid + jnp.where(gap <= 0, 0.0, gap))
+
+
+def bound(hp: SelfConfidentHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""The master inequality, and $\lambda_t \psi(u) + \Delta_t$ as the looser form."""
+    state, feedback = trace
+    game = Game(state.paid, state.theta, state.theta, jax.vmap(_move)(feedback), feedback.action)
+    proof = master_inequality(lambda paid: _at(hp, paid), game, u, 1.0)
+    paid = jax.vmap(lambda s, feedback: update(hp, s, feedback).paid)(state, feedback)
+    level = hp.start + state.paid / hp.complexity
+    printed = level * hp.mirror.potential(u) + paid + hp.mirror.outside(u)
+    return dataclasses.replace(
+        proof, printed=printed, theorem="De Rooij et al. 2014; Orabona, Pal 2015"
+    )
+
+
+def _at(hp: SelfConfidentHparams, paid: Array) -> MirrorMap:
+    return scale(hp.mirror, hp.start + paid / hp.complexity)
+
+
+def _move(feedback: Feedback) -> PyTree:
+    return tree.scale(-feedback.weight, feedback.grad)

@@ -1,0 +1,95 @@
+r"""A decision from a round drawn at random, kept while another learner plays.
+
+$$h = w_r, \qquad r \text{ uniform on } 1, \dots, T.$$
+
+In expectation its risk is the mean risk of all decisions, for losses convex or not. It is kept as a
+reservoir: the decision of round $t$ takes the place of the one kept with probability $1/t$, so the
+horizon need not be known and the law is right after every round.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section B.3.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar, Trace
+
+
+@pytree
+class RandomStopHparams:
+    inner: Learner
+    key: Array
+
+
+class Reservoir(NamedTuple):
+    kept: PyTree
+    total: Float[Array, ""]  # of the weights so far
+    rounds: Int[Array, ""]
+
+
+class RandomStopState(NamedTuple):
+    inner: PyTree
+    reservoir: Reservoir
+
+
+def random_stop(inner: Learner, key: Array) -> Learner:
+    """Play `inner` and keep one of its decisions, each as likely as its round weighs.
+
+    inner: a learner of points; a predictor is lifted afterwards, `olx.linear(random_stop(...))`.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> learner = random_stop(olx.ogd(1.0), jax.random.key(0))
+    >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))
+    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(1))
+    >>> stopped(run.state).item() in {0.0, -1.0, -2.0, -3.0}
+    True
+    """
+    check.instance("random_stop", "inner", inner, Learner)
+    hparams = RandomStopHparams(inner, key)
+    return Learner(hparams, init, predict, update, None if inner.bound_fn is None else bound)
+
+
+def stopped(state: RandomStopState) -> PyTree:
+    """The decision kept, from the state of a `random_stop`, lifted or not."""
+    return state.reservoir.kept
+
+
+def init(hp: RandomStopHparams, params: PyTree) -> RandomStopState:
+    return RandomStopState(hp.inner.init(params), reservoir(params))
+
+
+def predict(hp: RandomStopHparams, state: RandomStopState, context: PyTree) -> PyTree:
+    return hp.inner.predict(state.inner, context)
+
+
+def update(hp: RandomStopHparams, state: RandomStopState, feedback: Feedback) -> RandomStopState:
+    check.same_shape("random_stop", "the action", feedback.action, "`params`", stopped(state))
+    drawn = draw(hp.key, state.reservoir, feedback.action, feedback.weight)
+    return RandomStopState(hp.inner.update(state.inner, feedback), drawn)
+
+
+def bound(hp: RandomStopHparams, trace: Trace, u: PyTree) -> Certificate:
+    """The bound of the learner that plays."""
+    return hp.inner.bound(Trace(trace.state.inner, trace.feedback), u)
+
+
+def reservoir(params: PyTree) -> Reservoir:
+    """Holds one decision shaped like `params`, at first 0."""
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
+    return Reservoir(tree.zeros_like(params), zero, jnp.zeros((), jnp.int32))
+
+
+def draw(key: Array, state: Reservoir, decision: PyTree, weight: Scalar) -> Reservoir:
+    """Keep `decision` with the share of all weights that is its own."""
+    total = state.total + weight
+    chance = jax.random.uniform(jax.random.fold_in(key, state.rounds), (), total.dtype)
+    takes = chance * total < weight
+    kept = jax.tree.map(lambda new, old: jnp.where(takes, new, old), decision, state.kept)
+    return Reservoir(kept, total, state.rounds + 1)

@@ -1,0 +1,107 @@
+r"""Blocks with a fresh start each: several candidates, one of which is good with confidence.
+
+Cut $T$ rounds into $s$ blocks, start the learner anew in each, and keep from each block one
+decision drawn at random. With probability at least $1 - e^{-s}$ one of them is as good as
+`olx.hindsight.restart_bound` says; fresh rounds then tell which.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 12.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.core import Feedback, Learner, Loss, Rounds
+from olx.meta.random_stop import Reservoir, draw, reservoir
+
+
+@pytree
+class RestartsHparams:
+    inner: Learner
+    key: Array
+    length: int = static()
+    blocks: int = static()
+
+
+class RestartsState(NamedTuple):
+    fresh: PyTree  # the first state of `inner`
+    inner: PyTree
+    reservoir: Reservoir  # of the block at hand
+    candidates: PyTree  # a leading axis of blocks
+
+
+def restarts(inner: Learner, key: Array, length: int, blocks: int) -> Learner:
+    """Play `inner`, start it anew after every `length` rounds, and keep a decision of each block.
+
+    inner: a learner of points; a predictor is lifted afterwards, `olx.linear(restarts(...))`.
+    blocks: how many to keep a candidate of; later ones take the place of the last.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> learner = restarts(olx.ogd(1.0), jax.random.key(0), length=2, blocks=3)
+    >>> rounds = olx.Rounds(None, jnp.ones((6, 1)))
+    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(1))
+    >>> run.losses.tolist(), candidates(run.state).shape
+    ([0.0, -1.0, 0.0, -1.0, 0.0, -1.0], (3, 1))
+    """
+    check.instance("restarts", "inner", inner, Learner)
+    check.count("restarts", "length", length)
+    check.count("restarts", "blocks", blocks)
+    return Learner(RestartsHparams(inner, key, length, blocks), init, predict, update)
+
+
+def candidates(state: RestartsState) -> PyTree:
+    """The decisions kept, a leading axis of blocks on every leaf."""
+    return state.candidates
+
+
+def validated(
+    candidates: PyTree, loss: Loss, rounds: Rounds, apply: Callable[[PyTree, PyTree], PyTree]
+) -> PyTree:
+    """The candidate with the least loss on fresh rounds.
+
+    apply: what a decision plays on a context: `olx.dot`, or `olx.hindsight.constant`.
+    """
+
+    def total(w: PyTree) -> Array:
+        paid = jax.vmap(lambda x, y: loss(apply(w, x), y))(rounds.context, rounds.outcome)
+        return jnp.sum(paid if rounds.weight is None else rounds.weight * paid)
+
+    best = jnp.argmin(jax.vmap(total)(candidates))
+    return jax.tree.map(lambda leaf: leaf[best], candidates)
+
+
+def init(hp: RestartsHparams, params: PyTree) -> RestartsState:
+    fresh = jax.tree.map(jnp.asarray, hp.inner.init(params))
+    table = jax.tree.map(lambda leaf: jnp.zeros((hp.blocks, *leaf.shape), leaf.dtype), params)
+    return RestartsState(fresh, fresh, reservoir(params), table)
+
+
+def predict(hp: RestartsHparams, state: RestartsState, context: PyTree) -> PyTree:
+    return hp.inner.predict(state.inner, context)
+
+
+def update(hp: RestartsHparams, state: RestartsState, feedback: Feedback) -> RestartsState:
+    kept = state.reservoir
+    check.same_shape("restarts", "the action", feedback.action, "`params`", kept.kept)
+    first = kept.rounds % hp.length == 0
+    emptied = kept._replace(total=jnp.where(first, 0.0, kept.total))
+    drawn = draw(hp.key, emptied, feedback.action, feedback.weight)
+    block = jnp.minimum(kept.rounds // hp.length, hp.blocks - 1)
+
+    def put(table: Array, row: Array) -> Array:
+        own = jnp.arange(hp.blocks, dtype=block.dtype) == block
+        return jnp.where(own.reshape(-1, *[1] * row.ndim), row, table)
+
+    over = drawn.rounds % hp.length == 0
+    later = hp.inner.update(state.inner, feedback)
+    return RestartsState(
+        state.fresh,
+        jax.tree.map(lambda fresh, own: jnp.where(over, fresh, own), state.fresh, later),
+        drawn,
+        jax.tree.map(put, state.candidates, drawn.kept),
+    )

@@ -1,0 +1,52 @@
+r"""A potential in units of the largest context seen, $f_t = X_t^2 f$.
+
+$$X_t = \max_{s \le t} \|x_s\|_*, \qquad f \text{ 1-strongly convex in } \|\cdot\|.$$
+
+$X_t$ includes $x_t$, which is known before predicting. It is the step of the normalized least mean
+squares algorithm, in any geometry.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx.convex.base import MirrorMap
+from olx.convex.combinators import scale
+from olx.core import Feedback, Process
+
+
+def largest_context(mirror: MirrorMap) -> Process:
+    r"""The potential of `mirror`, over its modulus, times $X_t^2$.
+
+    mirror: one that states its norm and modulus.
+    """
+    check.instance("largest_context", "mirror", mirror, MirrorMap)
+    if mirror.norm is None or mirror.modulus is None:
+        raise TypeError("largest_context: `mirror` must state its norm and its modulus.")
+    return Process(mirror, init, update, at)
+
+
+def init(mirror: MirrorMap, params: PyTree) -> Array:
+    return jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
+
+
+def update(mirror: MirrorMap, largest: Array, feedback: Feedback) -> Array:
+    return _see(mirror, largest, feedback.context)
+
+
+def at(mirror: MirrorMap, largest: Array, context: PyTree) -> MirrorMap:
+    seen = _see(mirror, largest, context)
+    assert mirror.modulus is not None  # the factory has looked
+    # Until a row is not 0 the dual is 0, and any factor gives the same decision.
+    return scale(mirror, jnp.where(seen == 0, 1.0, seen * seen / mirror.modulus))
+
+
+def _see(mirror: MirrorMap, largest: Array, context: PyTree) -> Array:
+    if context is None:
+        raise TypeError("largest_context: there is no context; put the learner in `olx.linear`.")
+    assert mirror.norm is not None
+    return jnp.maximum(largest, mirror.norm.dual(context))

@@ -1,0 +1,73 @@
+r"""AdaGrad in units of the features, so that predictions do not know them.
+
+With $b_{t,i} = \max_{s \le t} |x_{s,i}|$ and $d$ coordinates,
+
+$$f_t(w) = \frac{\sqrt d}{2} \sum_i a_{t,i} (w_i b_{t,i})^2, \qquad
+  a_{t,i} = \sqrt{L^2 + \textstyle\sum_{s < t} (g_{s,i} / b_{s,i})^2}.$$
+
+$b_t$ includes $x_t$, which is known before predicting. A coordinate never seen has the decision 0.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, (13).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex.base import MirrorMap
+from olx.convex.quadratic import quadratic
+from olx.core import Feedback, Process, Scalar
+from olx.regularizers.scale_invariant_pnorm import larger, ratio
+
+
+@pytree
+class ScaleInvariantAdaGradHparams:
+    lipschitz: Scalar
+
+
+class ScaleInvariantAdaGradStats(NamedTuple):
+    largest: PyTree  # of every feature, in absolute value
+    squares: PyTree
+
+
+def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
+    """A regularizer for linear predictors: its learner belongs inside `olx.linear`.
+
+    lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
+    """
+    lipschitz = check.positive("scale_invariant_adagrad", "lipschitz", lipschitz)
+    return Process(ScaleInvariantAdaGradHparams(lipschitz), init, update, at)
+
+
+def init(hp: ScaleInvariantAdaGradHparams, params: PyTree) -> ScaleInvariantAdaGradStats:
+    return ScaleInvariantAdaGradStats(tree.zeros_like(params), tree.zeros_like(params))
+
+
+def update(
+    hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, feedback: Feedback
+) -> ScaleInvariantAdaGradStats:
+    largest = larger("scale_invariant_adagrad", stats.largest, feedback.context)
+    scaled = jax.tree.map(ratio, tree.scale(feedback.weight, feedback.grad), largest)
+    squares = jax.tree.map(lambda square, g: square + g * g, stats.squares, scaled)
+    return ScaleInvariantAdaGradStats(largest, squares)
+
+
+def at(
+    hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, context: PyTree
+) -> MirrorMap:
+    largest = larger("scale_invariant_adagrad", stats.largest, context)
+    size = sum(leaf.size for leaf in jax.tree.leaves(largest)) ** 0.5
+    steep = lambda b, a: size * b * b * a
+    return quadratic(jax.tree.map(steep, largest, level(hp, stats)))
+
+
+def level(hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats) -> PyTree:
+    r"""$a_t$."""
+    root = lambda square: jnp.sqrt(hp.lipschitz**2 + square)
+    return jax.tree.map(root, stats.squares)

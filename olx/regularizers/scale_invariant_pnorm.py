@@ -1,0 +1,124 @@
+r"""A p-norm potential in units of the features, so that predictions do not know them.
+
+With $b_{t,i} = \max_{s \le t} |x_{s,i}|$, the largest number $m_t$ of non-zeros in a row so far,
+$p_t = \max(2, 2 \ln m_t)$ and $1/p_t + 1/q_t = 1$,
+
+$$f_t(w) = \frac{\beta_t}{2} \Big( \sum_i (|w_i| b_{t,i})^{q_t} \Big)^{2/q_t}, \qquad
+  \beta_t^2 = e L^2 (p_t - 1) + \sum_{s < t} (p_s - 1) \Big( \sum_i (|g_{s,i}| / b_{s,i})^{p_s}
+  \Big)^{2/p_s}.$$
+
+$b_t$ and $m_t$ include $x_t$, which is known before predicting. A coordinate never seen has the
+decision 0. $f_t$ is strongly convex in $(\sum_i (|w_i| b_{t,i})^{q_t})^{1/q_t}$, with modulus
+$\beta_t (q_t - 1)$.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, (12), without the factor $1/(p_t - 1)$ that (14) prints.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.convex import norms
+from olx.convex.base import MirrorMap, Norm
+from olx.core import Feedback, Process, Scalar
+
+
+@pytree
+class ScaleInvariantPNormHparams:
+    lipschitz: Scalar
+
+
+class ScaleInvariantPNormStats(NamedTuple):
+    largest: PyTree  # of every feature, in absolute value
+    support: Float[Array, ""]  # the most non-zeros in a row
+    paid: Float[Array, ""]
+
+
+def scale_invariant_pnorm(lipschitz: Scalar = 1.0) -> Process:
+    """A regularizer for linear predictors: its learner belongs inside `olx.linear`.
+
+    lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
+    """
+    lipschitz = check.positive("scale_invariant_pnorm", "lipschitz", lipschitz)
+    return Process(ScaleInvariantPNormHparams(lipschitz), init, update, at)
+
+
+def init(hp: ScaleInvariantPNormHparams, params: PyTree) -> ScaleInvariantPNormStats:
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
+    return ScaleInvariantPNormStats(tree.zeros_like(params), zero, zero)
+
+
+def update(
+    hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats, feedback: Feedback
+) -> ScaleInvariantPNormStats:
+    seen = _see(stats, feedback.context)
+    p = exponent(seen)
+    scaled = jax.tree.map(ratio, tree.scale(feedback.weight, feedback.grad), seen.largest)
+    return seen._replace(paid=seen.paid + (p - 1) * norms.power_squared(p, scaled))
+
+
+def at(
+    hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats, context: PyTree
+) -> MirrorMap:
+    seen = _see(stats, context)
+    p, beta, b = exponent(seen), level(hp, seen), seen.largest
+    q = p / (p - 1)
+    return MirrorMap(
+        Partial(_potential, q, beta, b),
+        Partial(_conjugate, p, beta, b),
+        Norm(Partial(_norm, q, b), Partial(_dual_norm, p, b)),
+        beta * (q - 1),
+    )
+
+
+def exponent(stats: ScaleInvariantPNormStats) -> Array:
+    r"""$p_t = \max(2, 2 \ln m_t)$."""
+    return jnp.maximum(2 * jnp.log(jnp.maximum(stats.support, 1.0)), 2.0)
+
+
+def level(hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats) -> Array:
+    r"""$\beta_t$."""
+    return jnp.sqrt(jnp.e * hp.lipschitz**2 * (exponent(stats) - 1) + stats.paid)
+
+
+def ratio(top: Array, bottom: Array) -> Array:
+    """A quotient, 0 where the divisor is."""
+    return jnp.where(bottom == 0, 0.0, top / jnp.where(bottom == 0, 1.0, bottom))
+
+
+def larger(owner: str, largest: PyTree, context: PyTree) -> PyTree:
+    """The largest absolute value of every feature, those of `context` included."""
+    if context is None:
+        raise TypeError(f"{owner}: there is no context; put the learner inside `olx.linear`.")
+    check.same_shape(owner, "context", context, "decision", largest)
+    return jax.tree.map(lambda b, x: jnp.maximum(b, jnp.abs(x)), largest, context)
+
+
+def _see(stats: ScaleInvariantPNormStats, context: PyTree) -> ScaleInvariantPNormStats:
+    largest = larger("scale_invariant_pnorm", stats.largest, context)
+    count = lambda x: jnp.sum(x != 0, dtype=stats.support.dtype)
+    support = jnp.maximum(stats.support, tree.sum(jax.tree.map(count, context)))
+    return ScaleInvariantPNormStats(largest, support, stats.paid)
+
+
+def _potential(q, beta, b, w):
+    return beta * norms.power_squared(q, tree.mul(b, w)) / 2
+
+
+def _conjugate(p, beta, b, theta):
+    return norms.power_squared(p, jax.tree.map(ratio, theta, b)) / (2 * beta)
+
+
+def _norm(q, b, w):
+    return norms.power(q, tree.mul(b, w))
+
+
+def _dual_norm(p, b, theta):
+    return norms.power(p, jax.tree.map(ratio, theta, b))

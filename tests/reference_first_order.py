@@ -1,0 +1,263 @@
+"""Second implementations of first-order learners in plain NumPy, written from the papers.
+
+Each takes rows x, outcomes y and a slope(score, outcome), and returns the scores <w_t, x_t>; those
+that play without rows take a matrix of gradients and return the decisions.
+"""
+
+import numpy as np
+
+
+def logistic_slope(score, label):
+    return -label / (1 + np.exp(label * score))
+
+
+def play(x, y, slope, decide, learn):
+    scores = np.zeros(len(y))
+    for t in range(len(y)):
+        w = decide(t)
+        scores[t] = w @ x[t]
+        learn(t, w, slope(scores[t], y[t]) * x[t])
+    return scores
+
+
+def log_regret(x, y, slope, sigma, radius):
+    """Shalev-Shwartz 2007, figure 4.1, example 1: w <- Proj(w - g / (sigma t)) on a ball."""
+    w = np.zeros(x.shape[1])
+
+    def learn(t, _, g):
+        nonlocal w
+        w = w - g / (sigma * (t + 1))
+        w = w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
+
+    return play(x, y, slope, lambda t: w, learn)
+
+
+def strongly_convex(x, y, slope, sigma):
+    """Zhang, theorem 14.12: eta = 2/(lambda (t+1)), output weights 2(t+1)/(T(T+3))."""
+    w, kept = np.zeros(x.shape[1]), []
+
+    def learn(t, now, g):
+        nonlocal w
+        kept.append(now)
+        w = w - 2 / (sigma * (t + 2)) * g
+
+    scores = play(x, y, slope, lambda t: w, learn)
+    T = len(y)
+    weights = 2 * (np.arange(1, T + 1) + 1) / (T * (T + 3))
+    return scores, weights @ np.array(kept)
+
+
+def rda_l1(x, y, slope, eta, strength):
+    """Corollary 1 (6): f_t = sqrt(t)/2 |w|^2 + eta t strength |w|_1, z = -eta g."""
+    theta = np.zeros(x.shape[1])
+
+    def decide(t):
+        shrunk = np.maximum(np.abs(theta) - eta * (t + 1) * strength, 0)
+        return np.sign(theta) * shrunk / np.sqrt(t + 1)
+
+    def learn(t, _, g):
+        nonlocal theta
+        theta = theta - eta * g
+
+    return play(x, y, slope, decide, learn)
+
+
+def adagrad_l1(x, y, slope, eta, delta, strength):
+    """Duchi, Hazan, Singer 2011: the sum of gradients over the root of the sum of squares."""
+    theta, squares = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+
+    def decide(t):
+        shrunk = np.maximum(np.abs(theta) - eta * (t + 1) * strength, 0)
+        return np.sign(theta) * shrunk / np.sqrt(delta + squares)
+
+    def learn(t, _, g):
+        nonlocal theta, squares
+        theta, squares = theta - eta * g, squares + g**2
+
+    return play(x, y, slope, decide, learn)
+
+
+def ftrl_proximal(x, y, slope, alpha, beta, l1, l2):
+    """McMahan et al. 2013, algorithm 1, coordinate by coordinate."""
+    z, n = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+
+    def decide(t):
+        w = -(z - np.sign(z) * l1) / ((beta + np.sqrt(n)) / alpha + l2)
+        return np.where(np.abs(z) <= l1, 0.0, w)
+
+    def learn(t, w, g):
+        nonlocal z, n
+        sigma = (np.sqrt(n + g**2) - np.sqrt(n)) / alpha
+        z, n = z + g - sigma * w, n + g**2
+
+    return play(x, y, slope, decide, learn)
+
+
+def scale_invariant_pnorm(x, y, slope, eta, lipschitz):
+    """Orabona et al. 2015, (12) and its mirror map."""
+    d = x.shape[1]
+    theta, b, most, paid = np.zeros(d), np.zeros(d), 0, 0.0
+    p = 2.0
+
+    def decide(t):
+        nonlocal b, most, p
+        b, most = np.maximum(b, np.abs(x[t])), max(most, np.count_nonzero(x[t]))
+        p = max(2.0, 2 * np.log(max(most, 1)))
+        beta = np.sqrt(np.e * lipschitz**2 * (p - 1) + paid)
+        seen, w = b > 0, np.zeros(d)
+        ratio = np.abs(theta[seen]) / b[seen]
+        total = np.sum(ratio**p)
+        if total > 0:
+            scale = total ** (2 / p - 1) / beta
+            w[seen] = scale * np.abs(theta[seen]) ** (p - 1) * b[seen] ** -p * np.sign(theta[seen])
+        return w
+
+    def learn(t, _, g):
+        nonlocal theta, paid
+        seen = b > 0
+        paid = paid + (p - 1) * np.sum((np.abs(g[seen]) / b[seen]) ** p) ** (2 / p)
+        theta = theta - eta * g
+
+    return play(x, y, slope, decide, learn)
+
+
+def scale_invariant_adagrad(x, y, slope, eta, lipschitz):
+    """Orabona et al. 2015, (13): w = theta / (b^2 sqrt(d) a)."""
+    d = x.shape[1]
+    theta, b, squares = np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def decide(t):
+        nonlocal b
+        b = np.maximum(b, np.abs(x[t]))
+        safe = np.where(b > 0, b, 1.0)
+        a = np.sqrt(lipschitz**2 + squares)
+        return np.where(b > 0, theta / (safe**2 * np.sqrt(d) * a), 0.0)
+
+    def learn(t, _, g):
+        nonlocal theta, squares
+        safe = np.where(b > 0, b, 1.0)
+        theta, squares = theta - eta * g, squares + np.where(b > 0, g / safe, 0.0) ** 2
+
+    return play(x, y, slope, decide, learn)
+
+
+def pnorm_lms(x, y, q):
+    """f_t = X_t^2 |w|_q^2 / (2 (q - 1)), z = (y - w.x) x."""
+    p = q / (q - 1)
+    theta, largest = np.zeros(x.shape[1]), 0.0
+
+    def decide(t):
+        nonlocal largest
+        largest = max(largest, np.sum(np.abs(x[t]) ** p) ** (1 / p))
+        v = theta / largest**2
+        norm = np.sum(np.abs(v) ** p) ** (1 / p)
+        if norm == 0:
+            return np.zeros_like(v)
+        return np.sign(v) * np.abs(v) ** (p - 1) / norm ** (p - 2) / (p - 1)
+
+    def learn(t, w, _):
+        nonlocal theta
+        theta = theta + (y[t] - w @ x[t]) * x[t]
+
+    return play(x, y, lambda score, outcome: 0.0, decide, learn)
+
+
+def implicit_hinge(x, y, eta):
+    """The step of length min(eta, hinge / |x|^2) along y x, which is PA-I."""
+    w = np.zeros(x.shape[1])
+
+    def learn(t, now, _):
+        nonlocal w
+        hinge = max(0.0, 1 - y[t] * (now @ x[t]))
+        w = now + min(eta, hinge / (x[t] @ x[t])) * y[t] * x[t]
+
+    return play(x, y, lambda score, label: 0.0, lambda t: w, learn)
+
+
+def implicit_squared(x, y, eta):
+    """tau = (w.x - y) / (1 + |x|^2 / c), w <- w - tau x / c, with c = 1 / eta."""
+    w = np.zeros(x.shape[1])
+
+    def learn(t, now, _):
+        nonlocal w
+        tau = (now @ x[t] - y[t]) / (1 + eta * (x[t] @ x[t]))
+        w = now - eta * tau * x[t]
+
+    return play(x, y, lambda score, outcome: 0.0, lambda t: w, learn)
+
+
+def implicit_logistic(x, y, eta):
+    """w <- w + eta p y x, p the chance that the new w gives to the wrong label, by bisection."""
+    w = np.zeros(x.shape[1])
+
+    def learn(t, now, _):
+        nonlocal w
+        margin, size = y[t] * (now @ x[t]), x[t] @ x[t]
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            p = (low + high) / 2
+            too_small = p < 1 / (1 + np.exp(margin + eta * size * p))
+            low, high = (p, high) if too_small else (low, p)
+        w = now + eta * p * y[t] * x[t]
+
+    return play(x, y, lambda score, label: 0.0, lambda t: w, learn)
+
+
+def coin_betting(x, y, slope, lipschitz, wealth):
+    """Krichevsky-Trofimov: w_t = (sum of coins / t) (wealth + reward)."""
+    coins, reward = np.zeros(x.shape[1]), 0.0
+
+    def learn(t, w, g):
+        nonlocal coins, reward
+        reward = reward - (g @ w) / lipschitz
+        coins = coins - g / lipschitz
+
+    decide = lambda t: coins / (t + 1) * (wealth + reward)
+    return play(x, y, slope, decide, learn)
+
+
+def coordinate_betting(x, y, slope, lipschitz, wealth):
+    coins, reward = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+
+    def learn(t, w, g):
+        nonlocal coins, reward
+        reward, coins = reward - g * w / lipschitz, coins - g / lipschitz
+
+    decide = lambda t: coins / (t + 1) * (wealth + reward)
+    return play(x, y, slope, decide, learn)
+
+
+def cocob(x, y, slope, alpha):
+    """Orabona, Tommasi 2017, algorithm 2, from w_1 = 0."""
+    d = x.shape[1]
+    coins, largest, total, reward = np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def decide(t):
+        w = np.zeros(d)
+        s = largest > 0
+        width = largest[s] * np.maximum(total[s] + largest[s], alpha * largest[s])
+        w[s] = coins[s] / width * (largest[s] + reward[s])
+        return w
+
+    def learn(t, w, g):
+        nonlocal coins, largest, total, reward
+        largest, total = np.maximum(largest, np.abs(g)), total + np.abs(g)
+        reward, coins = np.maximum(reward - g * w, 0), coins - g
+
+    return play(x, y, slope, decide, learn)
+
+
+def adahedge(losses, start):
+    """De Rooij et al. 2014: eta = ln K / Delta, Delta the sum of mixability gaps."""
+    rounds, k = losses.shape
+    total, paid, decisions = np.zeros(k), 0.0, []
+    for t in range(rounds):
+        eta = 1 / (start + paid / np.log(k))
+        weights = np.exp(-eta * (total - total.min()))
+        w = weights / weights.sum()
+        best = losses[t].min()
+        mixed = best - np.log(w @ np.exp(-eta * (losses[t] - best))) / eta
+        paid += max(w @ losses[t] - mixed, 0.0)
+        total = total + losses[t]
+        decisions.append(w)
+    return np.array(decisions), paid
