@@ -33,7 +33,7 @@ class Certificate:
         rounding = 64 * jnp.finfo(self.scale.dtype).eps * self.scale
         good = self.slack >= -rounding
         if self.printed is not None:
-            good &= self.printed - self.right >= -rounding
+            good &= self.printed >= self.right - rounding  # both may be infinite
         return jnp.all(good, axis=-1)
 
     def __str__(self) -> str:

@@ -8,8 +8,11 @@ Cover, Universal Portfolios, 1991.
 """
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
+
+from olx.core import Feedback, Scalar
 
 
 def linear(action: PyTree, outcome: PyTree) -> Array:
@@ -20,3 +23,11 @@ def linear(action: PyTree, outcome: PyTree) -> Array:
 def log_loss(action: PyTree, outcome: PyTree) -> Array:
     r"""$-\log \langle w, r \rangle$ of a portfolio `action` and price relatives `outcome`."""
     return -jnp.log(tree.vdot(action, outcome))
+
+
+def linear_feedback(
+    action: PyTree, outcome: PyTree, weight: Scalar, context: PyTree = None
+) -> Feedback:
+    """What a learner is told of a linear loss after it played `action`."""
+    loss = Partial(linear, outcome)  # symmetric in both
+    return Feedback(context, action, outcome, loss, linear(action, outcome), outcome, weight)

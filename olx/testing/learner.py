@@ -82,6 +82,8 @@ def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done
 
 def check_batch(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play) -> None:
     """A sweep of learners with other numbers equals playing them one by one."""
+    if not jax.tree.leaves(learner):
+        return
     others = [_with_numbers(learner, factor) for factor in (1.0, 0.9, 0.7)]
     together = sweep(_stack(others), loss, rounds, params)
     apart = np.stack([play(other, rounds).losses for other in others])
@@ -145,7 +147,7 @@ def check_weight(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
         return learner.update(state, feedback)
 
     state = start(learner, params)
-    dtype = jax.tree.leaves(one)[0].dtype
+    dtype = jnp.result_type(*[x for x in jax.tree.leaves(one) if x.dtype.kind == "f"])
     close("a round of weight zero changes the state", after(state, jnp.zeros((), dtype)), state)
     plain, weighted = after(state, 1.0), after(state, jnp.ones((), dtype))
     close("a round of weight one is not an ordinary round", weighted, plain, rtol=1e-6)

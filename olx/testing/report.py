@@ -25,7 +25,10 @@ def close(what: str, seen: Any, wanted: Any, rtol: float = 0.0) -> None:
             fail(f"{what}{_where(path)}: shape {a.shape} against {b.shape}")
         size = np.max(np.abs(b[np.isfinite(b)]), initial=1.0) if b.dtype.kind == "f" else 1.0
         same = (a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b
-        good = same | (np.abs(a - b) <= rtol * size) if rtol and a.dtype.kind == "f" else same
+        if rtol and a.dtype.kind == "f":
+            good = same | (np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b)) <= rtol * size)
+        else:
+            good = same
         if not np.all(good):
             at = tuple(int(i) for i in np.argwhere(~good)[0])
             fail(f"{what}{_where(path)} at {at}: {a[at]!r} against {b[at]!r}")

@@ -1,0 +1,200 @@
+"""Which learner should combine these experts? Loss, regret and weights of every one, side by side.
+
+Four games, each a table of losses with one column an expert:
+
+  load       65 forecasters of the French electricity load; a loss is the error in percent
+  nyse_o, _n 36 and 23 stocks until 1984 and 2010; minus the logarithm of the price relative
+  switching  a synthetic stream whose best expert changes six times
+
+Hedge, Fixed Share and Prod have numbers to tune. They get the best of a grid, chosen in hindsight
+by loss; Hedge once more by what the mixture achieves. All others are played once, as they come. The
+range of losses that they ask for is the range in the table. Read the tables so:
+
+  loss       the mean over rounds, in the units of the game
+  regret     beyond the best single expert, in the same units, summed up over rounds
+  shifting   beyond the best sequence of experts that changes at most six times
+  / hedge    loss above the least in the table, against that of the tuned Hedge; 1.05 is 5 % more.
+             For stocks it is near 1 for everybody, since the range is wide: read the wealth
+  error      what the mixture achieves: the mean error of the mixed forecast, in percent
+  wealth     what a dollar becomes when the weights are a portfolio, rebalanced daily
+  on best    the mean weight of the expert that is best just then
+
+The data folder (OLX_DATA, or --data) holds experts_french_load.npz and portfolio_nyse_{o,n}.npz;
+--games switching needs none. Tables, and pictures of the weights over time, go to --out.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import olx
+from olx import experts, losses
+
+SHIFTS = 6
+SHOWN = ["Hedge, tuned", "AdaNormalHedge", "Fixed Share, tuned", "AdaNormalHedge.TV"]
+
+
+class Game(NamedTuple):
+    losses: np.ndarray  # [T, N]
+    verdict: str  # what the mixture is judged by
+    judge: Callable[[np.ndarray], float]  # weights [T, N] -> number
+    sign: int  # 1 where less is better
+
+
+def main() -> None:
+    as_it_is = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser.add_argument("--games", nargs="+", choices=GAMES, default=list(GAMES))
+    parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
+    parser.add_argument("--out", type=Path, default=Path("results/experts_tables"))
+    arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    pages = []
+    for name in arguments.games:
+        game = GAMES[name](arguments.data)
+        played = play(game)
+        pages.append(f"## {name}\n\n{table(game, played)}")
+        if name in STOCKS:
+            pages[-1] += f"\n\n{portfolios(np.exp(-game.losses))}"
+        print(pages[-1], end="\n\n", flush=True)
+        draw(name, {shown: played[shown] for shown in SHOWN}, arguments.out)
+    (arguments.out / "tables.md").write_text("\n\n".join(pages) + "\n")
+
+
+def load(folder: Path | None) -> Game:
+    data = read(folder, "experts_french_load.npz")
+    forecasts, truth = data["X"].astype(float), data["y"].astype(float)
+    error = lambda weights: 100 * np.mean(np.abs((weights * forecasts).sum(1) / truth - 1))
+    return Game(100 * np.abs(forecasts / truth[:, None] - 1), "error", error, 1)
+
+
+def nyse(which: str, folder: Path | None) -> Game:
+    relatives = read(folder, f"portfolio_nyse_{which}.npz")["X"].astype(float)
+    wealth = lambda weights: np.prod((weights * relatives).sum(1))
+    return Game(-np.log(relatives), "wealth", wealth, -1)
+
+
+def switching(_) -> Game:
+    stream = olx.streams.switching_losses(jax.random.key(0), 3000, 10, SHIFTS, 0.3)
+    on_best = lambda weights: np.mean((weights * np.asarray(stream.truth)).sum(1))
+    return Game(np.asarray(stream.rounds.outcome, float), "on best", on_best, -1)
+
+
+STOCKS = {"nyse_o": partial(nyse, "o"), "nyse_n": partial(nyse, "n")}
+GAMES = {"load": load, **STOCKS, "switching": switching}
+
+
+def read(folder: Path | None, name: str):
+    if folder is None or not (Path(folder) / name).exists():
+        sys.exit(
+            f"experts_tables: {name} is not in the data folder ({folder}); name the folder by "
+            "OLX_DATA or --data. Without data there is --games switching."
+        )
+    return np.load(Path(folder) / name)
+
+
+def play(game: Game) -> dict[str, np.ndarray]:
+    """The weights [T, N] of every learner, played on the losses scaled to [0, 1]."""
+    scaled = jnp.asarray((game.losses - game.losses.min()) / np.ptp(game.losses))
+    count = scaled.shape[1]
+    match = losses.linear, olx.Rounds(None, scaled), jnp.full(count, 1 / count)
+    actions = lambda one: np.asarray(olx.run(one, *match, record=olx.actions).trace)
+    etas, shares = jnp.geomspace(1e-3, 1e4, 36), jnp.geomspace(1e-5, 0.1, 9)
+    hedges = olx.batch(experts.anytime_hedge, eta=etas)
+    grids = {
+        "Hedge": hedges,
+        "Fixed Share": olx.batch(experts.fixed_share, **olx.grid(eta=etas[::2], alpha=shares)),
+        "Prod": olx.batch(experts.prod, eta=jnp.geomspace(1e-3, 0.5, 16)),
+    }
+    root = olx.schedules.decay(2 * np.sqrt(np.log(count)))
+    untuned = {
+        "Hedge, anytime": experts.anytime_hedge(root),
+        "AdaHedge": experts.adahedge(),
+        "Adapt-ML-Prod": experts.adapt_ml_prod(),
+        "BOA": experts.boa(),
+        "Squint": experts.squint(),
+        "2-norm": experts.two_norm(),
+        "NormalHedge": experts.normal_hedge(),
+        "NormalHedge.DT": experts.normal_hedge_dt(),
+        "AdaNormalHedge": experts.ada_normal_hedge(),
+        "AdaNormalHedge.TV": experts.ada_normal_hedge_streaming(len(scaled)),
+    }
+    weights = {}
+    for name, grid in grids.items():
+        best = int(np.argmin(olx.sweep(grid, *match, keep=olx.totals).total))
+        weights[f"{name}, tuned"] = actions(jax.tree.map(itemgetter(best), grid))
+    every = np.asarray(olx.sweep(hedges, *match, record=olx.actions).trace)
+    weights[f"Hedge, tuned to {game.verdict}"] = min(every, key=lambda w: game.sign * game.judge(w))
+    return weights | {name: actions(learner) for name, learner in untuned.items()}
+
+
+def table(game: Game, played: dict[str, np.ndarray]) -> str:
+    best, rounds, low = game.losses.sum(0).min(), len(game.losses), game.losses.min()
+    shifting = float(olx.hindsight.best_shifting_expert(jnp.asarray(game.losses), SHIFTS).value)
+    totals = {name: (weights * game.losses).sum() for name, weights in played.items()}
+    least = totals["Hedge, tuned"] - rounds * low
+    against = {name: (total - rounds * low) / least for name, total in totals.items()}
+    achieved = {name: game.judge(weights) for name, weights in played.items()}
+    lines = [
+        f"{rounds} rounds, {game.losses.shape[1]} experts; the best one loses "
+        f"{best / rounds:.5g} a round, the best sequence {shifting / rounds:.5g}.\n",
+        f"| learner | loss | regret | shifting | / hedge | {game.verdict} |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {total / rounds:.5g} | {total - best:.4g} | {total - shifting:.4g} "
+        f"| {against[name]:.4f} | {achieved[name]:.4g} |"
+        for name, total in totals.items()
+    ]
+    more = achieved["AdaNormalHedge"] / achieved[f"Hedge, tuned to {game.verdict}"]
+    lines.append(
+        "\nAdaNormalHedge, with nothing to tune, against the best Hedge of the grid: "
+        f"loss {against['AdaNormalHedge'] - 1:+.2%}, {game.verdict} {more - 1:+.2%}."
+    )
+    return "\n".join(lines)
+
+
+def portfolios(relatives: np.ndarray) -> str:
+    """Exponentiated gradient on the logarithm of wealth itself, which is Hedge on its slope."""
+    prior = jnp.full(relatives.shape[1], 1 / relatives.shape[1])
+    etas = jnp.append(jnp.geomspace(1e-3, 10.0, 31), 0.05)  # the last is that of Helmbold et al.
+    match = losses.log_loss, olx.Rounds(None, jnp.asarray(relatives)), prior
+    totals = olx.sweep(olx.batch(olx.hedge, eta=etas), *match, keep=olx.totals).total
+    wealth, own = np.exp(-np.asarray(totals)), np.prod(relatives, axis=0)
+    rows = {
+        "best stock": own.max(),
+        "all stocks, held": own.mean(),
+        "all stocks, rebalanced": np.prod(relatives.mean(1)),
+        "exponentiated gradient, 0.05": wealth[-1],
+        f"exponentiated gradient, tuned: {float(etas[wealth.argmax()]):.3g}": wealth.max(),
+    }
+    lines = "\n".join(f"| {name} | {value:.4g} |" for name, value in rows.items())
+    return f"| portfolio | wealth |\n|---|---|\n{lines}"
+
+
+def draw(game: str, played: dict[str, np.ndarray], out: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        print("No pictures: matplotlib is missing, `pip install 'olx[lab]'` brings it.\n")
+        return
+    figure = Figure(figsize=(9, 2.2 * len(played)), layout="tight")
+    axes = figure.subplots(len(played), 1)
+    for axis, (name, weights) in zip(axes, played.items(), strict=True):
+        axis.stackplot(np.arange(len(weights)), weights.T, linewidth=0)
+        axis.set(title=name, ylim=(0, 1), xlim=(0, len(weights) - 1), xlabel="round")
+    figure.savefig(out / f"weights_{game}.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

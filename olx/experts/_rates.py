@@ -1,0 +1,57 @@
+r"""A rate for every expert, which shrinks with its squared regrets.
+
+With rates $\eta_{t,i} \le \frac12$ that never grow and any sums with
+$e^{\eta_{t-1,i} (S_{t,i} - S_{t-1,i})} \le 1 + \eta_{t-1,i} r_{t,i}$, the weights
+$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}$ keep
+
+$$\sum_i q_i e^{\eta_{T,i} S_{T,i}} \le W_T = 1 + \frac1e \sum_i q_i \sum_{t \le T} \Big(
+  \frac{\eta_{t-1,i}}{\eta_{t,i}} - 1 \Big), \qquad \text{so} \quad
+  S_{T,i} \le \frac1{\eta_{T,i}} \ln \frac{W_T}{q_i},$$
+
+because $x \le x^a + (a - 1) / e$ for $a \ge 1$.
+
+Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx.certificate import Certificate
+from olx.core import Trace
+from olx.experts.base import ExpertHparams, Weights
+from olx.experts.history import certificate, history
+
+
+class RatesStats(NamedTuple):
+    total: Float[Array, " N"]  # S
+    squares: Float[Array, " N"]  # of regrets
+
+
+def start(_, prior: Array) -> RatesStats:
+    return RatesStats(jnp.zeros_like(prior), jnp.zeros_like(prior))
+
+
+def weigh(_, prior: Array, stats: RatesStats) -> Weights:
+    eta = rates(prior, stats.squares)
+    return Weights(eta * stats.total, prior * eta)
+
+
+def rates(prior: Array, squares: Array) -> Array:
+    r"""$\min(\frac12, \sqrt{\ln(1 / q_i) / (1 + \sum_t r_{t,i}^2)})$, with $q_i$ at most 1/2."""
+    known = jnp.where(prior > 0, jnp.minimum(prior, 0.5), 0.5)
+    return jnp.minimum(0.5, jnp.sqrt(-jnp.log(known) / (1 + squares)))
+
+
+def rates_bound(hp: ExpertHparams, trace: Trace, u: PyTree, theorem: str) -> Certificate:
+    r"""$R_T(u) \le \sum_i u_i \big( \frac1{\eta_{T,i}} \ln \frac{W_T}{q_i} + \sum_t \eta_{t-1,i}
+    r_{t,i}^2 \big)$, as $S_{t,i} - S_{t-1,i} \ge r_{t,i} - \eta_{t-1,i} r_{t,i}^2$."""
+    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    before = trace.state.stats.squares
+    old, new = rates(past.prior, before), rates(past.prior, before + past.regret**2)
+    grown = 1 + jnp.cumsum((old / new - 1) @ past.prior) / jnp.e
+    cost = jnp.log(grown)[:, None] - jnp.log(past.prior)
+    each = cost / new + jnp.cumsum(old * past.regret**2, axis=0)
+    return certificate(past, u, jnp.where(flat > 0, each, 0.0) @ flat, theorem)

@@ -1,0 +1,96 @@
+r"""AdaHedge: Hedge with a step set by what mixing has cost so far.
+
+$$p_{t,i} \propto q_i e^{\eta_t R_{t-1,i}}, \qquad \eta_t = \frac{\ln N}{\Delta_{t-1}}, \qquad
+  \Delta_t = \Delta_{t-1} + \delta_t,$$
+
+where $\delta_t$ is the gap between the loss of the mixture and its mix loss, as in `anytime_hedge`.
+As long as $\Delta = 0$ it follows the leaders. With losses in $[0, 1]$
+
+$$R_T(u) \le \frac{\mathrm{RE}(u \| q)}{\ln N} \Delta_{T-1} + \Delta_T, \qquad
+  \Delta_T \le \frac12 \sqrt{T \ln N} + \frac23 \ln N + 1.$$
+
+De Rooij, van Erven, Grünwald, Koolen, Follow the Leader If You Can, Hedge If You Must, 2014.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar, Trace
+from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
+from olx.experts.hedge import mix_gap
+from olx.experts.history import certificate, history, relative_entropy
+
+
+class AdaHedgeStats(NamedTuple):
+    regret: Float[Array, " N"]
+    gap: Float[Array, ""]  # Delta
+
+
+def adahedge(
+    prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
+) -> Learner:
+    """AdaHedge from a prior, `params` if None.
+
+    prior: non-negative, of any sum.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    >>> run = olx.rollout(adahedge(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run.losses.round(3).tolist()
+    [0.5, 0.8, 0.5]
+    """
+    return expert_learner(
+        "adahedge", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+    )
+
+
+def start(_, prior: Array) -> AdaHedgeStats:
+    return AdaHedgeStats(jnp.zeros_like(prior), jnp.zeros((), prior.dtype))
+
+
+def weigh(_, prior: Array, stats: AdaHedgeStats) -> Weights:
+    begun, eta = _step(stats)
+    best = jnp.max(jnp.where(prior > 0, stats.regret, -jnp.inf))
+    behind = stats.regret - lax.stop_gradient(best)
+    left_out = ~begun & (behind < 0)
+    return Weights(jnp.where(begun, eta, 0.0) * behind, jnp.where(left_out, 0.0, prior))
+
+
+def learn(_, prior: Array, stats: AdaHedgeStats, seen: Seen) -> AdaHedgeStats:
+    gap = _gap(stats, seen.share, seen.regret)
+    return AdaHedgeStats(stats.regret + seen.regret, stats.gap + gap)
+
+
+def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""The inequality above; printed with the second one for $\Delta_T$."""
+    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    stats, log_n = trace.state.stats, _log_size(flat)
+    gap = jax.vmap(_gap)(stats, past.share, past.regret)
+    entropy = relative_entropy(flat, past.prior) / log_n
+    paid = jnp.where(jnp.isinf(entropy), jnp.inf, entropy * stats.gap)
+    most = jnp.sqrt(past.rounds * log_n) / 2 + 2 / 3 * log_n + 1
+    right, printed = paid + stats.gap + gap, (1 + entropy) * most
+    return certificate(past, u, right, "de Rooij et al. 2014, AdaHedge", printed)
+
+
+def _gap(stats: AdaHedgeStats, share: Array, regret: Array) -> Array:
+    begun, eta = _step(stats)
+    ahead = jnp.where(share > 0, regret, 0.0)
+    best = jax.nn.one_hot(jnp.argmax(ahead), ahead.size, dtype=ahead.dtype)
+    return jnp.where(begun, mix_gap(share, regret, eta), best @ ahead)  # the limit of large steps
+
+
+def _step(stats: AdaHedgeStats) -> tuple[Array, Array]:
+    begun = stats.gap > 0
+    return begun, _log_size(stats.regret) / jnp.where(begun, stats.gap, 1.0)
+
+
+def _log_size(regret: Array) -> Array:
+    return jnp.log(jnp.asarray(max(regret.size, 2), regret.dtype))

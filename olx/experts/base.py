@@ -1,0 +1,185 @@
+r"""Prediction with expert advice: the one place where weights and regrets become a learner.
+
+An action is a distribution $p$ over $N$ experts, an outcome the vector of their losses, the context
+None or confidences $I \in [0, 1]^N$, where 0 means asleep. With weights $w$ that already hold the
+prior,
+
+$$p_i \propto I_i w_i, \qquad \hat\ell = \langle p, \ell\rangle, \qquad
+  r_i = I_i (\hat\ell - \ell_i).$$
+
+An algorithm says how regrets become weights and nothing more. Every one is therefore confidence
+rated, because $\sum_i w_i r_i = 0$ is all that its theorem needs. Losses lie in $[0, 1]$, or in a
+range told to the factory; others are refused, or where they are traced turn all later losses NaN.
+Losses of sleeping experts are never looked at. If no expert that is awake has weight, the prior
+decides among them; if nobody is awake, the round teaches nothing.
+
+Blum, Mansour, From External to Internal Regret, 2007; Gaillard, Stoltz, van Erven, A Second-order
+Bound with Excess Losses, 2014.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar
+
+
+class Weights(NamedTuple):
+    r"""The weight of an expert is `factor` $e^{\mathrm{log}}$; the prior is part of it."""
+
+    log: Float[Array, " N"]
+    factor: Float[Array, " N"]  # never negative
+
+
+class Seen(NamedTuple):
+    """What a round taught, in units of the range of losses and times the weight of the round."""
+
+    regret: Float[Array, " N"]
+    loss: Float[Array, " N"]  # a sleeping expert loses what the learner does
+    share: Float[Array, " N"]  # the distribution before confidences
+    feedback: Feedback
+
+
+@pytree
+class ExpertHparams:
+    own: PyTree
+    prior: PyTree
+    span: tuple[Scalar, Scalar] | None
+    owner: str = static()
+    start_fn: Callable[..., Any] = static()  # (own, prior) -> stats
+    weigh_fn: Callable[..., Weights] = static()  # (own, prior, stats) -> weights
+    learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
+
+
+class ExpertState(NamedTuple):
+    prior: PyTree  # adds up to 1, shaped like a decision
+    stats: PyTree
+
+
+def expert_learner(
+    owner: str,
+    own: PyTree,
+    start: Callable[..., Any],
+    weigh: Callable[..., Weights],
+    learn: Callable[..., Any],
+    bound: Callable[..., Certificate] | None = None,
+    *,
+    prior: PyTree = None,
+    low: Scalar | None = None,
+    high: Scalar | None = None,
+) -> Learner:
+    """A learner from the way it turns regrets into weights; all functions at module level.
+
+    own: the numbers of the algorithm. `start(own, prior)` gives its first statistics,
+        `weigh(own, prior, stats)` the `Weights`, `learn(own, prior, stats, seen)` the next ones;
+        decisions are flattened for them.
+    bound: as of a `Learner`; see `olx.experts.history`.
+    prior: non-negative weights of the experts, of any sum; `params` if None.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> from olx.experts.base import Weights, expert_learner
+    >>> start = lambda own, prior: jnp.zeros_like(prior)
+    >>> weigh = lambda own, prior, total: Weights(own * total, prior)
+    >>> learn = lambda own, prior, total, seen: total + seen.regret
+    >>> learner = expert_learner("mine", 0.5, start, weigh, learn)
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
+    >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    [0.5, 0.378, 0.269]
+    """
+    if prior is not None:
+        prior = check.non_negative(owner, "prior", prior)
+    span = None
+    if low is not None or high is not None:
+        low, high = 0.0 if low is None else low, 1.0 if high is None else high
+        span = (low, low + check.positive(owner, "high - low", high - low))
+    hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn)
+    return Learner(hparams, init, predict, update, bound)
+
+
+def expected_loss(action: PyTree, outcome: PyTree) -> Array:
+    """The expected loss of a distribution, where what has no weight is not looked at.
+
+    The loss for drivers when losses of sleeping experts are unknown, and so NaN; else
+    `olx.losses.linear` is the same.
+    """
+    part = lambda p, z: jnp.sum(jnp.where(p == 0, 0.0, p * jnp.where(p == 0, 0.0, z)))
+    return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(part, action, outcome))))
+
+
+def init(hp: ExpertHparams, params: PyTree) -> ExpertState:
+    prior = params if hp.prior is None else hp.prior
+    check.same_shape(hp.owner, "prior", prior, "params", params)
+    prior = jax.tree.map(lambda q, w: jnp.asarray(q, jnp.result_type(w)), prior, params)
+    flat, unravel = ravel_pytree(prior)
+    flat = flat / jnp.sum(flat)
+    return ExpertState(unravel(flat), hp.start_fn(hp.own, flat))
+
+
+def predict(hp: ExpertHparams, state: ExpertState, context: PyTree) -> PyTree:
+    prior, unravel = ravel_pytree(state.prior)
+    weights = hp.weigh_fn(hp.own, prior, state.stats)
+    return unravel(_normalized(prior, weights, _confidence(hp, context)))
+
+
+def update(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> ExpertState:
+    prior, _ = ravel_pytree(state.prior)
+    stats = hp.learn_fn(hp.own, prior, state.stats, seen(hp, state, feedback))
+    if feedback.context is not None:
+        awake = jnp.any(_confidence(hp, feedback.context) != 0)
+        stats = jax.tree.map(lambda new, old: jnp.where(awake, new, old), stats, state.stats)
+    return ExpertState(state.prior, stats)
+
+
+def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
+    """What a round teaches: regrets, with the losses of sleepers masked."""
+    prior, _ = ravel_pytree(state.prior)
+    share = _normalized(prior, hp.weigh_fn(hp.own, prior, state.stats), None)
+    confidence = _confidence(hp, feedback.context)
+    losses, played = ravel_pytree(feedback.outcome)[0], ravel_pytree(feedback.action)[0]
+    if confidence is not None:
+        awake = confidence != 0
+        losses = jnp.where(awake, losses, 0.0 if hp.span is None else hp.span[0])
+    if hp.span is not None:
+        losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
+    name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
+    losses = check.between(hp.owner, name, losses, 0.0, 1.0)
+    value = jnp.vdot(played, losses)
+    regret = value - losses
+    if confidence is not None:
+        regret = confidence * regret
+    weight = feedback.weight
+    return Seen(weight * regret, weight * (value - regret), share, feedback)
+
+
+def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
+    if context is None:
+        return None
+    return check.between(hp.owner, "context", ravel_pytree(context)[0], 0.0, 1.0)
+
+
+def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Array:
+    live = weights.factor if confidence is None else weights.factor * confidence
+    top = lax.stop_gradient(jnp.max(jnp.where(live > 0, weights.log, -jnp.inf)))
+    over = weights.log - jnp.where(top == -jnp.inf, 0.0, top)
+    mass = live * jnp.exp(jnp.where(over > 0, 0.0, over))  # over > 0 only where live is 0
+    total = jnp.sum(mass)
+    empty = total == 0  # not where it is NaN
+    instead = prior if confidence is None else _of_the_awake(prior, confidence)
+    return jnp.where(empty, instead, mass / jnp.where(empty, 1.0, total))
+
+
+def _of_the_awake(prior: Array, confidence: Array) -> Array:
+    """The prior among the awake; all alike if it knows none of them; itself if all sleep."""
+    awake = (confidence != 0).astype(prior.dtype)
+    known = prior * confidence
+    mass = jnp.where(jnp.any(known != 0), known, jnp.where(jnp.any(awake != 0), awake, prior))
+    return mass / jnp.sum(mass)

@@ -1,0 +1,41 @@
+r"""Bernstein online aggregation: exponential weights on regrets less their squares.
+
+$$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}, \qquad S_{t,i} = \sum_{s \le t}
+  r_{s,i} - \eta_{s-1,i} r_{s,i}^2,$$
+
+with the rates of `adapt_ml_prod`, whose second-order regret it shares.
+
+Wintenberger, Optimal Learning with Bernstein Online Aggregation, 2017.
+"""
+
+from jaxtyping import Array, PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar, Trace
+from olx.experts._rates import RatesStats, rates, rates_bound, start, weigh
+from olx.experts.base import ExpertHparams, Seen, expert_learner
+
+
+def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None) -> Learner:
+    """Bernstein online aggregation from a prior, `params` if None.
+
+    prior: non-negative, of any sum.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
+    >>> olx.rollout(boa(), olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    [0.5, 0.378, 0.257]
+    """
+    return expert_learner("boa", None, start, weigh, learn, bound, prior=prior, low=low, high=high)
+
+
+def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
+    squares = seen.regret**2
+    total = stats.total + seen.regret - rates(prior, stats.squares) * squares
+    return RatesStats(total, stats.squares + squares)
+
+
+def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+    """See `olx.experts._rates`; $e^{x - x^2} \\le 1 + x$ from $-\\frac12$ on."""
+    return rates_bound(hp, trace, u, "Wintenberger 2017, BOA")

@@ -1,0 +1,105 @@
+r"""EXP3: exponential weights over importance-weighted estimates, without mixing in exploration.
+
+$$p_{t,i} \propto q_i \exp\Big(-\eta \sum_{s < t} \hat\ell_{s,i}\Big), \qquad
+  \hat\ell_{t,i} = \mathbb 1\{i = i_t\}\, \ell_{t,i_t} / p_{t,i_t}.$$
+
+For losses in $[0, 1]$, a uniform prior and $\eta \le 1$, the regret to the
+$\lceil N \epsilon \rceil$-th best arm is in expectation at most
+$\ln(1/\epsilon)/\eta + T \eta (1 + N \sqrt e) / 2$.
+
+Auer, Cesa-Bianchi, Freund, Schapire, The Nonstochastic Multiarmed Bandit Problem, 2002; Luo,
+Optimal and Adaptive Online Learning, 2016, theorem 21.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import xlogy
+from jaxtyping import Array, Float
+
+from olx import _check as check
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.experts.bandit import BanditHparams, bandit, estimate
+
+
+class WeightsState(NamedTuple):
+    log_weights: Float[Array, " N"]  # normalized
+
+
+def exp3(eta: Scalar, key: Array) -> Learner:
+    """Pull arms by exponential weights; `params` is the prior $q$ over them.
+
+    eta: in (0, 1]; `exp3_step` tunes it to a number of rounds.
+    key: of `jax.random`; a batch over keys repeats the game.
+
+    Play it with `expected_loss`, which looks at the loss of the arm pulled and at no other.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> from olx.experts.base import expected_loss
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0, 1.0]] * 40))
+    >>> learner = exp3(0.5, jax.random.key(0))
+    >>> run = olx.rollout(learner, expected_loss, rounds, jnp.ones(3) / 3, record=olx.trace)
+    >>> bool(run.losses[20:].mean() < 0.5), bool(olx.certify(learner, run, jnp.eye(3)[1]).holds)
+    (True, True)
+    """
+    eta = check.above("exp3", "eta", eta, 0.0, 1.0)
+    return dataclasses.replace(bandit(exponential_weights(eta), key), bound_fn=bound)
+
+
+def exponential_weights(eta: Scalar) -> Learner:
+    """Weights that fall by `eta` times the loss, in logarithms, from the prior `params`."""
+    return Learner(eta, init, predict, update)
+
+
+def init(eta: Scalar, params: Float[Array, " N"]) -> WeightsState:
+    return WeightsState(jax.nn.log_softmax(jnp.log(params)))
+
+
+def predict(eta: Scalar, state: WeightsState, context: None) -> Float[Array, " N"]:
+    return jnp.exp(state.log_weights)
+
+
+def update(eta: Scalar, state: WeightsState, feedback: Feedback) -> WeightsState:
+    moved = state.log_weights - eta * feedback.weight * feedback.outcome
+    return WeightsState(jax.nn.log_softmax(moved))
+
+
+def bound(hp: BanditHparams, trace: Trace, u: Float[Array, " N"]) -> Certificate:
+    r"""The regret on estimated losses, whatever the draws were.
+
+    $$\sum_{s \le t} \ell_{s,i_s} - \langle u, \hat\ell_s \rangle \le \frac{RE(u \| q)}\eta +
+      \sum_{s \le t} \ell_{s,i_s} + \frac{\ln E_{p_s} e^{-\eta\hat\ell_s}}\eta \le
+      \frac{RE(u \| q)}\eta + \frac\eta2 \sum_{s \le t} \frac{\ell_{s,i_s}^2}{p_{s,i_s}}.$$
+    """
+    eta, feedback = hp.experts.hparams, trace.feedback
+    log_weights = trace.state.experts.log_weights
+    p = jnp.exp(log_weights)
+    chance = jnp.sum(p * feedback.action, axis=1)
+    seen = jax.vmap(estimate)(p, feedback)
+    paid, size = feedback.weight * feedback.value, feedback.weight * jnp.sum(seen, axis=1)
+    away = jnp.sum(xlogy(u, u) - jnp.where(u > 0, u * log_weights[0], 0.0)) / eta
+    mixed = jnp.log1p(chance * jnp.expm1(-eta * size)) / eta
+    left = jnp.cumsum(paid - feedback.weight * (seen @ u))
+    printed = away + eta / 2 * jnp.cumsum(chance * size**2)
+    scale = jnp.abs(away) + jnp.cumsum(2 * jnp.abs(paid) + size)
+    theorem = "exponential weights on estimated losses"
+    return Certificate(left, away + jnp.cumsum(paid + mixed), scale, printed, theorem)
+
+
+def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
+    r"""Theorem 21, in expectation: $\ln(1/\epsilon)/\eta + T \eta (1 + N \sqrt e)/2$.
+
+    epsilon: $1/N$ if None, which is the regret to the best arm.
+    """
+    eta = check.above("exp3_bound", "eta", eta, 0.0, 1.0)
+    epsilon = 1 / arms if epsilon is None else epsilon
+    return jnp.log(1 / epsilon) / eta + rounds * eta * (1 + arms * jnp.exp(0.5)) / 2
+
+
+def exp3_step(rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
+    r"""The step that makes `exp3_bound` least, $\sqrt{2 \ln(1/\epsilon) / (T (1 + N \sqrt e))}$."""
+    epsilon = 1 / arms if epsilon is None else epsilon
+    return jnp.minimum(jnp.sqrt(2 * jnp.log(1 / epsilon) / (rounds * (1 + arms * jnp.exp(0.5)))), 1)

@@ -1,0 +1,50 @@
+r"""Adapt-ML-Prod: Prod on regrets, with a rate for every expert.
+
+$$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}, \qquad S_{t,i} = S_{t-1,i} +
+  \frac1{\eta_{t-1,i}} \ln(1 + \eta_{t-1,i} r_{t,i}), \qquad
+  \eta_{t,i} = \min\Big( \frac12, \sqrt{\frac{\ln(1 / q_i)}{1 + \sum_{s \le t} r_{s,i}^2}} \Big).$$
+
+Its regret to an expert is of the order of the root of the squared regrets to that expert alone, and
+so constant where losses are random with a gap. The paper states it for a uniform prior, whose power
+$\eta_{t,i} / \eta_{0,i}$ it takes; here the prior stays as it is.
+
+Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar, Trace
+from olx.experts._rates import RatesStats, rates, rates_bound, start, weigh
+from olx.experts.base import ExpertHparams, Seen, expert_learner
+
+
+def adapt_ml_prod(
+    prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
+) -> Learner:
+    """Adapt-ML-Prod from a prior, `params` if None.
+
+    prior: non-negative, of any sum.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
+    >>> run = olx.rollout(adapt_ml_prod(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run.losses.round(3).tolist()
+    [0.5, 0.375, 0.258]
+    """
+    return expert_learner(
+        "adapt_ml_prod", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+    )
+
+
+def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
+    eta = rates(prior, stats.squares)
+    total = stats.total + jnp.log1p(eta * seen.regret) / eta
+    return RatesStats(total, stats.squares + seen.regret**2)
+
+
+def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+    """See `olx.experts._rates`; $\\ln(1 + x) \\ge x - x^2$ from $-\\frac12$ on."""
+    return rates_bound(hp, trace, u, "Gaillard, Stoltz, van Erven 2014, Adapt-ML-Prod")

@@ -1,0 +1,75 @@
+r"""NormalHedge.DT: the potential of NormalHedge in discrete time, without a root to find.
+
+$$p_{t,i} \propto q_i \big( e^{[R_{t-1,i} + 1]_+^2 / (3 t)} - e^{[R_{t-1,i} - 1]_+^2 / (3 t)}
+  \big).$$
+
+It knows no horizon and no step size, gives no weight to an expert it beats by 1, and holds for all
+mixtures at once: with $S$ the support of $u$,
+
+$$R_T(u) \le \sqrt{3 T \big( \mathrm{RE}(u \| q) + \ln(D_T + q(S)) \big)}, \qquad
+  D_T = \frac12 \sum_{t \le T} (e^{4 / (3 t)} - 1).$$
+
+Luo, Optimal and Adaptive Online Learning, 2016, lemma 2, corollary 2.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar, Trace
+from olx.experts import _normal
+from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
+from olx.experts.history import certificate, history
+
+
+class NormalHedgeDTStats(NamedTuple):
+    regret: Float[Array, " N"]
+    rounds: Float[Array, ""]  # finished so far
+
+
+def normal_hedge_dt(
+    prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
+) -> Learner:
+    """NormalHedge.DT from a prior, `params` if None.
+
+    prior: non-negative, of any sum.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
+    >>> run = olx.rollout(normal_hedge_dt(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run.losses.round(2).tolist()
+    [0.5, 0.09, 0.0, 0.0]
+    """
+    return expert_learner(
+        "normal_hedge_dt", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+    )
+
+
+def start(_, prior: Array) -> NormalHedgeDTStats:
+    return NormalHedgeDTStats(jnp.zeros_like(prior), jnp.zeros((), prior.dtype))
+
+
+def weigh(_, prior: Array, stats: NormalHedgeDTStats) -> Weights:
+    return _normal.weigh(prior, stats.regret, stats.rounds)
+
+
+def learn(_, prior: Array, stats: NormalHedgeDTStats, seen: Seen) -> NormalHedgeDTStats:
+    longest = jnp.maximum(1.0, seen.feedback.weight)  # so that |R| <= C
+    return NormalHedgeDTStats(stats.regret + seen.regret, stats.rounds + longest)
+
+
+def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""Corollary 2 for mixtures; printed with $D_T \le \frac12 (e^{4/3} - 1)(1 + \ln T)$."""
+    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    t = past.rounds
+    size = t[:, None] * jnp.ones_like(flat)
+    paid = jnp.cumsum(jnp.expm1(4 / (3 * t))) / 2
+    right = _normal.regret_bound(flat, past.prior, size, paid)
+    most = float(np.expm1(4 / 3)) / 2 * (1 + jnp.log(t))
+    printed = _normal.regret_bound(flat, past.prior, size, most)
+    return certificate(past, u, right, "Luo 2016, corollary 2", printed)

@@ -1,0 +1,61 @@
+r"""Prod: weights that shrink by a factor linear in the loss.
+
+$$p_{t,i} \propto q_i \prod_{s < t} (1 - \eta \ell_{s,i}), \qquad \eta \le \frac12.$$
+
+Since $\prod_t (1 - \eta \hat\ell_t)$ is the $q$-mean of the products, for every mixture $u$
+
+$$R_T(u) \le \frac{\mathrm{RE}(u \| q)}\eta + \sum_{t \le T} \sum_i u_i \Big( {-\frac1\eta} \ln(1 -
+  \eta \ell_{t,i}) - \ell_{t,i} \Big) \le \frac{\mathrm{RE}(u \| q)}\eta + \eta \sum_{t \le T}
+  \sum_i u_i \ell_{t,i}^2.$$
+
+Cesa-Bianchi, Mansour, Stoltz, Improved Second-order Bounds for Prediction with Expert Advice, 2007.
+"""
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar, Trace
+from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
+from olx.experts.history import certificate, history, relative_entropy
+
+
+def prod(
+    eta: Scalar, prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
+) -> Learner:
+    """Prod with the rate `eta`, above 0 and up to 1/2.
+
+    prior: non-negative, of any sum; `params` if None.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
+    >>> olx.rollout(prod(0.5), olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    [0.5, 0.333, 0.2]
+    """
+    eta = check.above("prod", "eta", eta, 0.0, 0.5)
+    return expert_learner("prod", eta, start, weigh, learn, bound, prior=prior, low=low, high=high)
+
+
+def start(eta: Scalar, prior: Array) -> Float[Array, " N"]:
+    return jnp.zeros_like(prior)
+
+
+def weigh(eta: Scalar, prior: Array, logs: Array) -> Weights:
+    return Weights(logs, prior)
+
+
+def learn(eta: Scalar, prior: Array, logs: Array, seen: Seen) -> Array:
+    return logs + jnp.log1p(-eta * seen.loss)
+
+
+def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+    """The first inequality above; printed with the second."""
+    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    entropy = relative_entropy(flat, past.prior) / hp.own
+    over = -jnp.log1p(-hp.own * past.loss) / hp.own - past.loss
+    right = entropy + jnp.cumsum(over @ flat)
+    printed = entropy + hp.own * jnp.cumsum(past.loss**2 @ flat)
+    return certificate(past, u, right, "Cesa-Bianchi, Mansour, Stoltz 2007, Prod", printed)

@@ -1,0 +1,115 @@
+r"""Follow one expert at a time, drawn from the distribution of an expert learner.
+
+In round $t$ the learner holds $p_t$, draws $i_t \sim p_t$ and pays $\ell_{t, i_t}$. The action is
+the vertex $e_{i_t}$, so that `olx.losses.linear` charges the loss of the expert drawn and regret is
+measured as for distributions.
+
+`sampled` tells the expert learner what $p_t$ would have paid. Whatever it guarantees for $p_t$ then
+holds for the draws, up to luck: with $\rho_t = \max_i \ell_{t,i} - \min_i \ell_{t,i}$, on losses
+fixed before the draws, with probability at least $1 - \delta$, for all $t \le T$ at once,
+
+$$\sum_{s \le t} \ell_{s, i_s} - \langle u, \ell_s \rangle \le R_t(u) +
+  \sqrt{\tfrac12 \ln\tfrac1\delta \textstyle\sum_{s \le T} \rho_s^2}.$$
+
+`committed` charges the expert learner with the draw itself, regrets $\ell_{t,i_t} - \ell_{t,i}$.
+For a learner from a potential (Hedge, NormalHedge.DT) its bound on $\epsilon$-regret, taken at
+$\epsilon = \delta / N$, then holds for the draws with probability at least $1 - \delta$.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.5; Azuma, Weighted Sums of Certain
+Dependent Random Variables, 1967.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Run, Scalar, Trace
+from olx.losses.points import linear_feedback
+
+
+@pytree
+class SampledHparams:
+    experts: Learner
+    key: Array
+
+
+class SampledState(NamedTuple):
+    experts: PyTree
+    key: Array  # of this round's draw; predicting twice draws the same
+
+
+def sampled(experts: Learner, key: Array) -> Learner:
+    """Play a vertex drawn from what `experts` plays, and let it learn from its own distribution.
+
+    experts: any learner whose action is a distribution.
+    key: of `jax.random`; a batch over keys repeats the game.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 8))
+    >>> learner = sampled(olx.hedge(2.0), jax.random.key(0))
+    >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    check.instance("sampled", "experts", experts, Learner)
+    return Learner(SampledHparams(experts, key), init, predict, update)
+
+
+def committed(experts: Learner, key: Array) -> Learner:
+    """As `sampled`, but `experts` is told that it played the vertex drawn."""
+    check.instance("committed", "experts", experts, Learner)
+    return Learner(SampledHparams(experts, key), init, predict, update_committed)
+
+
+def init(hp: SampledHparams, params: PyTree) -> SampledState:
+    return SampledState(hp.experts.init(params), hp.key)
+
+
+def predict(hp: SampledHparams, state: SampledState, context: PyTree) -> Float[Array, " N"]:
+    return draw(state.key, hp.experts.predict(state.experts, context))
+
+
+def update(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
+    return _next(hp, state, _on_average(hp, state, feedback))
+
+
+def update_committed(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
+    return _next(hp, state, feedback)
+
+
+def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scalar) -> Certificate:
+    r"""The regret of the draws of `sampled`: true at all rounds at once with chance $1 - \delta$.
+
+    run: played with `record=olx.trace`, on losses fixed before the draws, everyone awake.
+    """
+    delta = check.above("sampled_bound", "delta", delta, 0.0, 1.0)
+    hp, trace, feedback = learner.hparams, run.trace, run.trace.feedback
+    told = jax.vmap(lambda state, seen: _on_average(hp, state, seen))(trace.state, feedback)
+    proof = hp.experts.bound(Trace(trace.state.experts, told), u)
+    weight, losses = feedback.weight, feedback.outcome
+    spread = weight * (jnp.max(losses, axis=1) - jnp.min(losses, axis=1))
+    luck = jnp.sqrt(jnp.log(1 / delta) / 2 * jnp.sum(spread**2))
+    left = jnp.cumsum(weight * (feedback.value - losses @ u))
+    scale = proof.scale + luck + jnp.cumsum(jnp.abs(weight * feedback.value))
+    return Certificate(left, proof.right + luck, scale, theorem="Azuma 1967")
+
+
+def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:
+    """A vertex with the chances `p`; NaN where they are, so that divergence shows."""
+    vertex = jax.nn.one_hot(jax.random.categorical(key, jnp.log(p)), p.shape[0], dtype=p.dtype)
+    return jnp.where(jnp.isnan(jnp.sum(p)), jnp.nan, vertex)
+
+
+def _on_average(hp: SampledHparams, state: SampledState, feedback: Feedback) -> Feedback:
+    p = hp.experts.predict(state.experts, feedback.context)
+    return linear_feedback(p, feedback.outcome, feedback.weight, feedback.context)
+
+
+def _next(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
+    return SampledState(
+        hp.experts.update(state.experts, feedback), jax.random.split(state.key, 1)[0]
+    )

@@ -1,0 +1,65 @@
+r"""The 2-norm algorithm: a quadratic potential of the regrets, without a number to choose.
+
+$$p_{t,i} \propto q_i \big( [R_{t-1,i} + 1]_+^2 - [R_{t-1,i} - 1]_+^2 \big), \qquad
+  \sum_i q_i [R_{t,i}]_+^2 \le t,$$
+
+and by Cauchy and Schwarz, for every mixture $u$ and after every round,
+
+$$R_T(u) \le \sqrt{T \sum_i u_i^2 / q_i},$$
+
+which is $\sqrt{T / \varepsilon}$ for the uniform mixture of the best $\varepsilon N$ experts and a
+uniform prior.
+
+Luo, Optimal and Adaptive Online Learning, 2016, lemma 1, corollary 1.
+"""
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar, Trace
+from olx.experts import _normal
+from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
+from olx.experts.history import certificate, history
+
+
+def two_norm(
+    prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
+) -> Learner:
+    """The 2-norm algorithm from a prior, `params` if None.
+
+    prior: non-negative, of any sum.
+    low, high: the range of losses, 0 and 1 if None.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
+    >>> run = olx.rollout(two_norm(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run.losses.round(3).tolist()
+    [0.5, 0.1, 0.0, 0.0]
+    """
+    return expert_learner(
+        "two_norm", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+    )
+
+
+def start(_, prior: Array) -> Float[Array, " N"]:
+    return jnp.zeros_like(prior)
+
+
+def weigh(_, prior: Array, regret: Array) -> Weights:
+    return Weights(jnp.zeros_like(regret), prior * _normal.difference(regret))
+
+
+def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
+    return regret + seen.regret
+
+
+def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+    """Corollary 1 for mixtures."""
+    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    known = past.prior > 0
+    ratio = flat**2 / jnp.where(known, past.prior, 1.0)
+    spread = jnp.sum(jnp.where(known, ratio, jnp.where(flat > 0, jnp.inf, 0.0)))
+    right = jnp.sqrt(past.rounds * spread)
+    return certificate(past, u, right, "Luo 2016, corollary 1")

@@ -1,0 +1,89 @@
+r"""Follow the leading history: a copy of the base learner is born in every round.
+
+The copy born in round $t = o\, 2^k$, $o$ odd, lives for $2^{k+2}$ rounds, so at most two of each
+$k$ are alive, and for all $s < t$ one born in $[s, (s + t)/2]$. It enters with the probability
+$1/t$, the others share the rest in proportion, and every round
+
+$$p_k \leftarrow p_k e^{-\eta \ell_{t,k}}, \quad \text{normalized}.$$
+
+For losses that are $\eta$-exp-concave the regret to a copy on its life is at most $\ln(t) / \eta$:
+the mixture pays at most $-\frac1\eta \ln E_{p_s} e^{-\eta\ell_s}$, what it pays beyond the copy
+raises the copy's probability, and newcomers lower its logarithm by $\ln\frac{s}{s-1}$ a round.
+
+Hazan, Seshadhri, Efficient Learning Algorithms for Changing Environments, 2009.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.nn import log_softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.meta import adaptive
+from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
+
+
+def flh(base: Learner, eta: Scalar, levels: int) -> Learner:
+    r"""Mix copies of `base` born in every round, the longer-lived the rarer.
+
+    base: its actions are real; it need not know about change.
+    eta: positive; $\alpha$ for $\alpha$-exp-concave losses, else about $\sqrt{8 \ln T / T}$ for
+        losses in $[0, 1]$ and the length $T$ of the intervals that matter.
+    levels: half the number of copies; the longest life is 2 to the power `levels` rounds.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.concatenate([jnp.full(60, 0.0), jnp.full(60, 1.0)]))
+    >>> average = olx.md(olx.schedules.decay(1.0, 1.0), olx.convex.euclidean())  # of all so far
+    >>> play = lambda learner: olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(()))
+    >>> bool(play(flh(average, 1.0, 7)).total < 0.3 * play(average).total)
+    True
+    """
+    adaptive.check_arguments("flh", base, levels)
+    eta = check.positive("flh", "eta", eta)
+    period, phase = [], []
+    for k in range(levels):
+        top = k == levels - 1  # where even multiples are born as well
+        period += [2 ** (k + 1 if top else k + 2)] * 2
+        phase += [0, 2**k] if top else [2**k, 3 * 2**k]
+    hparams = AdaptiveHparams(base, eta, tuple(period), tuple(phase))
+    return Learner(hparams, init, adaptive.predict, update, bound)
+
+
+def init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:
+    dtype = jnp.result_type(*jax.tree.leaves(params))
+    return adaptive.start(hp, params, jnp.zeros(len(hp.period), dtype))
+
+
+def update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> AdaptiveState:
+    copies, losses = adaptive.learn(hp, state, feedback)
+    born = adaptive.begins(hp, state.now + 1)
+    share = 1 / (state.now + 1).astype(losses.dtype)
+    older = jnp.where(
+        born, adaptive.NEVER, state.log_weights - hp.number * feedback.weight * losses
+    )
+    log_weights = jnp.where(born, jnp.log(share), log_softmax(older) + jnp.log1p(-share))
+    return adaptive.proceed(hp, state, copies, log_weights)
+
+
+def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certificate:
+    r"""The regret to the copy in a slot since its birth, with $\rho$ the range of their losses.
+
+    $$\sum_s f_s(a_s) - f_s(a_s^k) \le \frac{\ln t}\eta + \sum_s f_s(a_s) + \frac{\ln E_{p_s}
+      e^{-\eta \ell_s}}\eta \le \frac{\ln t}\eta + \frac\eta8 \sum_s \rho_s^2.$$
+
+    u: a distribution over slots, most often one of them; both sides are 0 while it is not in use.
+    """
+    losses, weight = adaptive.history(hp, trace)
+    log_weights, losses = trace.state.log_weights, weight * losses
+    alive = adaptive.used(trace.state)
+    highest = jnp.max(jnp.where(alive, losses, -jnp.inf), axis=1, keepdims=True)
+    lowest = jnp.min(jnp.where(alive, losses, jnp.inf), axis=1, keepdims=True)
+    mixed = logsumexp(log_softmax(log_weights) - hp.number * losses, axis=1, keepdims=True)
+    paid = weight * trace.feedback.value[:, None] + mixed / hp.number
+    age = jnp.log(trace.state.now.astype(losses.dtype))[:, None] / hp.number
+    along = lambda column: adaptive.since_start(hp, trace, jnp.broadcast_to(column, losses.shape))
+    printed = age + hp.number / 8 * along((highest - lowest) ** 2)
+    return adaptive.certificate(hp, trace, u, age + along(paid), printed, "Hazan, Seshadhri 2009")

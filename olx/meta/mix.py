@@ -1,0 +1,127 @@
+r"""Mix a batch of learners by an expert learner.
+
+Every learner $k$ of the batch plays $a_t^k$, learns from its own losses as if alone, and is an
+expert with loss $f_t(a_t^k)$. The mixture plays $\sum_k p_{t,k} a_t^k$. For convex losses it pays
+at most $\langle p_t, \ell_t \rangle$, so for every $k$ and $u$
+
+$$\sum_t f_t(a_t) - f_t(u) \le R^{\mathrm{mixer}}(e_k) + R^k(u).$$
+
+A grid of step sizes under a mixer is a learner that tunes itself.
+
+van Erven, Koolen, MetaGrad: Multiple Learning Rates in Online Learning, 2016; Cesa-Bianchi, Lugosi,
+Prediction, Learning, and Games, 2006.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Trace
+from olx.losses.points import linear_feedback
+
+
+@pytree
+class MixHparams:
+    experts: Learner  # a batch
+    mixer: Learner
+
+
+class MixState(NamedTuple):
+    experts: PyTree  # a leading axis of learners
+    mixer: PyTree
+
+
+def mix(experts: Learner, mixer: Learner) -> Learner:
+    """Play the mean of what the learners of a batch play, weighed by `mixer` from equal weights.
+
+    experts: a batch as `olx.batch` makes it; their actions are real, the losses convex in them.
+    mixer: any learner whose action is a distribution; losses must be in the range it asks for.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=50, features=3)
+    >>> grid = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.geomspace(1e-2, 1.0, 5))
+    >>> game = olx.losses.squared, rounds, jnp.zeros(3)
+    >>> tuned = olx.rollout(mix(grid, olx.hedge(1.0)), *game)
+    >>> bool(tuned.total < 1.2 * olx.sweep(grid, *game).total.min())
+    True
+    """
+    check.instance("mix", "experts", experts, Learner)
+    check.instance("mix", "mixer", mixer, Learner)
+    _count(experts)
+    proven = experts.bound_fn is not None and mixer.bound_fn is not None
+    return Learner(MixHparams(experts, mixer), init, predict, update, bound if proven else None)
+
+
+def init(hp: MixHparams, params: PyTree) -> MixState:
+    states = jax.vmap(lambda expert: expert.init(params))(hp.experts)
+    count = _count(hp.experts)
+    equal = jnp.full(count, 1 / count, jnp.result_type(*jax.tree.leaves(params)))
+    return MixState(states, hp.mixer.init(equal))
+
+
+def predict(hp: MixHparams, state: MixState, context: PyTree) -> PyTree:
+    actions = jax.vmap(lambda expert, own: expert.predict(own, context))(hp.experts, state.experts)
+    return mean(hp.mixer.predict(state.mixer), actions)
+
+
+def update(hp: MixHparams, state: MixState, feedback: Feedback) -> MixState:
+    def learn(expert: Learner, own: PyTree):
+        seen = its_own(expert, own, feedback)
+        return expert.update(own, seen), seen.value
+
+    experts, losses = jax.vmap(learn)(hp.experts, state.experts)
+    seen = linear_feedback(hp.mixer.predict(state.mixer), losses, feedback.weight)
+    return MixState(experts, hp.mixer.update(state.mixer, seen))
+
+
+def bound(hp: MixHparams, trace: Trace, u: PyTree) -> Certificate:
+    """The bound of the mixer to a learner of the batch and of that learner to `u`.
+
+    After each round, of the learner for which the sum is least.
+    """
+
+    def of_one(expert: Learner, states: PyTree):
+        seen = jax.vmap(lambda *one: its_own(expert, *one))(states, trace.feedback)
+        return seen.value, expert.bound(Trace(states, seen), u)
+
+    losses, proofs = jax.vmap(of_one, in_axes=(0, 1))(hp.experts, trace.state.experts)
+    p = jax.vmap(hp.mixer.predict)(trace.state.mixer)
+    value, weight = trace.feedback.value, trace.feedback.weight
+    told = jax.vmap(linear_feedback)(p, losses.T, jnp.broadcast_to(weight, value.shape))
+    vertices = jnp.eye(losses.shape[0], dtype=losses.dtype)
+    of_mixer = lambda vertex: hp.mixer.bound(Trace(trace.state.mixer, told), vertex)
+    mixers = jax.vmap(of_mixer)(vertices)
+
+    left = jnp.cumsum(weight * (value - losses), axis=1) + proofs.left
+    right = mixers.right + proofs.right
+    scale = mixers.scale + proofs.scale + jnp.cumsum(jnp.abs(weight * value))
+    best = jnp.argmin(right, axis=0)
+    of_best = lambda curves: jnp.take_along_axis(curves, best[None], axis=0)[0]
+    theorem = f"{mixers.theorem}; {proofs.theorem}"
+    return Certificate(of_best(left), of_best(right), of_best(scale), theorem=theorem)
+
+
+def its_own(learner: Learner, state: PyTree, feedback: Feedback) -> Feedback:
+    """The feedback as a learner sees it that played its own action in the same round."""
+    action = learner.predict(state, feedback.context)
+    value, grad = jax.value_and_grad(feedback.loss)(action)
+    return feedback._replace(action=action, value=value, grad=grad)
+
+
+def mean(p: Float[Array, " K"], actions: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), actions)
+
+
+def _count(experts: Learner) -> int:
+    shapes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(experts)}
+    if len(shapes) != 1 or shapes == {()}:
+        raise TypeError(
+            "mix: `experts` must be a batch, every number with a leading axis of learners, as from "
+            f"`olx.batch`; its leaves start with axes {sorted(shapes)}."
+        )
+    return shapes.pop()[0]

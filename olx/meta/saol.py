@@ -1,0 +1,92 @@
+r"""Strongly adaptive online learning: small regret on every interval at once.
+
+Slot $k = 0, 1, \dots$ holds a copy of the base learner that restarts at every multiple of $2^k$. It
+enters with the weight $w_k = \eta_k = \min(\frac12, 2^{-k/2})$, and with
+$r_{t,k} = \langle p_t, \ell_t \rangle - \ell_{t,k}$ in $[-1, 1]$,
+
+$$p_t \propto w, \qquad w_k \leftarrow w_k (1 + \eta_k r_{t,k}).$$
+
+Since $\sum_k (w_k / \eta_k)\, \eta_k r_{t,k} = 0$, the sum of $w_k / \eta_k$ is at most the number
+of copies started so far, and $\ln(1 + x) \ge x - x^2$ gives the bound. Losses are convex.
+
+Daniely, Gonen, Shalev-Shwartz, Strongly Adaptive Online Learning, 2015.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.meta import adaptive
+from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
+
+
+def saol(base: Learner, levels: int, span: Scalar = 1.0) -> Learner:
+    """Mix copies of `base` that restart every 1, 2, 4, ... rounds.
+
+    base: its actions are real; it need not know about change.
+    levels: how many copies; the longest life is 2 to the power `levels` - 1 rounds.
+    span: the largest difference between two losses of one round.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.concatenate([jnp.full(60, 0.0), jnp.full(60, 1.0)]))
+    >>> average = olx.md(olx.schedules.decay(1.0, 1.0), olx.convex.euclidean())  # of all so far
+    >>> play = lambda learner: olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(()))
+    >>> bool(play(saol(average, 7)).total < 0.5 * play(average).total)
+    True
+    """
+    adaptive.check_arguments("saol", base, levels)
+    span = check.positive("saol", "span", span)
+    period = tuple(2**k for k in range(levels))
+    hparams = AdaptiveHparams(base, span, period, (0,) * levels)
+    return Learner(hparams, init, adaptive.predict, update, bound)
+
+
+def init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:
+    steps = _steps(hp, jnp.result_type(*jax.tree.leaves(params)))
+    return adaptive.start(hp, params, jnp.log(steps))
+
+
+def update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> AdaptiveState:
+    copies, losses = adaptive.learn(hp, state, feedback)
+    steps = _steps(hp, losses.dtype)
+    gains = jnp.log1p(steps * _regrets(hp, state.log_weights, losses))
+    log_weights = state.log_weights + feedback.weight * gains
+    log_weights = jnp.where(adaptive.begins(hp, state.now + 1), jnp.log(steps), log_weights)
+    return adaptive.proceed(hp, state, copies, log_weights)
+
+
+def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certificate:
+    r"""The regret to the copy in a slot since it started, $N$ copies having started so far.
+
+    $$\sum_s f_s(a_s) - f_s(a_s^k) \le \frac{\ln \sum_j w_j / \eta_j}{\eta_k} + \sum_s r_{s,k} -
+      \frac{\ln(1 + \eta_k r_{s,k})}{\eta_k} \le \frac{\ln N}{\eta_k} +
+      \eta_k \sum_s r_{s,k}^2.$$
+
+    u: a distribution over slots, most often one of them; both sides are 0 while it is not in use.
+        Rounds have weights up to 1.
+    """
+    losses, weight = adaptive.history(hp, trace)
+    log_weights, steps = trace.state.log_weights, _steps(hp, losses.dtype)
+    regrets = jax.vmap(lambda *one: _regrets(hp, *one))(log_weights, losses)
+    gains = weight * jnp.log1p(steps * regrets)
+    crowd = logsumexp(log_weights + gains - jnp.log(steps), axis=1, keepdims=True)
+    started = jnp.sum(trace.state.now[:, None] // jnp.asarray(hp.period), axis=1, keepdims=True)
+    spent = adaptive.since_start(hp, trace, weight * regrets - gains / steps)
+    squares = adaptive.since_start(hp, trace, weight * regrets**2)
+    right = hp.number * (crowd / steps + spent)
+    printed = hp.number * (jnp.log(started.astype(losses.dtype)) / steps + steps * squares)
+    return adaptive.certificate(hp, trace, u, right, printed, "Daniely et al. 2015")
+
+
+def _steps(hp: AdaptiveHparams, dtype) -> Float[Array, " K"]:
+    return jnp.asarray(np.minimum(0.5, np.sqrt(1 / np.array(hp.period))), dtype)
+
+
+def _regrets(hp: AdaptiveHparams, log_weights: Array, losses: Array) -> Float[Array, " K"]:
+    return (jnp.vdot(softmax(log_weights), losses) - losses) / hp.number

@@ -1,0 +1,185 @@
+"""Expert algorithms in plain NumPy, written from the papers and not from the library.
+
+Each is a function of the regrets so far: `weights(q, past)` where row s of `past` holds the
+regrets of round s, scaled by confidence. It is recomputed from scratch in every round.
+"""
+
+import numpy as np
+
+
+def play(weights, losses, confidence, prior):
+    """The distributions played, with confidences: Luo 2016, (2.8)."""
+    q = prior / prior.sum()
+    past, played = np.zeros((0, len(q))), []
+    for loss, awake in zip(losses, confidence, strict=True):
+        w = np.asarray(weights(q, past))
+        p = w * awake
+        if p.sum() == 0:
+            p = q * awake if awake.any() else q
+        p = p / p.sum()
+        played.append(p)
+        if awake.any():
+            loss = np.where(awake > 0, loss, 0.0)
+            past = np.vstack([past, awake * (p @ loss - loss)])
+    return np.array(played)
+
+
+def hedge(eta_at):
+    return lambda q, past: q * np.exp(eta_at(len(past) + 1) * past.sum(0))
+
+
+def two_norm(q, past):
+    s = -past.sum(0)
+    return q * (np.minimum(s - 1, 0) ** 2 - np.minimum(s + 1, 0) ** 2)
+
+
+def normal_hedge_dt(q, past):
+    s, t = -past.sum(0), len(past) + 1
+    square = lambda v: np.exp(np.minimum(v, 0) ** 2 / (3 * t))
+    return q * (square(s - 1) - square(s + 1))
+
+
+def phi(r, c):
+    return np.exp(np.maximum(r, 0) ** 2 / (3 * np.where(c > 0, c, 1)))
+
+
+def normal_weight(r, c):
+    return (phi(r + 1, c + 1) - phi(r - 1, c + 1)) / 2
+
+
+def ada_normal_hedge(exponent):
+    def weights(q, past):
+        size = np.where(past == 0, float(exponent == 0), np.abs(past) ** exponent)
+        return q * normal_weight(past.sum(0), size.sum(0))
+
+    return weights
+
+
+def normal_hedge(q, past):
+    """Bisection for the width: Luo 2016, notes on table 2.1."""
+    x = np.maximum(past.sum(0), 0) ** 2
+    top = x[q > 0].max()
+    if top == 0:
+        return q
+    low, high = 1e-3 * top, 10 * top
+    for _ in range(200):
+        c = np.sqrt(low * high)
+        with np.errstate(over="ignore"):
+            low, high = (c, high) if q @ np.exp(x / c) > np.e else (low, c)
+    return q * np.sqrt(x) * np.exp(x / c)
+
+
+def adahedge(q, past):
+    """De Rooij et al. 2014, with the mix loss of sleepers equal to the loss of the learner."""
+    n, gap = len(q), 0.0
+    for t in range(len(past) + 1):
+        total = past[:t].sum(0)
+        if gap == 0:
+            p = q * (total >= total[q > 0].max() - 1e-13)
+        else:
+            p = q * np.exp(np.log(n) / gap * (total - total[q > 0].max()))
+        p = p / p.sum()
+        if t == len(past):
+            return p
+        r = past[t]
+        if gap == 0:
+            gap += max(r[p > 0].max(), 0.0)
+        else:
+            eta = np.log(n) / gap
+            gap += np.log(p @ np.exp(eta * r)) / eta
+
+
+def rates(q, squares):
+    known = np.where(q > 0, np.minimum(q, 0.5), 0.5)
+    return np.minimum(0.5, np.sqrt(np.log(1 / known) / (1 + squares)))
+
+
+def adapt_ml_prod(q, past):
+    logs, eta = np.zeros(len(q)), rates(q, 0.0)
+    for t, r in enumerate(past):
+        new = rates(q, (past[: t + 1] ** 2).sum(0))
+        logs = new / eta * (logs + np.log(1 + eta * r))
+        eta = new
+    return q * eta * np.exp(logs)
+
+
+def boa(q, past):
+    total, eta = np.zeros(len(q)), rates(q, 0.0)
+    for t, r in enumerate(past):
+        total = total + r - eta * r**2
+        eta = rates(q, (past[: t + 1] ** 2).sum(0))
+    return q * eta * np.exp(eta * total)
+
+
+def squint(count):
+    def weights(q, past):
+        r, v = past.sum(0), (past**2).sum(0)
+        return q * sum(2.0**-k * np.exp(r / 2**k - v / 4**k) for k in range(1, count + 1))
+
+    return weights
+
+
+def play_prod(eta, losses, confidence, prior):
+    """On losses, where a sleeper loses what the learner does."""
+    w, played = prior / prior.sum(), []
+    for loss, awake in zip(losses, confidence, strict=True):
+        p = w * awake if awake.any() else prior
+        p = p / p.sum()
+        played.append(p)
+        if awake.any():
+            loss = np.where(awake > 0, loss, 0.0)
+            w = w * (1 - eta * (awake * loss + (1 - awake) * (p @ loss)))
+    return np.array(played)
+
+
+def fixed_share(eta, alpha):
+    def weights(q, past):
+        p = q
+        for r in past:
+            v = p * np.exp(eta * r)
+            p = (1 - alpha) * v / v.sum() + alpha * q
+        return p
+
+    return weights
+
+
+def tracking(alive):
+    """AdaNormalHedge.TV with the copies for which `alive(start, now)`, rounds counted from 1."""
+
+    def weights(q, past):
+        now = len(past) + 1
+        total = np.zeros(len(q))
+        for start in range(1, now + 1):
+            if alive(start, now):
+                r = past[start - 1 :]
+                total += normal_weight(r.sum(0), np.abs(r).sum(0)) / start**2
+        return q * total
+
+    return weights
+
+
+def streaming_alive(start, now):
+    """Hazan, Seshadhri 2009: a start r 2^k, r odd, lives for 2^(k+2) rounds more."""
+    power = 1
+    while start % (2 * power) == 0:
+        power *= 2
+    return start <= now <= start + 4 * power
+
+
+def drifting_value(final, beta, t, rounds, s):
+    """The potential of the drifting game with moves of one, by minimizing over w in full."""
+    if t == rounds:
+        return final(s)
+    up = drifting_value(final, beta, t + 1, rounds, s + 1)
+    down = drifting_value(final, beta, t + 1, rounds, s - 1)
+    w = np.linspace(0, max(down - up, 0), 201)
+    return np.min(np.maximum(up + w * (1 - beta), down + w * (-1 - beta)))
+
+
+def peeled(v):
+    """The total weight of intervals by lemma 5: peel off the minimum and recurse."""
+    if len(v) == 0 or np.max(v) <= 0:
+        return 0.0
+    low, at = v.min(), int(v.argmin())
+    rest = v - low
+    return low + peeled(rest[:at]) + peeled(rest[at + 1 :])

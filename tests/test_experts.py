@@ -1,0 +1,670 @@
+"""Experts: references, theorems after every round, and what holds for every one of them."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference_experts as ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import random
+
+import olx
+from olx import experts, hindsight, schedules, streams
+from olx.hindsight import experts as notions
+from olx.hindsight import tracking
+
+T, N = 160, 10
+KEY = random.key(5)
+RNG = np.random.default_rng(5)
+program = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": "0"})
+
+
+def table_potential(t, s):
+    """Lemma 2, with the horizon T."""
+    now = jnp.exp(jnp.minimum(s, 0.0) ** 2 / (3 * jnp.maximum(t, 1.0)))
+    return now - jnp.asarray(_B)[t.astype(int)]
+
+
+_B = 1 - np.append(np.cumsum(np.expm1(4 / (3 * np.arange(T, 0.0, -1))))[::-1], 0.0) / 2
+
+LEARNERS = {  # the learner, its weights in NumPy, the least tightness of its bound on some stream
+    "ada_normal_hedge": (experts.ada_normal_hedge(), ref.ada_normal_hedge(1.0), 0.3),
+    "ada_normal_hedge, half": (
+        experts.ada_normal_hedge(exponent=0.5),
+        ref.ada_normal_hedge(0.5),
+        0.3,
+    ),
+    "ada_normal_hedge, zero": (
+        experts.ada_normal_hedge(exponent=0.0),
+        ref.ada_normal_hedge(0.0),
+        0.25,
+    ),
+    "normal_hedge_dt": (experts.normal_hedge_dt(), ref.normal_hedge_dt, 0.25),
+    "normal_hedge": (experts.normal_hedge(), ref.normal_hedge, 0.9),
+    "two_norm": (experts.two_norm(), ref.two_norm, 0.3),
+    "hedge": (experts.anytime_hedge(0.3), ref.hedge(lambda t: 0.3), 0.9),
+    "hedge, decaying": (
+        experts.anytime_hedge(schedules.decay(3.0)),
+        ref.hedge(lambda t: 3 / np.sqrt(t)),
+        0.6,
+    ),
+    "adahedge": (experts.adahedge(), ref.adahedge, 0.9),
+    "prod": (experts.prod(0.3), functools.partial(ref.play_prod, 0.3), 0.5),
+    "adapt_ml_prod": (experts.adapt_ml_prod(), ref.adapt_ml_prod, 0.5),
+    "boa": (experts.boa(), ref.boa, 0.5),
+    "squint": (experts.squint(rates=8), ref.squint(8), 0.4),
+    "fixed_share": (experts.fixed_share(0.5, 0.02), ref.fixed_share(0.5, 0.02), 0.5),
+    "ada_normal_hedge_tv": (
+        experts.ada_normal_hedge_tv(T),
+        ref.tracking(lambda start, now: True),
+        0.2,
+    ),
+    "ada_normal_hedge_streaming": (
+        experts.ada_normal_hedge_streaming(T),
+        ref.tracking(ref.streaming_alive),
+        0.1,
+    ),
+    "potential_experts": (
+        experts.potential_experts(table_potential),
+        ref.normal_hedge_dt,
+        0.9,
+    ),
+}
+
+
+class Row(NamedTuple):
+    """A stream and a prior; where `against`, the answer is the heaviest expert's loss."""
+
+    losses: np.ndarray
+    confidence: np.ndarray
+    prior: np.ndarray
+    against: np.ndarray
+
+
+def rows():
+    random_losses, ones = RNG.random((T, N)), np.ones((T, N))
+    order = RNG.permutation(N)
+    coins = (RNG.random((T, N)) < 0.7).astype(float)
+    coins[40:43] = 0.0  # nobody is awake
+    some = np.where(RNG.random((T, N)) < 0.3, 0.0, RNG.random((T, N)))
+    too_large = random_losses.copy()
+    too_large[99, 3] = 1.5
+    late = np.ones((T, N))
+    late[:80, 5:] = 0.0
+    drawn = lambda chances: (RNG.random((T, N)) < chances).astype(float)
+    i, t = np.arange(N), np.arange(T)[:, None]
+    made = {
+        "gap": drawn(0.5 - 0.4 * (i == 4)),
+        "alternating": np.where(t == 0, 0.5, 1.0) * (i % 2 == t % 2),
+        "drifting": drawn((1 - np.cos(2 * np.pi * i / N - 0.02 * t)) / 2),
+        "switching": drawn(0.5 * (i != (3 * (t // 32)) % N)),
+        "random": random_losses,
+        "small": 0.05 * random_losses,
+        "equal": np.full((T, N), 0.3),
+        "permuted": random_losses[:, order],
+    }
+    prior = RNG.random(N) + 0.1
+    named = {name: Row(losses, ones, np.ones(N), False) for name, losses in made.items()}
+    named |= {
+        "scaled prior": Row(random_losses, ones, np.full(N, 3.7), False),
+        "prior": Row(random_losses, ones, prior, False),
+        "two experts": Row(random_losses, ones, np.array([0.0, 2.0] * 2 + [0.0] * (N - 4)), False),
+        "sleepers": Row(np.where(coins == 0, np.nan, random_losses), coins, np.ones(N), False),
+        "confident": Row(np.where(some == 0, np.nan, made["gap"]), some, prior, False),
+        "late": Row(np.where(late == 0, np.nan, made["gap"]), late, np.ones(N), False),
+        "too large": Row(too_large, ones, np.ones(N), False),
+        "adversary": Row(random_losses, ones, np.ones(N), True),
+    }
+    return named, order
+
+
+ROWS, ORDER = rows()
+NAMES = list(ROWS)
+BATCH = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *ROWS.values())
+MIXTURES = jnp.concatenate(
+    [
+        jnp.eye(N),
+        jnp.full((1, N), 1 / N),
+        jnp.asarray(RNG.dirichlet(np.ones(N), 2)),
+        jnp.asarray([[0.0, 1 / 3, 0.0, 0.0, 1 / 3, 0.0, 0.0, 0.0, 0.0, 1 / 3]]),
+    ]
+)
+
+
+def first_round(row):
+    return jnp.zeros((), int)
+
+
+def ask(row, t):
+    return row.confidence[t]
+
+
+def answer(row, t, p):
+    heaviest = jnp.zeros_like(p).at[jnp.argmax(p)].set(1.0)
+    return jnp.where(row.against, heaviest, row.losses[t]), t + 1
+
+
+def one_run(learner, row):
+    adversary = olx.Adversary(row, experts.expected_loss, first_round, ask, answer)
+    return olx.play(learner, adversary, row.prior, row.losses.shape[0], record=olx.trace)
+
+
+class Judged(NamedTuple):
+    losses: np.ndarray
+    actions: np.ndarray
+    outcomes: np.ndarray
+    holds: np.ndarray
+    tightness: np.ndarray
+
+
+@program
+def judge(learner, batch):
+    def one(row):
+        run = one_run(learner, row)
+        proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(MIXTURES)
+        played, told = run.trace.feedback.action, run.rounds.outcome
+        return Judged(run.losses, played, told, proofs.holds, proofs.tightness)
+
+    return jax.vmap(one)(batch)
+
+
+@functools.cache
+def judged(name):
+    """All rows of the table played by one learner, in one program."""
+    return jax.tree.map(np.asarray, judge(LEARNERS[name][0], BATCH))
+
+
+def row_of(name, row):
+    return jax.tree.map(lambda leaf: leaf[NAMES.index(row)], judged(name))
+
+
+every_learner = pytest.mark.parametrize("name", LEARNERS)
+LEGAL = [row for row in NAMES if row != "too large"]
+
+
+@every_learner
+def test_distributions_equal_the_reference(name):
+    weights, few = LEARNERS[name][1], 60
+    play = weights if name == "prod" else functools.partial(ref.play, weights)
+    for row in ("gap", "prior", "sleepers", "confident", "adversary"):
+        seen = row_of(name, row)
+        wanted = play(seen.outcomes[:few], ROWS[row].confidence[:few], ROWS[row].prior)
+        np.testing.assert_allclose(seen.actions[:few], wanted, atol=1e-10, err_msg=row)
+
+
+@every_learner
+def test_its_theorem_holds_after_every_round_for_every_mixture(name):
+    for row in LEGAL:
+        assert np.all(row_of(name, row).holds), (row, row_of(name, row).holds)
+
+
+@every_learner
+def test_its_theorem_is_not_vacuous(name):
+    assert max(np.max(row_of(name, row).tightness) for row in LEGAL) > LEARNERS[name][2]
+
+
+@every_learner
+def test_actions_are_distributions_over_the_awake(name):
+    for row in LEGAL:
+        p = row_of(name, row).actions
+        np.testing.assert_allclose(p.sum(1), 1.0, atol=1e-12)
+        assert np.all(p >= 0)
+        asleep = (ROWS[row].confidence == 0) & np.any(ROWS[row].confidence, axis=1, keepdims=True)
+        assert np.all(p[asleep] == 0)
+
+
+@every_learner
+def test_unknown_losses_of_sleepers_never_leak(name):
+    for row in ("sleepers", "confident", "late"):
+        assert np.all(np.isfinite(row_of(name, row).losses[np.any(ROWS[row].confidence, axis=1)]))
+
+
+@every_learner
+def test_equal_experts_give_their_loss(name):
+    np.testing.assert_allclose(row_of(name, "equal").losses, 0.3, rtol=1e-15)
+
+
+@every_learner
+def test_permuting_experts_permutes_the_weights(name):
+    plain, moved = row_of(name, "random"), row_of(name, "permuted")
+    np.testing.assert_allclose(moved.actions, plain.actions[:, ORDER], atol=1e-11)
+
+
+@every_learner
+def test_scaling_the_prior_changes_nothing(name):
+    plain, scaled = row_of(name, "random"), row_of(name, "scaled prior")
+    np.testing.assert_allclose(scaled.actions, plain.actions, atol=1e-11)
+
+
+@every_learner
+def test_a_loss_out_of_range_turns_later_losses_to_nan(name):
+    losses = row_of(name, "too large").losses
+    assert np.all(np.isfinite(losses[:100]))
+    assert np.all(np.isnan(losses[100:]))
+
+
+def test_a_concrete_loss_out_of_range_is_refused():
+    learner = experts.ada_normal_hedge()
+    state = learner.init(jnp.ones(2))
+    told = lambda losses: olx.Feedback(None, jnp.ones(2) / 2, losses, None, None, None)
+    with pytest.raises(ValueError, match=r"`outcome` must lie in \[0, 1\], got 1.5"):
+        learner.update(state, told(jnp.array([0.0, 1.5])))
+    wide = experts.ada_normal_hedge(low=-1.0, high=2.0)
+    wide.update(wide.init(jnp.ones(2)), told(jnp.array([-1.0, 1.5])))
+    with pytest.raises(ValueError, match="high - low"):
+        wide.update(wide.init(jnp.ones(2)), told(jnp.array([-1.0, 2.5])))
+
+
+BAD = {
+    "eta": lambda: experts.anytime_hedge(-0.1),
+    "exponent": lambda: experts.ada_normal_hedge(exponent=1.5),
+    "prior": lambda: experts.boa(prior=jnp.array([1.0, -1.0])),
+    "high - low": lambda: experts.two_norm(low=1.0, high=0.5),
+    "alpha": lambda: experts.fixed_share(1.0, 0.0),
+    "rates": lambda: experts.squint(rates=0),
+    "rounds": lambda: experts.ada_normal_hedge_tv(0),
+    "beta": lambda: experts.drifting_game(np.exp, 3, beta=2.0),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_numbers_are_refused(name):
+    with pytest.raises(ValueError, match=name):
+        BAD[name]()
+
+
+@program
+def variants(losses, weights):
+    """One algorithm in several forms, which must agree."""
+    plain, wide = experts.ada_normal_hedge(), experts.ada_normal_hedge(low=-2.0, high=3.0)
+
+    def play(learner, rounds):
+        loss = olx.losses.linear
+        run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.trace)
+        return run.trace.feedback.action, learner.bound(run.trace, jnp.eye(N)[0])
+
+    shared = jnp.broadcast_to(weights[:, None], losses.shape)
+    return (
+        play(plain, olx.Rounds(None, losses)),
+        play(plain, olx.Rounds(jnp.ones_like(losses), losses)),
+        play(wide, olx.Rounds(None, 5 * losses - 2)),
+        play(plain, olx.Rounds(None, losses, weights)),
+        play(plain, olx.Rounds(shared, losses)),
+        play(plain, olx.Rounds(None, losses, 3 * weights))[1],
+        play(experts.anytime_hedge(0.4), olx.Rounds(None, losses))[0],
+        play(olx.hedge(0.4), olx.Rounds(None, losses))[0],
+    )
+
+
+@pytest.fixture(scope="module")
+def forms():
+    return variants(jnp.asarray(ROWS["random"].losses), jnp.asarray(RNG.random(T)))
+
+
+def test_no_context_means_that_all_are_awake(forms):
+    np.testing.assert_allclose(forms[0][0], forms[1][0], atol=1e-14)
+
+
+def test_losses_of_another_range_are_rescaled_with_their_bound(forms):
+    np.testing.assert_allclose(forms[2][0], forms[0][0], atol=1e-11)
+    np.testing.assert_allclose(forms[2][1].left, 5 * forms[0][1].left, atol=1e-10)
+    np.testing.assert_allclose(forms[2][1].right, 5 * forms[0][1].right, rtol=1e-10)
+
+
+def test_the_weight_of_a_round_is_the_confidence_of_all(forms):
+    np.testing.assert_allclose(forms[3][0], forms[4][0], atol=1e-12)
+    assert forms[3][1].holds
+
+
+def test_weights_above_one_are_beyond_the_theorem(forms):
+    assert np.isinf(forms[5].right[-1])
+    assert np.isfinite(forms[5].left[-1])
+
+
+def test_a_fixed_step_is_hedge(forms):
+    np.testing.assert_allclose(forms[6], forms[7], atol=1e-12)
+
+
+def test_the_prior_decides_among_awake_experts_without_weight():
+    learner = experts.two_norm(prior=jnp.array([1.0, 1.0, 3.0]))
+    state = learner.init(jnp.ones(3))
+    behind = state._replace(stats=jnp.array([-5.0, 0.0, -7.0]))
+    awake = jnp.array([1.0, 0.0, 1.0])
+    np.testing.assert_allclose(learner.predict(behind, awake), [0.25, 0.0, 0.75])
+    np.testing.assert_allclose(learner.predict(behind, jnp.zeros(3)), [0.2, 0.2, 0.6])
+    unknown = experts.two_norm(prior=jnp.array([0.0, 1.0, 0.0]))
+    nobody = unknown.init(jnp.ones(3))
+    np.testing.assert_allclose(unknown.predict(nobody, awake), [0.5, 0.0, 0.5])
+
+
+@program
+def after_many_rounds(scale):
+    """Every learner's distribution, from statistics of that size in single precision."""
+    size = 10_000
+    prior = jnp.full(size, 1 / size, jnp.float32)
+    regret = jnp.linspace(-30.0, 1.0, size, dtype=jnp.float32) * scale
+    square = scale**2 / 4
+    fill = {"regret": regret, "total": regret, "size": jnp.full(size, square, jnp.float32)}
+    fill |= {"squares": fill["size"], "rounds": square, "gap": scale / 2}
+    seen = {}
+    for name in LONG:
+        learner = LEARNERS[name][0]
+        state = learner.init(prior)
+        stats = regret
+        if hasattr(state.stats, "_fields"):
+            kept = {key: value for key, value in fill.items() if key in state.stats._fields}
+            stats = state.stats._replace(**kept)
+        seen[name] = learner.predict(state._replace(stats=stats))
+    return seen
+
+
+LONG = [
+    "ada_normal_hedge",
+    "normal_hedge_dt",
+    "normal_hedge",
+    "two_norm",
+    "hedge",
+    "adahedge",
+    "prod",
+    "adapt_ml_prod",
+    "squint",
+]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 3e3])
+def test_single_precision_neither_overflows_nor_loses_the_best(scale):
+    """Up to millions of rounds, ten thousand experts, and a regret of two roots to the best."""
+    for name, p in after_many_rounds(jnp.asarray(scale, jnp.float32)).items():
+        assert p.dtype == np.float32, name
+        assert np.all(np.isfinite(p)), name
+        assert abs(float(np.sum(p, dtype=np.float64)) - 1) < 1e-4, name
+        assert p[-1] == np.max(p), name
+
+
+MANY = {name: LEARNERS[name][0] for name in ("ada_normal_hedge", "normal_hedge")}
+
+
+@pytest.mark.parametrize("size", [2, 1000])
+def test_theorems_hold_for_few_and_for_many_experts(size):
+    losses = RNG.random((30, size)) * RNG.random(size)
+    corner = np.eye(size)[losses.sum(0).argmin()]
+    mixtures = jnp.asarray(np.stack([corner, np.full(size, 1 / size), np.eye(size)[-1]]))
+
+    @program
+    def several(losses):
+        rounds, proofs = olx.Rounds(None, losses), []
+        for learner in MANY.values() if size > 2 else [MANY["ada_normal_hedge"]]:
+            run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(size), record=olx.trace)
+            bound = lambda u, own=learner, trace=run.trace: own.bound(trace, u)
+            proofs.append(jax.vmap(bound)(mixtures))
+        return proofs
+
+    for proof in several(jnp.asarray(losses)):
+        assert np.all(proof.holds)
+        assert np.max(proof.tightness) > 0.2
+
+
+TOTALS = {
+    "ada_normal_hedge": lambda numbers: experts.ada_normal_hedge(numbers[1:], numbers[0]),
+    "normal_hedge": lambda numbers: experts.normal_hedge(numbers[1:], high=1 + numbers[0]),
+}
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_total_loss_is_differentiable_in_numbers_and_prior(name):
+    losses = jnp.asarray(ROWS["random"].losses[:20, :4])
+
+    def total(numbers):
+        learner = TOTALS[name](numbers)
+        return jnp.sum(
+            olx.rollout(learner, olx.losses.linear, olx.Rounds(None, losses), jnp.ones(4)).losses
+        )
+
+    numbers = jnp.array([0.6, 1.0, 2.0, 0.5, 1.5])
+    both = program(jax.value_and_grad(total))
+    slope = both(numbers)[1]
+    along = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
+    step = 1e-6
+    ahead, behind = both(numbers + step * along)[0], both(numbers - step * along)[0]
+    np.testing.assert_allclose(slope @ along, (ahead - behind) / (2 * step), rtol=1e-5)
+
+
+NUMBERS = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@functools.cache
+def small_judge():
+    names = ("ada_normal_hedge", "adapt_ml_prod")
+
+    def several(losses, confidence, u):
+        rounds, loss, good = olx.Rounds(confidence, losses), experts.expected_loss, []
+        for name in names:
+            learner = LEARNERS[name][0]
+            run = olx.rollout(learner, loss, rounds, jnp.ones(3), record=olx.trace)
+            good.append(learner.bound(run.trace, u).holds)
+        return good
+
+    return program(several)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=12, max_size=12),
+    st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=12, max_size=12),
+    st.integers(0, 4),
+)
+def test_no_stream_breaks_a_theorem(losses, confidence, which):
+    mixtures = np.array([*np.eye(3), [1 / 3] * 3, [0.5, 0.5, 0.0]])
+    told = (np.array(losses), np.array(confidence), mixtures[which])
+    assert np.all(small_judge()(*map(jnp.asarray, told)))
+
+
+def test_lemmas_two_and_three_hold_on_a_grid():
+    square = lambda s, t: np.exp(np.minimum(s, 0) ** 2 / (3 * t))
+    for t in (2, 3, 10, 500):
+        s = np.linspace(-2 * t, 3, 2001)
+        left = square(s - 1, t) + square(s + 1, t) - 2 * square(s, t - 1)
+        assert np.all(left <= np.expm1(4 / (3 * t)) + 1e-12 * square(s, t - 1))
+    c = np.geomspace(1e-3, 300, 60)[:, None, None]
+    r = c * np.linspace(-1, 1, 41)[None, :, None]
+    move = np.linspace(-1, 1, 21)
+    left = ref.phi(r + move, c + np.abs(move))
+    right = ref.phi(r, c) + ref.normal_weight(r, c) * move + 1.5 * np.abs(move) / (c + 1)
+    assert np.all(left <= right * (1 + 1e-12))
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """AdaNormalHedge.TV, its streaming version and Fixed Share on losses that switch."""
+    losses = jnp.asarray(ROWS["switching"].losses)
+    path = hindsight.shifting.best_shifting_expert(losses, 4).path
+    blurred = 0.7 * jax.nn.one_hot(path, N) + 0.1 * jax.nn.one_hot((path + 1) % N, N)
+    corners = jnp.stack([jnp.eye(N)[i] for i in (0, 3, int(path[0]), int(path[-1]))])
+    names = ("ada_normal_hedge_tv", "ada_normal_hedge_streaming", "fixed_share")
+
+    @program
+    def judge(losses):
+        runs = {}
+        for name in names:
+            learner, rounds = LEARNERS[name][0], olx.Rounds(None, losses)
+            loss = olx.losses.linear
+            runs[name] = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.trace)
+        own = {name: LEARNERS[name][0] for name in names}
+        exact, chained, share = names
+        interval = lambda u, begin: tracking.interval_bound(own[exact], runs[exact], u, begin)
+        within = jax.vmap(jax.vmap(interval, (None, 0)), (0, None))
+        covered = lambda begin: jax.vmap(
+            lambda u: tracking.interval_bound(own[chained], runs[chained], u, begin)
+        )(corners)
+        return {
+            "intervals": within(corners, jnp.arange(T)),
+            "chained": covered(37),
+            "shifts": tracking.shifting_bound(own[exact], runs[exact], jax.nn.one_hot(path, N)),
+            "changing": tracking.shifting_bound(own[exact], runs[exact], blurred),
+            "share": tracking.fixed_share_bound(own[share], runs[share], path),
+        }
+
+    return judge(losses)
+
+
+def test_regret_is_small_on_every_interval(tracked):
+    proofs = tracked["intervals"]
+    assert np.all(proofs.holds)
+    assert np.max(proofs.tightness[:, 20:]) > 0.2
+
+
+def test_regret_of_the_streaming_version_is_small_on_chained_intervals(tracked):
+    assert np.all(tracked["chained"].holds)
+    assert np.max(tracked["chained"].tightness) > 0.1
+
+
+@pytest.mark.parametrize("kind", ["shifts", "changing", "share"])
+def test_regret_to_competitors_that_change_is_bounded(tracked, kind):
+    assert tracked[kind].holds
+    assert tracked[kind].tightness > 0.1
+
+
+def test_only_the_learner_of_a_theorem_is_certified_by_it():
+    run = olx.Run(None, None, olx.Trace(None, None))
+    with pytest.raises(TypeError, match="not about the learner"):
+        tracking.interval_bound(experts.two_norm(), run, jnp.ones(2), 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 40])
+def test_a_sequence_is_a_sum_of_intervals_of_least_weight(size):
+    v = np.round(RNG.random(size) * (RNG.random(size) < 0.8), 2)
+    pieces = tracking.intervals(v)
+    rebuilt = np.zeros(size)
+    for piece in pieces:
+        rebuilt[piece.start : piece.stop] += piece.weight
+    np.testing.assert_allclose(rebuilt, v, atol=1e-12)
+    total = sum(piece.weight for piece in pieces)
+    np.testing.assert_allclose(total, ref.peeled(v), atol=1e-12)
+    np.testing.assert_allclose(
+        total, tracking.upward_variation(jnp.asarray(v)[:, None]), atol=1e-12
+    )
+
+
+EPSILONS = (0.05, 0.3)
+
+
+@pytest.fixture(scope="module")
+def looked_back():
+    """Quantiles and small losses, for learners on random losses."""
+    names = ("ada_normal_hedge", "two_norm")
+
+    @program
+    def look(losses):
+        seen = {}
+        for name in names:
+            learner, rounds = LEARNERS[name][0], olx.Rounds(None, losses)
+            loss = olx.losses.linear
+            run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.trace)
+            quantiles = [notions.quantile_bound(learner, run, eps) for eps in EPSILONS]
+            seen[name] = notions.expert_regrets(learner, run), quantiles
+            if name == "ada_normal_hedge":
+                small = lambda u, own=learner, run=run: notions.small_loss_bound(own, run, u)
+                seen["small losses"] = jax.vmap(small)(MIXTURES)
+        return seen
+
+    return look(jnp.asarray(ROWS["gap"].losses[:80] * np.linspace(0.1, 1, N)))
+
+
+def test_regret_to_every_quantile_is_bounded(looked_back):
+    for regrets, quantiles in (looked_back["ada_normal_hedge"], looked_back["two_norm"]):
+        for eps, proof in zip(EPSILONS, quantiles, strict=True):
+            assert proof.holds, str(proof)
+            rank = int(np.ceil(N * eps))
+            wanted = np.sort(np.asarray(regrets), axis=1)[:, -rank]
+            np.testing.assert_allclose(proof.left, wanted, atol=1e-12)
+    root = np.sqrt(np.arange(1, 81) / 0.3)
+    proof = looked_back["two_norm"][1][1]
+    np.testing.assert_allclose(proof.right, root, rtol=1e-9)  # sqrt(T / epsilon)
+
+
+def test_regret_is_bounded_by_small_losses(looked_back):
+    assert np.all(looked_back["small losses"].holds)
+    assert np.max(looked_back["small losses"].tightness) > 0.1
+
+
+def test_mean_regret_with_a_gap_is_bounded():
+    learner, gap = experts.ada_normal_hedge(), 0.3
+
+    @program
+    @jax.vmap
+    def play(key):
+        rounds, truth = streams.expert_losses(key, T, N, gap=gap)
+        run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(N), record=olx.trace)
+        regret = jnp.cumsum(run.losses - rounds.outcome @ truth)
+        return regret, notions.gap_bound(learner, run, truth, gap)
+
+    regrets, bounds = play(random.split(KEY, 20))
+    mean, most = np.mean(regrets, axis=0), np.mean(bounds, axis=0)
+    assert np.all(mean <= most)
+    assert mean[-1] > most[-1] / 50
+
+
+def behind(s):
+    return (s <= 0).astype(float)
+
+
+def slope(s):
+    return jnp.maximum(1.0 - s, 0.0)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+def test_potentials_of_the_drifting_game_solve_its_recursion(beta):
+    table = np.asarray(experts.drifting_game(behind, 6, beta).hparams.table)
+    for t in (0, 2, 5):
+        for s in (-3, 0, 1, 4):
+            wanted = ref.drifting_value(lambda v: float(v <= 0), beta, t, 6, s)
+            np.testing.assert_allclose(table[t, s + 7], wanted, atol=1e-2)  # w on a grid
+
+
+def test_chips_never_cost_more_than_the_first_potential():
+    rounds, beta = 30, 0.2
+    game = experts.drifting_game(behind, rounds, beta)
+
+    def moves(row, t, p):
+        """Up as few as it takes, those of least weight first."""
+        order = jnp.argsort(-p)
+        needed = jnp.cumsum(p[order]) - p[order] < (1 + beta) / 2
+        return jnp.zeros_like(p).at[order].set(jnp.where(needed, 1.0, -1.0)), t + 1
+
+    nature = olx.Adversary(None, olx.losses.linear, first_round, lambda row, t: None, moves)
+    run = program(lambda: olx.play(game, nature, jnp.ones(12), rounds, record=olx.trace))()
+    proof = olx.certify(game, run, None)
+    assert proof.holds
+    assert np.all(np.isfinite(proof.right))
+    cost = np.mean(np.asarray(run.state.position) <= 0)
+    assert cost <= proof.printed[-1] + 1e-12
+    assert proof.tightness > 0.9
+
+
+def test_the_two_conversions_undo_each_other():
+    """Theorem 1: the same distributions, and as many chips behind as experts with regret."""
+    length = 40
+    losses = jnp.asarray(ROWS["random"].losses[:length])
+    game = experts.drifting_game(slope, length)
+    there = experts.experts_from_game(game)
+    back = experts.experts_from_game(experts.game_from_experts(there))
+
+    @program
+    def play(losses):
+        loss, rounds = olx.losses.linear, olx.Rounds(None, losses)
+        runs = [
+            olx.rollout(each, loss, rounds, jnp.ones(N), record=olx.actions)
+            for each in (there, back)
+        ]
+        return [run.trace for run in runs], runs[0].losses, runs[0].state.position
+
+    (first, second), value, position = play(losses)
+    np.testing.assert_allclose(first, second, atol=1e-10)
+    regrets = np.sum(np.asarray(value)[:, None] - np.asarray(losses), axis=0)
+    np.testing.assert_allclose(-position, regrets, atol=1e-10)
+    mean = np.mean(slope(np.asarray(position)))
+    assert mean <= game.hparams.table[0, length + 1] + 1e-9
