@@ -1,8 +1,11 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+from olx import ascents as ascents
 from olx import convex as convex
+from olx import experts as experts
 from olx import hindsight as hindsight
 from olx import losses as losses
+from olx import meta as meta
 from olx import regularizers as regularizers
 from olx import schedules as schedules
 from olx import streams as streams
@@ -34,13 +37,48 @@ from olx.hindsight.best import best_in_hindsight as best_in_hindsight
 from olx.hindsight.certify import certify as certify
 from olx.hindsight.regret import regret as regret
 from olx.hindsight.regret import shifting_regret as shifting_regret
+from olx.learners.adagrad import adagrad as adagrad
+from olx.learners.aggressive_perceptron import aggressive_perceptron as aggressive_perceptron
+from olx.learners.alma import alma as alma
+from olx.learners.cocob import cocob as cocob
+from olx.learners.coin_betting import coin_betting as coin_betting
+from olx.learners.coin_betting import coordinate_betting as coordinate_betting
+from olx.learners.dual_ascent import dual_ascent as dual_ascent
+from olx.learners.exponentiated_gradient import exponentiated_gradient as exponentiated_gradient
+from olx.learners.exponentiated_gradient import (
+    signed_exponentiated_gradient as signed_exponentiated_gradient,
+)
 from olx.learners.ftrl import ftrl as ftrl
+from olx.learners.ftrl_proximal import ftrl_proximal as ftrl_proximal
+from olx.learners.implicit import implicit as implicit
 from olx.learners.lift import dot as dot
 from olx.learners.lift import linear as linear
 from olx.learners.lift import model as model
+from olx.learners.log_regret import log_regret as log_regret
 from olx.learners.md import md as md
 from olx.learners.md import ogd as ogd
 from olx.learners.omd import hedge as hedge
 from olx.learners.omd import omd as omd
+from olx.learners.optax_gradient import optax_gradient as optax_gradient
 from olx.learners.optimistic import optimistic as optimistic
 from olx.learners.optimistic_md import optimistic_md as optimistic_md
+from olx.learners.passive_aggressive import passive_aggressive as passive_aggressive
+from olx.learners.passive_aggressive import passive_aggressive_1 as passive_aggressive_1
+from olx.learners.passive_aggressive import passive_aggressive_2 as passive_aggressive_2
+from olx.learners.perceptron import perceptron as perceptron
+from olx.learners.pnorm_lms import adaptive_filter as adaptive_filter
+from olx.learners.pnorm_lms import pnorm_lms as pnorm_lms
+from olx.learners.pnorm_perceptron import pnorm_perceptron as pnorm_perceptron
+from olx.learners.rda import rda as rda
+from olx.learners.romma import aggressive_romma as aggressive_romma
+from olx.learners.romma import romma as romma
+from olx.learners.scale_invariant_adagrad import scale_invariant_adagrad as scale_invariant_adagrad
+from olx.learners.scale_invariant_pnorm import scale_invariant_pnorm as scale_invariant_pnorm
+from olx.learners.self_confident import self_confident as self_confident
+from olx.learners.self_tuned_aggressive import self_tuned_aggressive as self_tuned_aggressive
+from olx.learners.self_tuned_winnow import self_tuned_winnow as self_tuned_winnow
+from olx.learners.strongly_convex_ogd import strongly_convex_ogd as strongly_convex_ogd
+from olx.learners.winnow import balanced_winnow as balanced_winnow
+from olx.learners.winnow import unnormalized_winnow as unnormalized_winnow
+from olx.learners.winnow import winnow as winnow
+from olx.meta.mix import mix as mix

@@ -43,6 +43,7 @@ from olx.convex.schatten import schatten as schatten
 from olx.convex.schatten import schatten_norm as schatten_norm
 from olx.convex.schatten import spectral_norm as spectral_norm
 from olx.convex.schatten import trace_norm as trace_norm
+from olx.convex.signed_entropy import signed_entropy as signed_entropy
 from olx.convex.slab import slab as slab
 from olx.convex.slab import slab_semidefinite as slab_semidefinite
 from olx.convex.tsallis import tsallis as tsallis

@@ -57,7 +57,9 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
             "implicit: `loss` must come with a proximal map; this one has no `prox_fn`."
         )
     hparams = ImplicitHparams(eta, loss)
-    return Learner(hparams, init, predict, update, bound, coefficient_fn=_coefficient)
+    return Learner(
+        hparams, init, predict, update, bound, separable=True, coefficient_fn=_coefficient
+    )
 
 
 def init(hp: ImplicitHparams, params: PyTree) -> ImplicitState:

@@ -1,0 +1,136 @@
+r"""Mistake bounds of classifiers that learn from margin errors too.
+
+$M$ are the mistakes up to a round, $y_s \langle w_s, x_s\rangle \le 0$, $\ell_s(u)$ is the hinge of
+the comparator, and $X$ the largest norm of a row. The left side is $|M|$ after every round, for
+rounds of weight 1.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, corollary 2; Crammer, Dekel, Keshet, Shalev-Shwartz, Singer,
+Online Passive-Aggressive Algorithms, 2006; Gentile, A New Approximate Maximal Margin Classification
+Algorithm, 2001.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx.certificate import Certificate
+from olx.convex import norms
+from olx.core import Feedback, Learner, Run, Scalar
+from olx.hindsight.certify import trace_of
+from olx.learners.aggressive_perceptron import AggressivePerceptronHparams, step
+from olx.learners.alma import ALMAHparams, correction
+from olx.learners.lift import dot
+from olx.learners.passive_aggressive import PassiveAggressiveHparams, coefficient
+from olx.losses.hinges import hinge
+
+
+def aggressive_perceptron_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
+    r"""Corollary 2, for `aggressive_perceptron`. With $a^2 = \frac2\beta f(u) X^2$, $E$ the sum of
+    the steps $\eta_s$ on margin errors, $L = \sum_s \eta_s \ell_s(u)$ and
+
+    $$D' = \sum_s \frac{\eta_s^2 \|x_s\|_*^2 + 2 \beta \eta_s y_s \langle w_s, x_s\rangle}{X_s^2} -
+      \eta_s, \qquad |M| \le L + \frac{a^2}2 + a \sqrt{\frac{a^2}4 + L + D'} - E,$$
+
+    which is (21) of the paper. Its corollary goes on to $L + a^2 + a \sqrt L + D' - E$. That takes
+    $D' \ge 0$; a negative $D'$ enters times $\kappa = a / (2 \sqrt{a^2 / 4 + L}) \le 1$ only, so
+    `printed` has $\max(D', \kappa D')$ in its place.
+    """
+    trace = trace_of("aggressive_perceptron_bound", learner, run)
+    hp = learner.hparams
+    check.instance(
+        "aggressive_perceptron_bound", "learner.hparams", hp, AggressivePerceptronHparams
+    )
+
+    def one(state, feedback: Feedback):
+        x, y = feedback.context, feedback.outcome
+        eta, largest = step(hp, state, feedback)
+        margin = y * feedback.action
+        only = jnp.where(margin > 0, eta, 0.0)
+        rise = (only * hp.mirror.norm.dual(x)) ** 2 + 2 * hp.mirror.modulus * only * margin
+        rise = rise / jnp.where(largest > 0, largest, 1.0) ** 2
+        return eta * hinge(dot(u, x), y), rise - only, only, largest
+
+    other, excess, spared, largest = jax.jit(jax.vmap(one))(*trace)
+    other, excess, spared = jax.tree.map(jnp.cumsum, (other, excess, spared))
+    price = hp.mirror.potential(u) + hp.mirror.outside(u)
+    a = largest * jnp.sqrt(2 * price / hp.mirror.modulus)
+    under = a**2 / 4 + other
+    right = other + a**2 / 2 + a * jnp.sqrt(jnp.maximum(under + excess, 0.0)) - spared
+    part = a / (2 * jnp.sqrt(jnp.where(under > 0, under, 1.0)))
+    printed = other + a**2 + a * jnp.sqrt(other) + jnp.maximum(excess, part * excess) - spared
+    name = "Orabona, Crammer, Cesa-Bianchi 2015, corollary 2"
+    return _certificate(trace.feedback, right, printed, spared, name)
+
+
+def passive_aggressive_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
+    r"""For all three versions of `passive_aggressive`, starting from $w_1$,
+
+    $$|M| \le \max\Big(X^2 + \sigma, \frac1C\Big) \Big( \|u - w_1\|^2 + 2 \sum_{s \le t} \tau_s
+      \ell_s(u) \Big),$$
+
+    with $\sigma = 1 / (2C)$ for PA-II and 0 else, the $1/C$ for PA-I only; rows of zeros count 1
+    each. For PA-I $\tau_s \le C$, which is how it is `printed`; for a $u$ without loss it is $X^2
+    \|u - w_1\|^2$.
+    """
+    trace = trace_of("passive_aggressive_bound", learner, run)
+    hp = learner.hparams
+    check.instance("passive_aggressive_bound", "learner.hparams", hp, PassiveAggressiveHparams)
+
+    def one(feedback: Feedback):
+        x, y = feedback.context, feedback.outcome
+        lost, squares = hinge(dot(u, x), y), jnp.asarray(tree.vdot(x, x))
+        return y * coefficient(hp, feedback) * lost, lost, squares, squares == 0
+
+    paid, lost, squares, empty = jax.jit(jax.vmap(one))(trace.feedback)
+    apart = tree.sub(u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+    factor = lax.cummax(squares) + hp.softness
+    factor = factor if hp.most is None else jnp.maximum(factor, 1 / hp.most)
+    zeros = jnp.cumsum(empty.astype(paid.dtype))
+    whole = lambda sums: factor * (tree.vdot(apart, apart) + 2 * sums) + zeros
+    printed = None if hp.most is None else whole(hp.most * jnp.cumsum(lost))
+    name = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
+    return _certificate(trace.feedback, whole(jnp.cumsum(paid)), printed, zeros, name)
+
+
+def alma_bound(learner: Learner, run: Run, u: PyTree, margin: Scalar) -> Certificate:
+    r"""For `alma` and $\|u\|_q \le 1$: with $m$ corrections made so far, $D$ the hinge $\max(0,
+    \gamma - y_s \langle u, \hat x_s\rangle)$ of $u$ on them, and $b = \sqrt{p - 1}\,(2 / C + C + 2
+    (1 - \alpha) B) / \gamma$,
+
+    $$|M| \le m \le \frac D\gamma + b \sqrt m \le \frac D\gamma + b^2 + b \sqrt{\frac D\gamma};$$
+
+    rows of zeros count 1 each. The regret on the corrections, with $y_s \langle w_s, \hat
+    x_s\rangle \le (1 - \alpha) \gamma_k$ and $\sum_k k^{-1/2} \le 2 \sqrt m$.
+    """
+    trace = trace_of("alma_bound", learner, run)
+    hp = learner.hparams
+    check.instance("alma_bound", "learner.hparams", hp, ALMAHparams)
+    margin = check.positive("alma_bound", "margin", margin)
+
+    def one(state, feedback: Feedback):
+        x, y = feedback.context, feedback.outcome
+        corrects, _ = correction(hp, state, feedback)
+        size = norms.power(hp.p, x)
+        gap = jnp.maximum(margin - y * dot(u, x) / jnp.where(size > 0, size, 1.0), 0.0)
+        made = jnp.where(corrects, jnp.ones_like(gap), 0.0)
+        return made * gap, made, jnp.where(size > 0, 0.0, jnp.ones_like(gap))
+
+    lost, made, zeros = jax.tree.map(jnp.cumsum, jax.jit(jax.vmap(one))(*trace))
+    reach = 2 / hp.step + hp.step + 2 * (1 - hp.alpha) * hp.margin
+    b = jnp.sqrt(jnp.asarray(hp.p - 1, lost.dtype)) * reach / margin
+    inside = norms.power(hp.p / (hp.p - 1), u) <= 1 + 1e3 * jnp.finfo(lost.dtype).eps
+    far = jnp.where(inside, 0.0, jnp.inf)
+    right = lost / margin + b * jnp.sqrt(made) + zeros + far
+    printed = lost / margin + b**2 + b * jnp.sqrt(lost / margin) + zeros + far
+    return _certificate(trace.feedback, right, printed, made, "Gentile 2001, mistakes")
+
+
+def _certificate(feedback: Feedback, right: Array, printed, size: Array, name: str) -> Certificate:
+    wrong = feedback.outcome * feedback.action <= 0
+    count = jnp.cumsum(wrong.astype(right.dtype))
+    scale = count + size + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
+    return Certificate(count, right, scale, printed, theorem=name)

@@ -1,0 +1,500 @@
+"""The named binary classifiers: against second implementations, peers and their mistake bounds."""
+
+import functools
+import os
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference_classification as ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import olx
+from olx import convex, losses, streams
+from olx.ascents import aggressive, conservative
+from olx.hindsight.margin_errors import (
+    aggressive_perceptron_bound,
+    alma_bound,
+    passive_aggressive_bound,
+)
+from olx.hindsight.mistakes import (
+    conservative_bound,
+    hinge_bound,
+    perceptron_mistake_bound,
+    r_of_k_bound,
+    self_tuned_aggressive_bound,
+    self_tuned_winnow_bound,
+    separable_bound,
+    winnow_bound,
+)
+from olx.learners.aggressive_perceptron import aggressive_perceptron
+from olx.learners.alma import alma
+from olx.learners.dual_ascent import dual_ascent
+from olx.learners.exponentiated_gradient import (
+    exponentiated_gradient,
+    signed_exponentiated_gradient,
+)
+from olx.learners.passive_aggressive import (
+    passive_aggressive,
+    passive_aggressive_1,
+    passive_aggressive_2,
+)
+from olx.learners.perceptron import perceptron
+from olx.learners.pnorm_perceptron import pnorm_perceptron
+from olx.learners.romma import aggressive_romma, romma
+from olx.learners.self_tuned_aggressive import self_tuned_aggressive
+from olx.learners.self_tuned_winnow import self_tuned_winnow
+from olx.learners.winnow import balanced_winnow, unnormalized_winnow, winnow
+
+ROUNDS, WIDTH = 2000, 123
+PROJECT = pathlib.Path(__file__).parents[1]
+DATA = pathlib.Path(os.environ.get("OLX_DATA", PROJECT.parent / "shared" / "data"))
+
+
+def a9a():
+    z = np.load(DATA / "a9a.npz")
+    rows = np.repeat(np.arange(ROUNDS), np.diff(z["indptr"][: ROUNDS + 1]))
+    x = np.zeros((ROUNDS, WIDTH))
+    x[rows, z["indices"][: len(rows)].astype(int)] = z["data"][: len(rows)]
+    return x, np.where(z["y"][:ROUNDS] > 0, 1.0, -1.0)
+
+
+def covtype():
+    """Columns divided by their largest entry, and filled up with zeros to the width of a9a."""
+    z = np.load(DATA / "covtype.npz")
+    x = z["X"][:ROUNDS].astype(float)
+    x = x / np.maximum(np.abs(x).max(axis=0), 1e-12)
+    return np.pad(x, ((0, 0), (0, WIDTH - x.shape[1]))), np.where(z["y"][:ROUNDS] == 2, 1.0, -1.0)
+
+
+def synthetic():
+    draw = np.random.default_rng(3)
+    x, u = draw.normal(size=(ROUNDS, WIDTH)) / 3, draw.normal(size=WIDTH)
+    return x, np.where(x @ u + draw.normal(size=ROUNDS) > 0, 1.0, -1.0)
+
+
+SETS = {"synthetic": synthetic, "a9a": a9a, "covtype": covtype}
+PRESENT = [name for name in SETS if name == "synthetic" or (DATA / f"{name}.npz").exists()]
+
+
+@functools.cache
+def data():
+    """The sets that are there, one stack of rows and one of labels."""
+    x, y = zip(*(SETS[name]() for name in PRESENT), strict=True)
+    return np.stack(x), np.stack(y)
+
+
+@jax.jit
+def play(learner, rows, labels, params):
+    """The scores on every set, whatever the loss of the driver; one program a kind of learner."""
+    one = lambda x, y: olx.rollout(
+        learner, losses.squared, olx.Rounds(x, y), params, record=olx.actions
+    )
+    return jax.vmap(one)(rows, labels).trace
+
+
+@functools.cache
+def scores(name):
+    learner, _, start, rounds = TWINS[name]
+    x, y = (part[:, :rounds] for part in data())
+    return np.asarray(play(learner, x, y, jnp.full(WIDTH, start)))
+
+
+def twin(learner, reference, *numbers, start=0.0, rounds=ROUNDS):
+    """A learner and its second implementation."""
+    return learner, lambda x, y: reference(x, y, *numbers), start, rounds
+
+
+EUCLID, ENTROPY = convex.euclidean(), convex.negative_entropy()
+TWINS = {
+    "perceptron": twin(perceptron(), ref.perceptron),
+    "p-norm": twin(pnorm_perceptron(5.3), ref.pnorm_perceptron, 5.3),
+    "winnow": twin(winnow(0.3), ref.winnow, 0.3),
+    "winnow, positive orthant": twin(
+        unnormalized_winnow(0.3), ref.littlestone, np.exp(0.3), rounds=300
+    ),
+    "winnow, balanced": twin(balanced_winnow(0.3, 2.0), ref.balanced_winnow, 0.3, 2.0),
+    "winnow, self-tuned": twin(self_tuned_winnow(), ref.self_tuned_winnow),
+    "PA": twin(passive_aggressive(), ref.passive_aggressive),
+    "PA-I": twin(passive_aggressive_1(0.03), ref.passive_aggressive_1, 0.03),
+    "PA-II": twin(passive_aggressive_2(0.2), ref.passive_aggressive_2, 0.2),
+    "aggressive perceptron": twin(
+        aggressive_perceptron(convex.pnorm(2.2 / 1.2)), ref.aggressive_perceptron, 2.2
+    ),
+    "aggressive p-norm": twin(
+        aggressive_perceptron(convex.pnorm(1.5)), ref.aggressive_perceptron, 3.0
+    ),
+    "self-tuned aggressive": twin(
+        self_tuned_aggressive(EUCLID, 3.0, 0.7), ref.self_tuned_aggressive, 3.0, 0.7
+    ),
+    "self-tuned aggressive, entropy": twin(
+        self_tuned_aggressive(ENTROPY, 2.0, 0.1), ref.self_tuned_entropy, 2.0, 0.1, rounds=300
+    ),
+    "romma": twin(romma(), ref.romma, 0.0),
+    "romma, aggressive": twin(aggressive_romma(), ref.romma, 1.0),
+    "alma": twin(alma(0.9), ref.alma, 0.9, 2.0, 8**0.5 / 0.9, 2**0.5),
+    "alma, p-norm": twin(alma(0.5, 4.3, margin=0.4, step=0.7), ref.alma, 0.5, 4.3, 0.4, 0.7),
+    "EG": twin(
+        olx.linear(exponentiated_gradient(0.02, 3.0)),
+        ref.exponentiated_gradient,
+        0.02,
+        3.0,
+        start=3 / WIDTH,
+    ),
+    "EG+-": twin(
+        olx.linear(signed_exponentiated_gradient(0.02, 3.0)),
+        ref.signed_exponentiated_gradient,
+        0.02,
+        3.0,
+    ),
+}
+
+
+def of_source(source, stack):
+    if source not in PRESENT:
+        pytest.skip(f"{source}.npz is not in {DATA}; set OLX_DATA")
+    return stack[PRESENT.index(source)]
+
+
+@pytest.mark.parametrize("source", SETS)
+@pytest.mark.parametrize("name", TWINS)
+def test_scores_equal_the_reference(name, source):
+    _, reference, _, rounds = TWINS[name]
+    x, y = (of_source(source, part)[:rounds] for part in data())
+    seen = of_source(source, scores(name))
+    np.testing.assert_allclose(seen, reference(x, y), rtol=1e-10, atol=1e-10)
+
+
+def test_winnow_predicts_the_same_normalized_or_not():
+    signs = np.sign(scores("winnow")[:, :300])
+    np.testing.assert_array_equal(np.sign(scores("winnow, positive orthant")), signs)
+
+
+PEERS = {
+    "perceptron": {"loss": "perceptron", "learning_rate": "constant", "eta0": 1.0},
+    "PA-I": {"loss": "hinge", "learning_rate": "pa1", "eta0": 0.03},
+    "PA-II": {"loss": "hinge", "learning_rate": "pa2", "eta0": 0.2},
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_scores_equal_those_of_scikit_learn(name):
+    """One pass in order, no intercept; its Perceptron is this one, and PA a step size of SGD."""
+    linear = pytest.importorskip("sklearn.linear_model")
+    order = {"shuffle": False, "max_iter": 1, "tol": None, "penalty": None, "fit_intercept": False}
+    x, y = (part[0] for part in data())
+    for seen in (100, ROUNDS - 1):
+        try:
+            peer = linear.SGDClassifier(**order, **PEERS[name]).fit(x[:seen], y[:seen])
+        except ValueError as error:
+            pytest.skip(f"this scikit-learn has no such step size: {error}")
+        wanted = peer.decision_function(x[seen : seen + 1])[0]
+        np.testing.assert_allclose(scores(name)[0, seen], wanted, rtol=1e-8)
+
+
+def river_scores(model, x, y):
+    seen = []
+    for row, label in zip(x, y, strict=True):
+        row = dict(enumerate(row))
+        seen.append(sum(model_weight(model, i) * value for i, value in row.items()))
+        model.learn_one(row, label > 0)
+    return np.array(seen)
+
+
+def model_weight(model, i):
+    return (model.w if hasattr(model, "w") else model.weights).get(i, 0.0)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("PA", 0), ("PA-I", 1), ("PA-II", 2)])
+def test_scores_equal_those_of_river(name, mode):
+    linear = pytest.importorskip("river.linear_model")
+    model = linear.PAClassifier(C={0: 1.0, 1: 0.03, 2: 0.2}[mode], mode=mode, learn_intercept=False)
+    x, y = (part[0, :150] for part in data())
+    np.testing.assert_allclose(scores(name)[0, :150], river_scores(model, x, y), atol=1e-9)
+
+
+def test_alma_is_that_of_river_on_dense_rows_of_length_one():
+    """It scales no rows, shrinks only the weights that a row touches, and has B = 1 / alpha."""
+    linear = pytest.importorskip("river.linear_model")
+    x, y = (part[0, :150] for part in data())
+    x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    wanted = river_scores(linear.ALMAClassifier(alpha=0.9, B=1 / 0.9), x, y)
+    np.testing.assert_allclose(ref.alma(x, y, 0.9, 2.0, 1 / 0.9, 2**0.5), wanted, atol=1e-9)
+
+
+T, D = 200, 5
+
+
+def labelled(x, score):
+    return x, np.where(score >= 0, 1.0, -1.0)
+
+
+def bound_streams():
+    """Separable with margin 1/4, noisy, drifting, and one that contradicts itself."""
+    draw = np.random.default_rng(5)
+    truth = np.array([0.8, -0.5, 0.2, 0.1, 0.24])
+    truth = truth / np.linalg.norm(truth)
+    x = draw.normal(size=(T, D))
+    score = x @ truth
+    apart = x + (np.sign(score) * np.maximum(0.25 - np.abs(score), 0))[:, None] * truth
+    angle = np.linspace(0, 6, T)
+    turning = np.cos(angle)[:, None] * truth + np.sin(angle)[:, None] * np.eye(D)[1]
+    units = np.eye(D)[np.arange(T) % D]
+    made = [
+        labelled(apart, score),
+        labelled(x, score + draw.normal(size=T)),
+        labelled(x * 3, np.sum(x * turning, axis=1)),
+        labelled(units, np.where(np.arange(T) // D % 2 == 0, 1.0, -1.0)),
+    ]
+    return np.stack([rows for rows, _ in made]), np.stack([y for _, y in made]), truth
+
+
+X, Y, TRUTH = bound_streams()
+SIGNED = np.stack([4.001 * TRUTH, TRUTH, np.zeros(D), np.array([0.3, 0.1, -0.9, 0.0, 0.2])])
+SIMPLEX = np.stack(
+    [np.full(D, 0.2), np.eye(D)[0], np.abs(TRUTH) / np.abs(TRUTH).sum(), [0.5, 0, 0, 0.1, 0.4]]
+)
+IN_BALL = SIGNED / np.array([8.0, 2.0, 1.0, 1.5])[:, None]  # q-norm and 1-norm at most 1
+
+ZERO = 2  # its place among the signed comparators: its hinge is the number of mistakes
+
+
+def stacked(*learners):
+    """A batch, without the small programs that `olx.batch` is made of."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *learners)
+
+
+perceptron_at = lambda c: dual_ascent(EUCLID, losses.hinge, conservative(), c)
+euclidean_at = lambda complexity: self_tuned_aggressive(EUCLID, complexity, 0.8)
+entropic_at = lambda margin: self_tuned_aggressive(ENTROPY, float(np.log(D)), margin)
+pnorm_at = lambda p: aggressive_perceptron(convex.pnorm(p / (p - 1)))
+
+# Learners, comparators, bounds. With each bound, what left / printed is to exceed somewhere, for a
+# comparator other than 0: no bound is empty.
+TABLE = {
+    "perceptron": (
+        stacked(perceptron_at(0.5), perceptron_at(3.0)),
+        SIGNED,
+        {
+            "(5.2)": (lambda *game: conservative_bound(*game, margin=0.5), 0.7),
+            "(2.1)": (hinge_bound, 0.8),
+            "corollary 5": (perceptron_mistake_bound, 0.9),
+            "separable": (lambda *game: separable_bound(*game, margin=1.0), 0.03),
+        },
+    ),
+    "p-norm": (
+        stacked(pnorm_perceptron(2.0), pnorm_perceptron(3.2)),
+        SIGNED,
+        {"corollary 7": (perceptron_mistake_bound, 0.9)},
+    ),
+    "winnow": (
+        stacked(winnow(0.1), winnow(1.0)),
+        SIMPLEX,
+        {"(5.7)": (lambda *game: winnow_bound(*game, margin=0.3), 0.4)},
+    ),
+    "winnow, balanced": (
+        stacked(balanced_winnow(0.1, 2.0), balanced_winnow(1.0, 2.0)),
+        IN_BALL,
+        {
+            "lemma 2": (olx.certify, 0.5),
+            "(5.2)": (lambda *game: conservative_bound(*game, margin=0.3), 0.5),
+        },
+    ),
+    "winnow, self-tuned": (
+        stacked(self_tuned_winnow()),
+        SIMPLEX,
+        {"corollary 6": (lambda *game: self_tuned_winnow_bound(*game, margin=0.3), 0.25)},
+    ),
+    "self-tuned aggressive": (
+        stacked(euclidean_at(0.6), euclidean_at(8.1)),
+        SIGNED,
+        {"theorem 6": (self_tuned_aggressive_bound, 0.3), "(2.1)": (hinge_bound, 0.3)},
+    ),
+    "self-tuned aggressive, entropy": (
+        stacked(entropic_at(0.1), entropic_at(0.5)),
+        SIMPLEX,
+        {"theorem 6": (self_tuned_aggressive_bound, 0.3)},
+    ),
+    "aggressive perceptron": (
+        stacked(pnorm_at(2.0), pnorm_at(3.2)),
+        SIGNED,
+        {"lemma 3": (olx.certify, 0.9), "corollary 2": (aggressive_perceptron_bound, 0.9)},
+    ),
+    "PA and PA-II": (
+        stacked(passive_aggressive(), passive_aggressive_2(0.05), passive_aggressive_2(1.0)),
+        SIGNED,
+        {"distance": (olx.certify, 0.9), "mistakes": (passive_aggressive_bound, 0.5)},
+    ),
+    "PA-I": (
+        stacked(passive_aggressive_1(0.05), passive_aggressive_1(1.0)),
+        SIGNED,
+        {"distance": (olx.certify, 0.9), "mistakes": (passive_aggressive_bound, 0.5)},
+    ),
+    "romma": (
+        stacked(romma(), aggressive_romma()),
+        SIGNED,
+        {"distance": (olx.certify, 0.5)},
+    ),
+    "alma": (
+        stacked(alma(0.4, 2.5), alma(1.0, 2.5)),
+        IN_BALL,
+        {
+            "regret": (olx.certify, 0.3),
+            "mistakes": (lambda *game: alma_bound(*game, margin=0.2), 0.2),
+        },
+    ),
+}
+
+
+@functools.cache
+def proofs(name):
+    """All bounds of a row, on every stream, for every learner and comparator, as one program.
+
+    Of each: whether it holds, whether it says anything, and the largest left / printed.
+    """
+    learners, comparators, bounds = TABLE[name]
+
+    def judge(proof):
+        printed = proof.right if proof.printed is None else proof.printed
+        looser = olx.Certificate(proof.left, printed, proof.scale)
+        return proof.holds, jnp.all(jnp.isfinite(proof.right)), looser.tightness
+
+    def one(learner, x, y):
+        rounds = olx.Rounds(x, y)
+        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(D), record=olx.trace)
+        prove = lambda u: {key: judge(bounds[key][0](learner, run, u)) for key in bounds}
+        return jax.vmap(prove)(jnp.asarray(comparators))
+
+    many = jax.tree.leaves(learners)[0].shape[0]
+    pairs = jax.tree.map(lambda leaf: np.repeat(leaf, len(X), axis=0), learners)
+    games = pairs, np.tile(X, (many, 1, 1)), np.tile(Y, (many, 1))
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(*games))
+
+
+CASES = [(name, bound) for name, row in TABLE.items() for bound in row[2]]
+
+
+@pytest.mark.parametrize(("name", "bound"), CASES)
+def test_no_mistake_bound_is_ever_exceeded(name, bound):
+    holds, finite, tight = proofs(name)[bound]
+    assert np.all(holds)
+    others = np.delete(tight * finite, ZERO, axis=-1) if TABLE[name][1] is not SIMPLEX else tight
+    assert np.max(others) > TABLE[name][2][bound][1], others.max()
+    assert np.any(finite)
+
+
+def test_the_perceptron_attains_its_bound_on_unit_vectors():
+    """Theorem 4: H = 0, X = 1 and |u|^2 = T, and T mistakes, as many as corollary 5 allows."""
+    count = 12
+    adversary = streams.unit_vectors(count, losses.hinge)
+    run = olx.play(perceptron(), adversary, jnp.zeros(count), count, record=olx.trace)
+    assert run.rounds is not None
+    proof = jax.jit(perceptron_mistake_bound)(perceptron(), run, run.rounds.outcome)
+    assert proof.left[-1] == count
+    np.testing.assert_allclose(proof.right[-1], count)
+    np.testing.assert_allclose(proof.printed[-1], count)
+
+
+def test_winnow_needs_far_fewer_mistakes_than_the_perceptron_among_irrelevant_features():
+    rounds, u = streams.r_of_k(jax.random.key(1), rounds=2500, features=512, r=1, k=2)
+    learner = winnow(1 / 5)
+    run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(512), record=olx.trace)
+    proof = jax.jit(functools.partial(r_of_k_bound, r=1, k=2))(learner, run, u)
+    assert proof.holds
+    x, y = (np.asarray(part) for part in rounds[:2])
+    mistakes = np.sum(y * ref.perceptron(x, y) <= 0)
+    assert 20 < float(run.total) < mistakes / 5
+    assert float(proof.printed[-1]) < mistakes  # the promise for one beats the other as it is
+
+
+@jax.jit
+def prove_all(x, y, u):
+    def one(learner, *bounds):
+        rounds = olx.Rounds(x, y)
+        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(3), record=olx.trace)
+        return [bound(learner, run, u).holds for bound in bounds]
+
+    half = lambda *game: conservative_bound(*game, margin=0.5)
+    return [
+        *one(perceptron(), perceptron_mistake_bound, half, hinge_bound),
+        *one(aggressive_perceptron(EUCLID), aggressive_perceptron_bound, olx.certify),
+        *one(passive_aggressive_1(0.7), passive_aggressive_bound, olx.certify),
+    ]
+
+
+quarters = st.integers(-8, 8).map(lambda i: i / 4)
+
+
+@given(
+    hnp.arrays(float, (10, 3), elements=quarters),
+    hnp.arrays(float, 10, elements=st.sampled_from([-1.0, 1.0])),
+    hnp.arrays(float, 3, elements=quarters),
+)
+@settings(max_examples=40, deadline=None)
+def test_bounds_hold_on_any_stream_with_ties_and_rows_of_zeros(x, y, u):
+    assert all(prove_all(x, y, u))
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "c"), [("PA-I", losses.hinge, 1 / 0.03), ("PA-II", losses.squared_hinge, 2.5)]
+)
+def test_soft_passive_aggressive_is_the_aggressive_dual_ascent(name, loss, c):
+    x, y = (part[:, :300] for part in data())
+    seen = play(dual_ascent(EUCLID, loss, aggressive(), c), x, y, jnp.zeros(WIDTH))
+    np.testing.assert_allclose(seen, scores(name)[:, :300], rtol=1e-9, atol=1e-9)
+
+
+def test_the_signed_entropy_is_the_best_split_into_two_parts():
+    ball = convex.signed_entropy(3.0)
+    w = jnp.array([1.0, -0.5, 0.0, 1.2])
+    value, theta = jax.jit(jax.value_and_grad(ball.potential))(w)
+    back, conjugate = jax.jit(lambda t: (ball.to_primal(t), ball.conjugate(t)))(theta)
+    np.testing.assert_allclose(back, w, atol=1e-12)
+    np.testing.assert_allclose(value, theta @ w - conjugate, rtol=1e-12)
+    free = np.linspace(0, (1 - 2.7 / 3) / 8, 7)[1:-1]  # mass moved from an even split
+    plus, minus = np.maximum(w, 0) / 3, np.maximum(-w, 0) / 3
+    for first in free:
+        rest = (1 - 2.7 / 3) / 2 - first
+        spread = np.array([first, rest / 3, rest / 3, rest / 3])
+        parts = np.concatenate([plus + spread, minus + spread])
+        assert np.sum(parts * np.log(8 * parts)) >= value
+    vertex = jnp.array([0.0, -3.0, 0.0, 0.0])
+    np.testing.assert_allclose(jax.jit(ball.potential)(vertex), np.log(8), rtol=1e-9)
+    assert ball.outside(vertex) == 0
+    assert ball.outside(1.01 * vertex) == np.inf
+
+
+def test_romma_stays_finite_in_single_precision_where_nothing_separates():
+    x, y = (np.tile(part[1:2], (1, 20) + (1,) * (part.ndim - 2)) for part in (X, Y))
+    learner = jax.tree.map(np.float32, romma())
+    seen = play(learner, x.astype(np.float32), y.astype(np.float32), jnp.zeros(D, np.float32))
+    assert seen.dtype == np.float32
+    assert np.all(np.isfinite(seen))
+    assert np.abs(seen).max() > 1e5  # it did grow
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: winnow(-0.1), "winnow: `eta` must be positive, got -0.1."),
+        (lambda: passive_aggressive_1(0.0), "passive_aggressive_1: `aggressiveness` must be"),
+        (lambda: pnorm_perceptron(1.5), r"pnorm_perceptron: `p` must lie in \[2, inf\], got 1.5."),
+        (lambda: alma(1.5), r"alma: `alpha` must lie in \(0, 1\], got 1.5."),
+        (lambda: romma(2.0), r"romma: `threshold` must lie in \[0, 1\], got 2.0."),
+        (lambda: balanced_winnow(0.1, 0.0), "balanced_winnow: `total` must be positive"),
+    ],
+)
+def test_bad_numbers_are_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_map_without_a_norm_is_refused_where_the_norm_sets_the_step():
+    with pytest.raises(TypeError, match="states no norm"):
+        aggressive_perceptron(convex.unnormalized_entropy())
+    with pytest.raises(TypeError, match="states no norm"):
+        self_tuned_aggressive(convex.unnormalized_entropy(), 1.0)
