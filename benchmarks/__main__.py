@@ -14,7 +14,16 @@ import argparse
 import pathlib
 import tempfile
 
-from benchmarks import compile_time, dense, derived, experts, report, sparse, sweeps
+from benchmarks import (
+    compile_time,
+    dense,
+    derived,
+    experts,
+    first_order,
+    report,
+    sparse,
+    sweeps,
+)
 from benchmarks.settings import Settings
 
 GROUPS = {
@@ -23,6 +32,7 @@ GROUPS = {
     "sweeps": sweeps.measure,
     "experts": experts.measure,
     "derived": derived.measure,
+    "first_order": first_order.measure,
     "compile_time": compile_time.measure,
 }
 

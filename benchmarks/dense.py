@@ -15,7 +15,7 @@ import olx
 from benchmarks import data, peers, targets
 from benchmarks.data import Examples
 from benchmarks.race import Contestant, Timing, race
-from benchmarks.report import Group, Row, compared, only
+from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 
 WIDTHS = (10, 50, 200, 1000)
@@ -26,7 +26,7 @@ NUMPY, DEVICE, LOOP = "olx from numpy", "olx from device", "numba loop"
 
 class Entry(NamedTuple):
     name: str
-    learner: olx.Learner | None  # None until olx has it: the peers are then timed for themselves
+    learner: olx.Learner
     loss: Callable
     loop: str
     sklearn: Callable[[Examples], Contestant] | None
@@ -53,6 +53,7 @@ def _river(name: str) -> Callable[[Examples], Contestant]:
 
 OGD = olx.linear(olx.omd(peers.ETA, olx.convex.euclidean()))
 ADA = olx.linear(olx.ftrl(peers.ETA, olx.regularizers.adagrad()))
+BASIC, PASSIVE = olx.perceptron(), olx.passive_aggressive_1(peers.ETA)
 HINGE, LOG = olx.losses.hinge, olx.losses.logistic
 SGD_HINGE, SGD_LOG = "--sgd --loss_function hinge", "--sgd --loss_function logistic"
 ADA_HINGE = "--adaptive --loss_function hinge"
@@ -63,8 +64,8 @@ ALGORITHMS = (
     Entry("OGD hinge", OGD, HINGE, "ogd_hinge", _sgd("hinge"), SGD_HINGE, _step("SGD", "Hinge")),
     Entry("OGD logistic", OGD, LOG, "ogd_logistic", _sgd("log_loss"), SGD_LOG, _step("SGD", "Log")),
     Entry("AdaGrad hinge", ADA, HINGE, "adagrad_hinge", None, ADA_HINGE, _step("AdaGrad", "Hinge")),
-    Entry("Perceptron", None, HINGE, "perceptron", _fit("Perceptron"), None, _river("Perceptron")),
-    Entry("PA", None, HINGE, "passive_aggressive", _fit(PA), None, _river("PAClassifier")),
+    Entry("Perceptron", BASIC, HINGE, "perceptron", _fit("Perceptron"), None, _river("Perceptron")),
+    Entry("PA", PASSIVE, HINGE, "passive_aggressive", _fit(PA), None, _river("PAClassifier")),
 )
 # fmt: on
 
@@ -111,13 +112,11 @@ def _contestants(
         theirs.insert(0, peers.vowpal(cache, *algorithm.vowpal.split()))
     if algorithm.sklearn is not None:
         theirs.insert(0, algorithm.sklearn(examples))
-    return theirs if learner is None else ours + theirs
+    return ours + theirs
 
 
 def _rows(algorithm: Entry, case: str, seen: dict[str, Timing], examples: Examples) -> list[Row]:
     theirs = [timing for name, timing in seen.items() if name not in (NUMPY, DEVICE)]
-    if algorithm.learner is None:
-        return [only(case, timing, "olx has none yet") for timing in theirs]
     rows = []
     for source in (NUMPY, DEVICE):
         for timing in theirs:

@@ -1,4 +1,5 @@
-"""Hedge with a hundred to a million experts, against a numba loop and against the memory.
+"""Hedge with a hundred to a million experts, against a numba loop and against the memory; beside
+it AdaNormalHedge, which needs no step size.
 
 The floor of a step is one pass that any algorithm with a number for each expert must make: read a
 row of losses, read and write the state; NumPy's addition in place does just that. Below ten
@@ -19,6 +20,7 @@ from benchmarks.settings import Settings
 EXPERTS = (100, 1000, 10_000, 100_000, 1_000_000)
 ETA = 0.05
 VALUES = 20_000_000  # losses in all, 80 MB: more than a cache holds
+HEDGE = "Hedge of olx"
 WIDE = 10_000  # from here on the memory is a floor
 
 
@@ -29,24 +31,26 @@ def measure(settings: Settings) -> Group:
         print(f"  {case}", flush=True)
         steps = min(20_000, max(2, settings.size(VALUES, 2_000_000) // experts))
         losses = np.random.default_rng(0).random((steps, experts), np.float32)
-        ours, loop, floor = _olx(losses), _numba(losses), _floor(losses)
-        seen = race([ours, loop, floor], settings.rounds)
+        ours, loop, floor = _olx(HEDGE, olx.hedge(ETA), losses), _numba(losses), _floor(losses)
+        tuned = _olx("AdaNormalHedge", olx.experts.ada_normal_hedge(), losses)
+        seen = race([ours, tuned, loop, floor], settings.rounds)
         timings[case] = [timing.as_dict() for timing in seen.values()]
         own = seen[ours.name]
         rows.append(compared(case, own, seen[loop.name], targets.at_least(targets.HEDGE)))
         least = targets.at_most(targets.HEDGE_FLOOR) if experts >= WIDE else None
         rows.append(compared(case, own, seen[floor.name], least, inverse=True))
+        limit = targets.at_most(targets.ADA_NORMAL_HEDGE)
+        rows.append(compared(f"{case}, {tuned.name}", seen[tuned.name], own, limit, inverse=True))
     return Group("Hedge, for a step and an expert", rows, timings)
 
 
-def _olx(losses: np.ndarray) -> Contestant:
+def _olx(name: str, learner: olx.Learner, losses: np.ndarray) -> Contestant:
     def prepare() -> Callable[[], olx.Run]:
-        experts = losses.shape[1]
-        learner, start = olx.hedge(ETA), jnp.full(experts, 1 / experts)
+        start = jnp.full(losses.shape[1], 1 / losses.shape[1])
         rounds = olx.Rounds(None, losses)
         return lambda: olx.run(learner, olx.losses.linear, rounds, start)
 
-    return Contestant("olx", prepare, losses.size)
+    return Contestant(name, prepare, losses.size)
 
 
 def _numba(losses: np.ndarray) -> Contestant:

@@ -1,4 +1,7 @@
-"""The table of every learner: how to make it, and a short stream that suits it."""
+"""The table of learners that the others are made of: how to make each, and a stream that suits it.
+
+`cases_first_order` and `cases_experts` hold the named ones; `test_learners` reads all three.
+"""
 
 from typing import NamedTuple
 
@@ -11,6 +14,7 @@ from olx import convex, losses, regularizers, schedules, streams
 from olx.learners import hints
 
 KEY = jax.random.key(7)
+CLASSES, TRUTH = streams.linear_classification(KEY, rounds=24, features=4, margin=0.1)
 REGRESSION = streams.linear_regression(KEY, rounds=24, features=4)[0]
 EXPERTS = streams.expert_losses(KEY, rounds=24, experts=4)[0]
 ZEROS, UNIFORM, ONES = jnp.zeros(4), jnp.full(4, 0.25), jnp.ones(4)
@@ -29,8 +33,13 @@ def regression(inner: olx.Learner, params=ZEROS, comparators=(ZEROS, ONES / 3)) 
     return Case(olx.linear(inner), losses.squared, REGRESSION, params, comparators)
 
 
-def experts(learner: olx.Learner) -> Case:
-    return Case(learner, losses.linear, EXPERTS, UNIFORM, (UNIFORM, jnp.eye(4)[2]))
+def classification(learner: olx.Learner, comparators=(ZEROS, TRUTH)) -> Case:
+    """The driver's loss is smooth, whatever the learner goes by."""
+    return Case(learner, losses.logistic, CLASSES, ZEROS, comparators)
+
+
+def experts(learner: olx.Learner, rounds=EXPERTS) -> Case:
+    return Case(learner, losses.linear, rounds, UNIFORM, (UNIFORM, jnp.eye(4)[2]))
 
 
 def cosh(w):

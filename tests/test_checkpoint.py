@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import killed
 import numpy as np
 import pytest
-from cases import CASES
 from killed import JOBS, leaves_of
+from table import KINDS, TABLE
 
 import olx
 from olx import convex, losses, regularizers
@@ -69,10 +69,10 @@ def same_bits(seen, wanted):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_every_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
     monkeypatch.setattr(feed, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_run` too
-    learner, loss, rounds, params, *_ = CASES[name]
+    learner, loss, rounds, params, *_ = TABLE[name]
     play = lambda pieces, **options: olx.run(
         learner, loss, pieces, params, record=olx.trace, **options
     )

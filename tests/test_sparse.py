@@ -70,12 +70,34 @@ def test_sparse_rows_are_dense_rows(name):
     close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
 
 
+LABELS = np.where(np.arange(60) % 3, 1.0, -1.0)
+WHOLE_ROWS = {
+    "perceptron": olx.perceptron(),
+    "PA-I": olx.passive_aggressive_1(0.3),
+    "aggressive, hypentropy": olx.dual_ascent(
+        convex.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 2.0
+    ),
+    "implicit": olx.implicit(0.3, losses.logistic),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_ROWS)
+def test_predictors_that_look_at_a_whole_row_play_sparse_rows(name):
+    learner, weight = WHOLE_ROWS[name], np.arange(60) % 4 * 0.5
+    wanted = dense(learner, ZEROS, LABELS, weight, record=olx.actions)
+    rounds = olx.Rounds(ROWS, LABELS, weight)
+    cut = lambda low: jax.tree.map(lambda leaf: leaf[low : low + 20], rounds)
+    pieces = [cut(0), cut(20), cut(40)]
+    for stream in (rounds, pieces):
+        seen = olx.run(learner, losses.squared, stream, ZEROS, record=olx.actions)
+        close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
+
+
 def test_a_flat_loss_still_lets_the_clock_tick():
     learner = olx.linear(olx.md(schedules.decay(0.5), convex.euclidean()))
-    labels = np.where(np.arange(60) % 3, 1.0, -1.0)
-    wanted = dense(learner, ZEROS, labels, loss=losses.hinge)
+    wanted = dense(learner, ZEROS, LABELS, loss=losses.hinge)
     assert np.any(wanted.losses == 0)
-    seen = olx.run(learner, losses.hinge, olx.Rounds(ROWS, labels), ZEROS)
+    seen = olx.run(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS)
     close((seen.losses, seen.state), (wanted.losses, wanted.state))
 
 

@@ -1,0 +1,60 @@
+"""Rows of the table: learners of experts, and learners made of learners."""
+
+import jax
+import jax.numpy as jnp
+from cases import KEY, ONES, REGRESSION, ZEROS, Case, experts
+
+import olx
+from olx import losses, schedules
+
+PRIOR = jnp.array([1.0, 2.0, 0.5, 0.5])
+DRAWN = olx.Rounds(None, jax.random.uniform(KEY, (24, 4)))
+ASLEEP = jax.random.bernoulli(KEY, 0.3, (24, 4))
+SLEEPY = olx.Rounds(jnp.where(ASLEEP, 0.0, 1.0), DRAWN.outcome)
+POINTS = jnp.linspace(-1.0, 1.0, 5)[:, None] * jnp.ones(4)
+
+
+def vertices(learner: olx.Learner) -> Case:
+    """Plays vertices, so only the losses it drew are looked at."""
+    return experts(learner)._replace(loss=olx.experts.expected_loss, trees=False)
+
+
+def over(learner: olx.Learner, params, comparators) -> Case:
+    return Case(learner, losses.squared, REGRESSION, params, comparators, trees=False)
+
+
+def linear_ogd(eta):
+    return olx.linear(olx.ogd(eta))
+
+
+FIFTHS = jnp.full(5, 0.2)
+ADVISED = olx.experts.ada_normal_hedge
+
+EXPERT = {
+    "ada normal hedge": experts(ADVISED(PRIOR), DRAWN),
+    "ada normal hedge, exponent": experts(ADVISED(PRIOR, 0.5), DRAWN),
+    "ada normal hedge, sleeping": experts(ADVISED(PRIOR), SLEEPY),
+    "normal hedge dt": experts(olx.experts.normal_hedge_dt(PRIOR)),
+    "normal hedge": experts(olx.experts.normal_hedge(PRIOR), DRAWN),
+    "two norm": experts(olx.experts.two_norm(PRIOR)),
+    "anytime hedge": experts(olx.experts.anytime_hedge(schedules.decay(2.0))),
+    "adahedge": experts(olx.experts.adahedge(PRIOR), DRAWN),
+    "prod": experts(olx.experts.prod(0.3)),
+    "adapt ml prod": experts(olx.experts.adapt_ml_prod(PRIOR)),
+    "boa": experts(olx.experts.boa(PRIOR)),
+    "squint": experts(olx.experts.squint(PRIOR, rates=6)),
+    "fixed share": experts(olx.experts.fixed_share(0.5, 0.1)),
+    "ada normal hedge tv": experts(olx.experts.ada_normal_hedge_tv(24, PRIOR)),
+    "ada normal hedge streaming": experts(olx.experts.ada_normal_hedge_streaming(24, PRIOR)),
+    "sampled": experts(olx.experts.sampled(olx.hedge(0.7), KEY))._replace(trees=False),
+    "committed": experts(olx.experts.committed(ADVISED(PRIOR), KEY))._replace(trees=False),
+    "bandit": vertices(olx.experts.bandit(olx.hedge(0.2), KEY)),
+    "exp3": vertices(olx.experts.exp3(0.2, KEY)),
+}
+META = {
+    "mix": over(
+        olx.mix(olx.batch(linear_ogd, eta=jnp.array([0.05, 0.2])), olx.hedge(0.3)),
+        ZEROS,
+        (ZEROS, ONES / 3),
+    ),
+}

@@ -1,0 +1,90 @@
+"""Rows of the table: the named first-order algorithms."""
+
+import jax.numpy as jnp
+from cases import (
+    CLASSES,
+    KEY,
+    ONES,
+    TRUTH,
+    UNIFORM,
+    ZEROS,
+    Case,
+    classification,
+    experts,
+    regression,
+)
+
+import olx
+from olx import ascents, convex, losses, schedules, streams
+from olx.convex import norms
+
+LABELS = streams.logistic_labels(KEY, rounds=24, features=4)[0]
+EUCLID, ENTROPY, BALL = convex.euclidean(), convex.negative_entropy(), convex.euclidean_ball(0.8)
+ON_SIMPLEX = (UNIFORM, jnp.eye(4)[1])
+
+
+def logistic(learner: olx.Learner) -> Case:
+    return Case(learner, losses.logistic, LABELS, ZEROS, (ZEROS, ONES / 3))
+
+
+def dual(mirror, loss, ascent, schedule=2.0) -> olx.Learner:
+    return olx.dual_ascent(mirror, loss, ascent, schedule)
+
+
+SIGNS = CLASSES._replace(context=jnp.sign(jnp.round(1.5 * CLASSES.context)))
+
+FIRST_ORDER = {
+    "dual ascent, own loss": Case(
+        dual(EUCLID, losses.squared, ascents.aggressive(), schedules.own_loss(1.0, 2.0)),
+        *regression(olx.ogd(0.1))[1:],
+    ),
+    "dual ascent, entropy": classification(
+        dual(ENTROPY, losses.hinge, ascents.aggressive()), ON_SIMPLEX
+    ),
+    "dual ascent, signs": classification(
+        dual(ENTROPY, losses.margin_hinge(0.3), ascents.aggressive_signs()), ON_SIMPLEX
+    )._replace(rounds=SIGNS),
+    "dual ascent, window": classification(dual(EUCLID, losses.hinge, ascents.window(3, 4))),
+    "dual ascent, mini-updates": classification(
+        dual(EUCLID, losses.hinge, ascents.mini_updates(3, 5))
+    ),
+    "dual ascent, structured": classification(
+        dual(
+            EUCLID,
+            losses.hinge,
+            ascents.conservative(ascents.aggressive()),
+            schedules.structured(0.5, norms.l2()),
+        )
+    ),
+    "perceptron": classification(olx.perceptron()),
+    "p-norm perceptron": classification(olx.pnorm_perceptron(3.0)),
+    "winnow": classification(olx.winnow(0.3), ON_SIMPLEX),
+    "winnow, positive orthant": classification(olx.unnormalized_winnow(0.3), (UNIFORM,)),
+    "winnow, balanced": classification(olx.balanced_winnow(0.3, 2.0)),
+    "winnow, self-tuned": classification(olx.self_tuned_winnow(), ON_SIMPLEX),
+    "PA": classification(olx.passive_aggressive()),
+    "PA-I": classification(olx.passive_aggressive_1(0.3)),
+    "PA-II": classification(olx.passive_aggressive_2(0.2)),
+    "aggressive perceptron": classification(olx.aggressive_perceptron(convex.pnorm(1.5))),
+    "self-tuned aggressive": classification(olx.self_tuned_aggressive(EUCLID, 50.0)),
+    "romma": classification(olx.romma(0.01), (10 * TRUTH,)),
+    "romma, aggressive": classification(olx.romma(0.9), (10 * TRUTH,)),
+    "alma": classification(olx.alma(0.8)),
+    "EG": regression(olx.exponentiated_gradient(0.1), UNIFORM, ON_SIMPLEX),
+    "EG+-": regression(olx.signed_exponentiated_gradient(0.1, 2.0)),
+    "implicit": logistic(olx.implicit(0.3, losses.logistic)),
+    "log regret": regression(olx.log_regret(0.5, BALL)),
+    "strongly convex ogd": regression(olx.strongly_convex_ogd(0.5)),
+    "rda": regression(olx.rda(0.3, convex.l1(0.05))),
+    "adagrad": regression(olx.adagrad(0.5, penalty=convex.l1(0.02))),
+    "ftrl-proximal": regression(olx.ftrl_proximal(0.5, 1.0, 0.1, 0.1)),
+    "p-norm lms": regression(olx.pnorm_lms(1.4)),
+    "self-confident": regression(olx.self_confident(BALL, 1.0, 0.01)),
+    "self-confident, entropy": experts(olx.self_confident(ENTROPY, 1.4, 0.01)),
+    "scale-invariant p-norm": logistic(olx.linear(olx.scale_invariant_pnorm(0.5))),
+    "scale-invariant adagrad": logistic(olx.linear(olx.scale_invariant_adagrad(0.5))),
+    "coin betting": logistic(olx.linear(olx.coin_betting(5.0))),
+    "coordinate betting": logistic(olx.linear(olx.coordinate_betting(5.0))),
+    "cocob": logistic(olx.linear(olx.cocob(2.0))),
+    "average": regression(olx.meta.average(olx.ogd(0.1), olx.meta.rising())),
+}
