@@ -14,9 +14,19 @@ from olx import convex, losses, regularizers, schedules, streams
 from olx.learners import hints
 
 KEY = jax.random.key(7)
-CLASSES, TRUTH = streams.linear_classification(KEY, rounds=24, features=4, margin=0.1)
-REGRESSION = streams.linear_regression(KEY, rounds=24, features=4)[0]
-EXPERTS = streams.expert_losses(KEY, rounds=24, experts=4)[0]
+
+
+@jax.jit  # one program, where each of their steps would be one
+def generated():
+    return (
+        streams.linear_classification(KEY, rounds=24, features=4, margin=0.1),
+        streams.linear_regression(KEY, rounds=24, features=4)[0],
+        streams.expert_losses(KEY, rounds=24, experts=4)[0],
+        streams.logistic_labels(KEY, rounds=24, features=4)[0],
+    )
+
+
+(CLASSES, TRUTH), REGRESSION, EXPERTS, LABELS = generated()
 ZEROS, UNIFORM, ONES = jnp.zeros(4), jnp.full(4, 0.25), jnp.ones(4)
 
 

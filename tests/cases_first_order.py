@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from cases import (
     CLASSES,
-    KEY,
+    LABELS,
     ONES,
     TRUTH,
     UNIFORM,
@@ -15,10 +15,9 @@ from cases import (
 )
 
 import olx
-from olx import ascents, convex, losses, schedules, streams
+from olx import ascents, convex, losses, schedules
 from olx.convex import norms
 
-LABELS = streams.logistic_labels(KEY, rounds=24, features=4)[0]
 EUCLID, ENTROPY, BALL = convex.euclidean(), convex.negative_entropy(), convex.euclidean_ball(0.8)
 ON_SIMPLEX = (UNIFORM, jnp.eye(4)[1])
 

@@ -18,27 +18,49 @@ ETAS = jnp.geomspace(1e-3, 10.0, 7)
 T, D = 60, 4
 ZEROS, UNIFORM = jnp.zeros(D), jnp.full(D, 1 / D)
 
-REGRESSION = {
-    "linear": streams.linear_regression(KEY, T, D),
-    "heavy tailed": streams.heavy_tailed(KEY, T, D),
-    "ill conditioned": streams.ill_conditioned(KEY, T, D),
-    "sparse": streams.sparse(KEY, T, D, nonzeros=2, relevant=2),
-    "drifting": streams.drifting(KEY, T, D),
-    "rotating": streams.rotating(KEY, T, D),
-    "switching": streams.switching(KEY, T, D),
-}
-CLASSIFICATION = {
-    "margin": streams.linear_classification(KEY, T, D, margin=0.1),
-    "noise": streams.linear_classification(KEY, T, D, noise=0.2),
-    "logistic": streams.logistic_labels(KEY, T, D),
-    "r of k": streams.r_of_k(KEY, T, D, r=1, k=2),
-}
-EXPERTS = {
-    "gap": streams.expert_losses(KEY, T, D),
-    "alternating": streams.alternating_losses(T, D),
-    "drifting": streams.drifting_losses(KEY, T, D),
-    "switching": streams.switching_losses(KEY, T, D),
-}
+
+@functools.cache
+def regression():
+    """Made by one program, and only where it is needed."""
+    return jax.jit(
+        lambda: {
+            "linear": streams.linear_regression(KEY, T, D),
+            "heavy tailed": streams.heavy_tailed(KEY, T, D),
+            "ill conditioned": streams.ill_conditioned(KEY, T, D),
+            "sparse": streams.sparse(KEY, T, D, nonzeros=2, relevant=2),
+            "drifting": streams.drifting(KEY, T, D),
+            "rotating": streams.rotating(KEY, T, D),
+            "switching": streams.switching(KEY, T, D),
+        }
+    )()
+
+
+@functools.cache
+def classification():
+    """Made by one program, and only where it is needed."""
+    return jax.jit(
+        lambda: {
+            "margin": streams.linear_classification(KEY, T, D, margin=0.1),
+            "noise": streams.linear_classification(KEY, T, D, noise=0.2),
+            "logistic": streams.logistic_labels(KEY, T, D),
+            "r of k": streams.r_of_k(KEY, T, D, r=1, k=2),
+        }
+    )()
+
+
+@functools.cache
+def experts():
+    """Made by one program, and only where it is needed."""
+    return jax.jit(
+        lambda: {
+            "gap": streams.expert_losses(KEY, T, D),
+            "alternating": streams.alternating_losses(T, D),
+            "drifting": streams.drifting_losses(KEY, T, D),
+            "switching": streams.switching_losses(KEY, T, D),
+        }
+    )()
+
+
 SIGNS = streams.random_sign_losses(KEY, T)
 
 PREDICTORS = {  # eta -> learner on scores, and whether u must be small
@@ -99,19 +121,19 @@ def comparators(truth):
 
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_regression_certificates_hold(name):
-    for stream in REGRESSION.values():
+    for stream in regression().values():
         check(PREDICTORS[name], losses.squared, stream.rounds, ZEROS, comparators(stream.truth))
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_classification_certificates_hold(name):
-    for stream in CLASSIFICATION.values():
+    for stream in classification().values():
         check(PREDICTORS[name], losses.hinge, stream.rounds, ZEROS, comparators(stream.truth))
 
 
 @pytest.mark.parametrize("name", POINTS)
 def test_expert_certificates_hold(name):
-    for stream in EXPERTS.values():
+    for stream in experts().values():
         rounds = stream.rounds._replace(context=None)
         corners = [*jnp.eye(D)[:2], UNIFORM]
         check(POINTS[name], losses.linear, rounds, UNIFORM, corners)
@@ -160,12 +182,12 @@ def test_certificates_hold_against_adversaries(name):
 
 def test_bounds_are_tight_somewhere():
     """The largest regret / bound over the grid, for each algorithm on a stream that strains it."""
-    stream = REGRESSION["linear"]
+    stream = regression()["linear"]
     for name, make in PREDICTORS.items():
         seen = check(make, losses.squared, stream.rounds, ZEROS, comparators(stream.truth))
         assert np.nanmax(seen) > 0.7, (name, np.nanmax(seen))
     for name, make in POINTS.items():
-        stream = EXPERTS["gap"]
+        stream = experts()["gap"]
         rounds = stream.rounds._replace(context=None)
         seen = check(make, losses.linear, rounds, UNIFORM, [*jnp.eye(D), UNIFORM])
         assert np.nanmax(seen) > 0.2, (name, np.nanmax(seen))
@@ -198,7 +220,7 @@ def played(learner, loss, rounds):
 
 @pytest.mark.parametrize("eta", [0.01, 0.3, 3.0])
 def test_corollary_1_holds(eta):
-    stream = CLASSIFICATION["noise"]
+    stream = classification()["noise"]
     penalty = convex.l1(0.1)
     root = olx.linear(olx.ftrl(eta, regularizers.composite(penalty, rate=eta)))
     steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(4.0, penalty, rate=eta)))
@@ -216,7 +238,7 @@ def test_corollary_1_holds(eta):
 
 
 def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
-    stream = CLASSIFICATION["noise"]
+    stream = classification()["noise"]
     both = convex.quadratic(0.5, convex.l1(0.05))
     learner = olx.linear(olx.ftrl(1.0, regularizers.growing(both, 1.0)))
     run = played(learner, losses.hinge, stream.rounds)
@@ -227,7 +249,7 @@ def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
 
 @pytest.mark.parametrize("sigma", [0.1, 1.0])
 def test_theorem_5_holds_for_strongly_convex_losses(sigma):
-    stream = CLASSIFICATION["noise"]
+    stream = classification()["noise"]
     ball = convex.euclidean_ball(2.0)
     steps = schedules.decay(1 / sigma, 1.0)
 
@@ -244,7 +266,7 @@ def test_theorem_5_holds_for_strongly_convex_losses(sigma):
 
 
 def test_outside_the_domain_a_certificate_says_nothing():
-    rounds = olx.Rounds(None, EXPERTS["gap"].rounds.outcome)
+    rounds = olx.Rounds(None, experts()["gap"].rounds.outcome)
     learner = olx.hedge(0.5)
     run = olx.rollout(learner, losses.linear, rounds, UNIFORM, record=olx.trace)
     assert np.all(np.isinf(olx.certify(learner, run, jnp.ones(D)).right))

@@ -35,20 +35,27 @@ def contradicting(x):
 
 
 def stacked(*all_rounds):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *all_rounds)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *all_rounds)
 
 
-IID = streams.linear_classification(KEY, T, D, noise=0.1)
-DRIFT = streams.drifting(KEY, T, D, noise=0.1).rounds
+@jax.jit
+def generated():
+    return (
+        streams.linear_classification(KEY, T, D, noise=0.1),
+        streams.drifting(KEY, T, D, noise=0.1).rounds,
+        streams.linear_regression(KEY, T, D).rounds,
+        streams.heavy_tailed(KEY, T, D).rounds,
+    )
+
+
+IID, DRIFT, LINEAR, HEAVY = generated()
 ROWS = np.array(IID.rounds.context)
 BINARY = stacked(
     IID.rounds,
     olx.Rounds(DRIFT.context, jnp.sign(DRIFT.outcome)),
     olx.Rounds(IID.rounds.context, jnp.asarray(contradicting(ROWS))),
 )
-REAL = stacked(
-    streams.linear_regression(KEY, T, D).rounds, DRIFT, streams.heavy_tailed(KEY, T, D).rounds
-)
+REAL = stacked(LINEAR, DRIFT, HEAVY)
 SIGNS = stacked(
     *(
         olx.Rounds(jnp.asarray(np.sign(np.round(ROWS * scale))), IID.rounds.outcome)

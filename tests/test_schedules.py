@@ -17,9 +17,19 @@ from olx.learners.dual_ascent import dual_ascent
 KEY = jax.random.key(5)
 T, D = 150, 4
 LOG = float(np.log(D))
-MIXED = streams.linear_classification(KEY, T, D, noise=0.1)
-DRIFT = streams.drifting(KEY, T, D, noise=0.1).rounds
-LINEAR = streams.linear_regression(KEY, T, D)
+
+
+@jax.jit
+def generated():
+    return (
+        streams.linear_classification(KEY, T, D, noise=0.1),
+        streams.drifting(KEY, T, D, noise=0.1).rounds,
+        streams.linear_regression(KEY, T, D),
+        streams.switching(KEY, T, D).rounds,
+    )
+
+
+MIXED, DRIFT, LINEAR, SWITCHING = generated()
 
 
 def stacked(*all_rounds):
@@ -31,7 +41,7 @@ BINARY = stacked(
     olx.Rounds(DRIFT.context, jnp.sign(DRIFT.outcome)),
     olx.Rounds(jnp.tile(jnp.eye(D), (38, 1))[:T], jnp.asarray(np.tile([1.0, -1.0, -1.0], 50))),
 )
-REAL = stacked(LINEAR.rounds, DRIFT, streams.switching(KEY, T, D).rounds)
+REAL = stacked(LINEAR.rounds, DRIFT, SWITCHING)
 LONGEST = float(np.linalg.norm(np.concatenate([BINARY.context, REAL.context]), axis=-1).max())
 LARGEST = float(np.abs(REAL.context).max())
 
