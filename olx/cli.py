@@ -1,0 +1,167 @@
+"""The `olx` command: run an experiment, look at its result, see what there is."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+EXAMPLES = """examples:
+  olx run configs/quickstart.toml                 play it, print the leaderboard, write the report
+  olx run configs/quickstart.toml --set seeds=10 --out results/ten-seeds
+  olx list learners                               what a config may name
+  olx show results/quickstart                     the leaderboard again
+  olx certify configs/quickstart.toml             does every theorem hold on these runs?
+
+A run that was interrupted goes on where it stopped: type the same command again.
+The format of a config is told by `olx run --help`, data sets by `olx list data`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = _parser().parse_args(arguments)
+    try:
+        return asked.do(asked)
+    except KeyboardInterrupt:
+        print("olx: interrupted; type the same command again to continue.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader has left)
+        return 0
+    except (ValueError, OSError) as error:
+        print(f"olx {asked.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+def _run(asked: argparse.Namespace) -> int:
+    from olx.lab import config
+    from olx.lab.run import run
+    from olx.lab.show import leaderboard
+
+    out = asked.out or Path("results") / Path(asked.config).stem
+    result = run(config.read(asked.config, asked.set), out)
+    print(leaderboard(result))
+    if not asked.no_report:
+        from olx.lab.report import write
+
+        print(f"The report is in {write(out)}.")
+    print(f"The tables are in {out}.")
+    return 0
+
+
+def _certify(asked: argparse.Namespace) -> int:
+    from olx.lab import config
+    from olx.lab.run import run
+    from olx.lab.show import certificates
+
+    experiment = config.read(asked.config, asked.set)
+    experiment.comparator = experiment.comparator or "best"
+    experiment.bound = "all" if asked.all else experiment.bound or "best"
+    out = asked.out or Path("results") / f"{Path(asked.config).stem}-certified"
+    result = run(experiment, out)
+    print(certificates(result))
+    return 0 if all(result.certificates.column("holds").to_pylist()) else 1
+
+
+def _show(asked: argparse.Namespace) -> int:
+    from olx.lab import store
+    from olx.lab.show import leaderboard
+
+    print(leaderboard(store.read(asked.result)))
+    return 0
+
+
+def _report(asked: argparse.Namespace) -> int:
+    from olx.lab.report import write
+
+    print(write(asked.result))
+    return 0
+
+
+def _list(asked: argparse.Namespace) -> int:
+    from olx.lab.show import listing
+
+    print(listing(asked.what))
+    return 0
+
+
+def _bench(asked: argparse.Namespace) -> int:
+    from olx.lab.bench import bench
+
+    print(bench(asked.rounds))
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="olx", description="Online learning in JAX.", epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def command(name: str, do: Any, help: str, more: str = "") -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name, help=help, description=help[0].upper() + help[1:] + ".", epilog=more,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        made.set_defaults(do=do)
+        return made
+
+    run = command(
+        "run", _run, "play an experiment, print its leaderboard, write its report", FORMAT
+    )
+    run.add_argument("--no-report", action="store_true", help="print the leaderboard only")
+    certify = command(
+        "certify", _certify, "check the theorem of every learner on its runs", CERTIFY
+    )
+    certify.add_argument("--all", action="store_true", help="of every configuration, not the best")
+    for one in (run, certify):
+        one.add_argument("config", help="a TOML file, such as configs/quickstart.toml")
+        one.add_argument(
+            "--set", action="append", default=[], metavar="KEY=VALUE",
+            help="change the config: seeds=3, data.0.name=a9a, learners.1.eta=0.1; may be repeated",
+        )  # fmt: skip
+        one.add_argument("--out", type=Path, help="folder of the result; results/<config> if none")
+    for name, do, help in (
+        ("show", _show, "print the leaderboard of a result"),
+        ("report", _report, "write the report of a result again"),
+    ):
+        command(name, do, help).add_argument("result", help="a folder that `olx run` wrote")
+    listed = command("list", _list, "show what a config may name, one line each")
+    listed.add_argument("what", nargs="?", help="learners, maps, regularizers, schedules, ...")
+    bench = command("bench", _bench, "measure how many rounds a second this machine plays", BENCH)
+    bench.add_argument("--rounds", type=int, default=200_000, help="of the stream (200000)")
+    return parser
+
+
+FORMAT = """a config:
+  seeds = 5                                  # orders of the rows
+  metrics = ["error"]
+
+  [[data]]
+  name = "sklearn:breast_cancer"             # or a9a, mine.csv, openml:..., stream:...
+  scale = "standard"
+
+  [[learners]]
+  name = "omd"                               # of `olx list learners`
+  linear = true                              # predict <w, x>
+  mirror = { name = "pnorm", q = 1.5 }       # arguments by name, nested
+  grid.eta = { geomspace = [1e-3, 10, 32] }  # 32 configurations, one program
+
+All keys: python -c "import olx.lab.experiment as e; help(e)"."""
+CERTIFY = (
+    "The comparator is the best in hindsight if the config names none. Exit status 1 if one fails."
+)
+BENCH = (
+    "For races against scikit-learn, Vowpal Wabbit and river: python -m benchmarks, in a checkout."
+)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The lab: data sets, experiments as configs, results on disk, reports."""

@@ -1,0 +1,6 @@
+"""Data sets as streams."""
+
+from olx.lab.data.dataset import Dataset as Dataset
+from olx.lab.data.sources import catalogue as catalogue
+from olx.lab.data.sources import data_folder as data_folder
+from olx.lab.data.sources import load as load

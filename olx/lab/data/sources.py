@@ -1,0 +1,163 @@
+"""Where the name of a data set leads.
+
+a9a                       the catalogue: <folder>/a9a.npz, checked against its sha256
+sklearn:breast_cancer     what scikit-learn brings along, no download
+data/mine.csv             a file of yours: .csv, .npz, .svm, .libsvm, .txt, also .gz and .bz2
+https://host/mine.svm     a download, kept in the cache; needs sha256
+libsvm:a1a                the same, from the LIBSVM collection
+openml:credit-g           OpenML, through scikit-learn, which checks what it gets
+stream:switching_losses   a generator of `olx.streams`, fresh for every seed
+"""
+
+import csv
+import difflib
+import functools
+import importlib.resources
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from olx.lab.data import dataset as shape
+from olx.lab.data.dataset import Dataset
+from olx.lab.data.download import fetch, from_openml, libsvm_address
+from olx.lab.data.generated import generated
+from olx.lab.data.readers import SUFFIXES, Table, read_file
+from olx.lab.data.scaling import SCALES
+
+SKLEARN = {
+    "breast_cancer": ("binary", "Wisconsin breast cancer, diagnostic, 569 x 30"),
+    "diabetes": ("regression", "progression of diabetes, 442 x 10"),
+    "digits": ("multiclass", "handwritten digits of 8 x 8 pixels, 1797 x 64"),
+    "iris": ("multiclass", "iris flowers, 150 x 4"),
+    "wine": ("multiclass", "wine recognition, 178 x 13"),
+}
+
+
+class Entry(NamedTuple):
+    name: str
+    task: str
+    what: str
+    sha256: str = ""
+
+
+def load(
+    name: str,
+    folder: str | os.PathLike | None = None,
+    *,
+    task: str | None = None,
+    binarize: float | str | Sequence[float | str] | None = None,
+    scale: str = "none",
+    bias: bool = False,
+    center_target: bool = False,
+    expert_loss: str = "absolute",
+    target: str | int | None = None,
+    sha256: str | None = None,
+    seed: int | None = None,
+    arguments: dict[str, Any] | None = None,
+) -> Dataset:
+    """The data set `name` in the words above, from `folder`, $OLX_DATA, or the cache folder.
+
+    task: binary, multiclass, regression, experts or portfolio; known sets have one, and a file
+        with two labels is binary.
+    binarize: the label, or the labels, that count as +1, against all others.
+    scale: of the features: none, rows (each of length 1), standard (each column of mean 0 and
+        variance 1; looks at all rows) or maximum (each column at most 1; keeps zeros).
+    bias: append a feature that is always 1.
+    center_target: a regression target of mean 0 and variance 1.
+    expert_loss: of forecasts, absolute or squared; losses are divided by the largest.
+    target: the column of the labels of a CSV file, by name or number; the last one if None.
+    seed: shuffle the rows; None keeps the order of the file.
+    arguments: of a generator of `olx.streams`, such as `rounds`.
+
+    >>> data = load("sklearn:breast_cancer", scale="standard", bias=True, seed=0)
+    >>> data.task, len(data), data.width
+    ('binary', 569, 31)
+    """
+    _one_of(name, "task", task, (None, *shape.TASKS))
+    _one_of(name, "scale", scale, SCALES)
+    _one_of(name, "expert_loss", expert_loss, ("absolute", "squared"))
+    if name.startswith("stream:"):
+        return generated(name, arguments or {}, 0 if seed is None else seed)
+    entry, table = _find(name, folder, target, sha256, task)
+    if arguments:
+        raise ValueError(f"{name}: only a stream takes arguments.")
+    made = shape.prepare(
+        name if entry.what else str(entry.name),
+        table.x,
+        None if table.y is None else np.asarray(table.y),
+        task=task or entry.task or None,
+        binarize=binarize,
+        scale=scale,
+        bias=bias,
+        center_target=center_target,
+        expert_loss=expert_loss,
+    )
+    data = Dataset(name, *made, train=table.train)
+    return data if seed is None else data.shuffled(seed)
+
+
+@functools.cache
+def catalogue() -> dict[str, Entry]:
+    """The sets of the data folder and of scikit-learn, by name."""
+    text = importlib.resources.files("olx.lab.data").joinpath("catalogue.csv").read_text()
+    entries = [Entry(**row) for row in csv.DictReader(text.splitlines())]
+    entries += [Entry(f"sklearn:{name}", *about) for name, about in SKLEARN.items()]
+    return {entry.name: entry for entry in entries}
+
+
+def data_folder(folder: str | os.PathLike | None = None) -> Path:
+    """`folder`, or $OLX_DATA, or the cache folder."""
+    if folder is not None:
+        return Path(folder)
+    if os.environ.get("OLX_DATA"):
+        return Path(os.environ["OLX_DATA"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "olx"
+
+
+def _find(
+    name: str,
+    folder: str | os.PathLike | None,
+    target: str | int | None,
+    sha256: str | None,
+    task: str | None,
+) -> tuple[Entry, Table]:
+    source, _, rest = name.partition(":")
+    place = data_folder(folder)
+    own = Entry(name, "", "")
+    if source in ("http", "https"):
+        return own, read_file(fetch(name, sha256, place), target)
+    if source == "libsvm":
+        return own, read_file(fetch(libsvm_address(rest, task), sha256, place), target)
+    if source == "openml":
+        return own, from_openml(rest, place)
+    if source == "sklearn" and name in catalogue():
+        from sklearn import datasets
+
+        found = getattr(datasets, f"load_{rest}")()
+        return catalogue()[name], Table(found.data, found.target)
+    if name in catalogue():
+        path = place / f"{name}.npz"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{name}: there is no {path}; put it there, or say where it is: data_folder in "
+                "the config, or the environment variable OLX_DATA."
+            )
+        return catalogue()[name], read_file(path, sha256=sha256 or catalogue()[name].sha256)
+    path = Path(name)
+    if path.suffix.lower() in SUFFIXES or path.is_file():
+        if not path.is_file() and (place / path).is_file():
+            path = place / path
+        return own._replace(name=str(path)), read_file(path, target, sha256)
+    words = {entry.rpartition(":")[2]: entry for entry in reversed(catalogue())}
+    near = difflib.get_close_matches(rest or name, words, 1, 0.5)
+    hint = f"; did you mean {words[near[0]]}?" if near else "; `olx list data` shows what there is."
+    raise ValueError(f"there is no data set {name!r}{hint}")
+
+
+def _one_of(name: str, what: str, value: Any, legal: Sequence[Any]) -> None:
+    if value not in legal:
+        shown = ", ".join(str(word) for word in legal if word is not None)
+        raise ValueError(f"{name}: {what} must be one of {shown}, got {value!r}.")

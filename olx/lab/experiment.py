@@ -1,0 +1,93 @@
+"""What an experiment is made of, as types; `olx.lab.config` reads them from TOML."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from olx.lab import _toml
+
+
+class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A data set; the keys are the arguments of `olx.lab.data.load`."""
+
+    name: str
+    label: str = ""  # what tables call it; the name if empty
+    order: Literal["shuffled", "file"] = "shuffled"  # in file order it is played once
+    rows: int | None = None  # only so many, the first after shuffling
+    task: str | None = None
+    binarize: float | str | list[float | str] | None = None
+    scale: str = "none"
+    bias: bool = False
+    center_target: bool = False
+    expert_loss: str = "absolute"
+    target: str | int | None = None
+    sha256: str | None = None
+    arguments: dict[str, Any] = {}
+
+
+class Random(msgspec.Struct, kw_only=True):
+    """Random search: how often to draw the axes that are uniform or loguniform."""
+
+    samples: int
+    seed: int = 0
+
+
+class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A learner and the grid of its numbers; any other key of the table is an argument."""
+
+    name: str
+    label: str = ""  # what tables call it; the name if empty
+    linear: bool = False
+    first: float | Literal["uniform"] | None = None  # every coordinate of the first decision
+    grid: dict[str, Any] = {}
+    random: Random | None = None
+    arguments: dict[str, Any] = {}
+
+
+class Budget(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Limits of a job."""
+
+    memory: float = 512.0  # megabytes to keep losses and actions in; more is played in parts
+    save: float = 5e8  # a job of more rounds times configurations saves itself on the way
+
+
+class Published(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Numbers in print, to stand beside ours."""
+
+    learner: str
+    metric: str
+    source: str
+    values: dict[str, float]  # by data set
+
+
+class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
+    data: list[Data]
+    learners: list[Player]
+    title: str = ""
+    description: str = ""
+    seeds: int | list[int] = 1
+    protocol: Literal["progressive", "split", "half"] = "progressive"
+    # split: learn on the first rows, then test on the rest, columns test_*; half: go on learning,
+    # loss and metrics are those of the first half, test_* those of the second
+    test: float = 0.2  # the share of rows that `split` tests on
+    precision: Literal["float32", "float64"] = "float32"
+    loss: str | dict[str, Any] | None = None  # by the task if None
+    metrics: list[str] | None = None  # by the task if None
+    comparator: Literal["best", "zero", "truth"] | None = None  # zero is uniform for experts
+    radius: float | None = None  # of the ball that the best comparator is looked for in
+    bound: Literal["best", "all"] | None = None
+    curve: int = 10  # points a decade
+    data_folder: str | None = None
+    budget: Budget = msgspec.field(default_factory=Budget)
+    published: list[Published] = []
+
+    @property
+    def all_seeds(self) -> list[int]:
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+    def text(self) -> str:
+        """As TOML, with what was set on the command line; reads back as the same experiment."""
+        tree = msgspec.to_builtins(self)
+        for player in tree["learners"]:
+            player.update(player.pop("arguments", {}))
+        return _toml.dumps(tree)

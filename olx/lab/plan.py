@@ -1,0 +1,110 @@
+"""From a config to jobs: which configurations a learner has, and which of them are one program."""
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from olx.core import Learner
+from olx.lab.config import ConfigError
+from olx.lab.data import Dataset
+from olx.lab.experiment import Player
+from olx.lab.factories import is_structure, make
+from olx.lab.grids import points
+
+
+class Part(NamedTuple):
+    """Configurations of one structure: numbers apart, they are the same program."""
+
+    make: Callable[..., Learner]  # of the numbers, by axis
+    index: list[int]  # which configurations of the learner
+    numbers: dict[str, list[float]]
+
+
+class Plan(NamedTuple):
+    where: str
+    label: str
+    first: float | str | None
+    points: list[dict[str, Any]]  # the configurations: a value for each axis
+    parts: list[Part]
+
+
+def plan(i: int, player: Player) -> Plan:
+    """The configurations of learner number `i`; what a factory refuses is refused here."""
+    where = f"learners.{i}"
+    table = {"name": player.name, "linear": player.linear, **player.arguments}
+    every = points(where, player)
+    groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
+    for index, point in enumerate(every):
+        shape = {k: v for k, v in point.items() if is_structure(table, k, v)}
+        groups.setdefault(repr(sorted(shape.items())), (shape, []))[1].append(index)
+    parts = []
+    for shape, index in groups.values():
+        axes = [axis for axis in every[0] if axis not in shape]
+        numbers = {axis: [float(every[k][axis]) for k in index] for axis in axes}
+        part = Part(functools.partial(_make, where, table, shape), index, numbers)
+        _try(part)
+        parts.append(part)
+    return Plan(where, player.label or player.name, player.first, every, parts)
+
+
+def check_fit(plan: Plan, data: Dataset) -> None:
+    """Refuse a learner that does not play the game of the data."""
+    if data.task == "multiclass":
+        return
+    x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
+    start = first_decision(plan, data, np.float32)
+    for part in plan.parts:
+        learner = part.make(**{axis: values[0] for axis, values in part.numbers.items()})
+        try:
+            look = lambda x, learner=learner: learner.predict(learner.init(start), x)
+            action = jax.eval_shape(look, x)
+        except (TypeError, ValueError) as error:
+            said = str(error).splitlines()[0]
+            raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error
+        shape = getattr(action, "shape", None)
+        if data.context is not None and shape != ():
+            raise ConfigError(
+                f"{plan.where}: {plan.label} decides on a point, {data.name} asks for a score; "
+                "add linear = true."
+            )
+        if data.context is None and shape != (data.width,):
+            raise ConfigError(
+                f"{plan.where}: {plan.label} is no learner of points; {data.name} asks for a "
+                f"decision of {data.width} numbers."
+            )
+
+
+def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
+    """What the learner starts from: 0, or all alike on the simplex for experts."""
+    if plan.first == "uniform" or (plan.first is None and data.context is None):
+        return np.full(data.width, 1 / data.width, dtype)
+    return np.full(data.width, plan.first or 0.0, dtype)
+
+
+def _make(where: str, table: dict[str, Any], shape: dict[str, Any], **numbers: Any) -> Learner:
+    filled = copy.deepcopy(table)
+    for axis, value in {**shape, **numbers}.items():
+        *path, last = axis.split(".")
+        here: Any = filled
+        for step in path:
+            inner = here.get(step)
+            if isinstance(inner, str):  # a name alone
+                inner = here[step] = {"name": inner}
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{where}.grid.{axis}: the learner has no table {step}.")
+            here = inner
+        here[last] = value
+    return make(where, filled, Learner)
+
+
+def _try(part: Part) -> None:
+    start = {axis: values[0] for axis, values in part.numbers.items()}
+    part.make(**start)
+    for axis, values in part.numbers.items():
+        for value in (min(values), max(values)):
+            part.make(**{**start, axis: value})

@@ -1,0 +1,148 @@
+"""The tables of a report, as rows of text."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from olx.lab.report.scores import Score, tuned
+from olx.lab.report.words import configuration, count, plus_minus, seconds, short
+
+
+class Column(NamedTuple):
+    name: str
+    number: bool = True  # aligned to the right
+
+
+class Table(NamedTuple):
+    title: str
+    head: list[Column]
+    rows: list[list[str]]
+    note: str = ""
+
+
+def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
+    """Learners against data sets, ordered by their mean rank; None for a single data set."""
+    datasets = list(dict.fromkeys(dataset for dataset, _ in winners))
+    if len(datasets) < 2:
+        return None
+    ranks: dict[str, list[int]] = {}
+    for dataset in datasets:
+        chosen = [learner for where, learner in winners if where == dataset]
+        for rank, learner in enumerate(chosen, start=1):
+            ranks.setdefault(learner, []).append(rank)
+    cell = lambda *pair: short(winners[pair].means["loss"]) if pair in winners else ""
+    rows = [
+        [learner, f"{np.mean(own):.2f}", *(cell(dataset, learner) for dataset in datasets)]
+        for learner, own in sorted(ranks.items(), key=lambda item: float(np.mean(item[1])))
+    ]
+    head = [Column("learner", False), Column("mean rank"), *map(Column, datasets)]
+    return Table("All data sets", head, rows, "Mean loss of the best configuration on each.")
+
+
+def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
+    """A table a data set: every learner at its least mean loss, the best one first."""
+    tables = []
+    for dataset in dict.fromkeys(dataset for dataset, _ in winners):
+        chosen = [score for (where, _), score in winners.items() if where == dataset]
+        shown = [name for name, mean in chosen[0].means.items() if not math.isnan(mean)]
+        head = [Column(""), Column("learner", False), *(Column(f"mean {name}") for name in shown)]
+        head.append(Column("best configuration", False))
+        rows = [
+            [
+                str(rank),
+                score.learner,
+                *(plus_minus(score.means[name], score.errors[name]) for name in shown),
+                configuration(score.hyperparameters),
+            ]
+            for rank, score in enumerate(chosen, start=1)
+        ]
+        seeds = max(score.seeds for score in chosen)
+        note = f"{chosen[0].rounds:,} rounds, "
+        note += f"{seeds} seeds; ± is one standard error." if seeds > 1 else "one seed."
+        tables.append(Table(dataset, head, rows, note))
+    return tables
+
+
+def published(prints: list[dict], everything: list[Score]) -> Table | None:
+    """Numbers in print beside ours, as the config gives them."""
+    rows = []
+    for entry in prints:
+        learner, metric = entry["learner"], entry["metric"]
+        for dataset, value in entry["values"].items():
+            score = tuned(everything, dataset, learner, metric)
+            if score is None:
+                continue
+            ours = score.means[metric]
+            mine = plus_minus(ours, score.errors[metric])
+            change = f"{ours - value:+.2g}" if math.isfinite(ours) else ""
+            chosen = configuration(score.hyperparameters)
+            row = [dataset, learner, metric, short(value), mine, change, chosen, entry["source"]]
+            rows.append(row)
+    if not rows:
+        return None
+    texts = {"data set", "learner", "metric", "at", "source"}
+    names = ["data set", "learner", "metric", "in print", "ours", "difference", "at", "source"]
+    head = [Column(name, name not in texts) for name in names]
+    note = (
+        "Ours is the configuration that is best by the metric itself; where rows are kept for a "
+        "test, by the same metric on the other rows."
+    )
+    return Table("Published numbers beside ours", head, rows, note)
+
+
+def certificates(table: pa.Table) -> Table | None:
+    """How often each theorem held, how close it came, and the least slack of all rounds."""
+    keys = ["dataset", "learner", "theorem"]
+    grouped = table.group_by(keys, use_threads=False).aggregate(
+        [("holds", "count"), ("holds", "sum"), ("slack", "min"), ("tightness", "max"),
+         ("tightness", "approximate_median")]
+    )  # fmt: skip
+    rows = [
+        [
+            row["dataset"],
+            row["learner"],
+            row["theorem"],
+            "yes" if row["holds_sum"] == row["holds_count"] else "NO",
+            f"{row['holds_sum'] or 0:,} of {row['holds_count']:,}",
+            short(row["slack_min"]),
+            short(row["tightness_approximate_median"]),
+            short(row["tightness_max"]),
+        ]
+        for row in grouped.to_pylist()
+    ]
+    if not rows:
+        return None
+    texts = {"data set", "learner", "theorem", "holds"}
+    names = ["data set", "learner", "theorem", "holds", "runs", "least slack"]
+    names += ["median tightness", "largest tightness"]
+    head = [Column(name, name not in texts) for name in names]
+    note = (
+        "Slack is the right side less the left, the least of all rounds; tightness the largest "
+        "left over right: 1 means that the bound was attained."
+    )
+    return Table("Theorems checked on every run", head, rows, note)
+
+
+def times(table: pa.Table) -> Table | None:
+    """Wall time over all seeds, and the speed of all configurations together."""
+    grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(
+        [("seconds", "sum"), ("compiled_seconds", "sum"), ("rounds_per_second", "mean")]
+    )
+    rows = [
+        [
+            row["dataset"],
+            row["learner"],
+            seconds(row["seconds_sum"]),
+            seconds(row["compiled_seconds_sum"]),
+            count(row["rounds_per_second_mean"]),
+        ]
+        for row in grouped.to_pylist()
+    ]
+    if not rows:
+        return None
+    head = [Column("data set", False), Column("learner", False), Column("seconds")]
+    head += [Column("of which compiling"), Column("rounds per second")]
+    note = "A round is one round of one configuration. Seconds are the sum over seeds."
+    return Table("Time", head, rows, note)

@@ -1,0 +1,122 @@
+"""Running an experiment: jobs are kept as soon as they are done.
+
+A job plays all configurations of a learner as one sweep. Run the same experiment again after an
+interruption: finished jobs are not played again, a long one goes on from its last save.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+from tqdm import tqdm
+
+from olx.certificate import Certificate
+from olx.lab import judge, store, tables
+from olx.lab.config import ConfigError
+from olx.lab.environment import environment
+from olx.lab.experiment import Experiment
+from olx.lab.jobs import Job, Shelf, game_of, prepare
+from olx.lab.play import Game, Limits, Played, play
+from olx.streams.sparse_rows import SparseRows
+
+
+def run(
+    experiment: Experiment, out: str | os.PathLike, progress: bool | None = None
+) -> store.Result:
+    """Play an experiment into the folder `out` and read the result.
+
+    progress: show a bar; None means on a terminal only.
+
+    >>> import tempfile
+    >>> from olx.lab.config import parse
+    >>> learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.01, 0.1]}}
+    >>> data = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
+    >>> folder = tempfile.mkdtemp() + "/result"
+    >>> result = run(parse({"data": [data], "learners": [learner]}), folder)
+    >>> result.configurations.column("h.eta").to_pylist()
+    [0.01, 0.1]
+    """
+    folder, shelf = Path(out), Shelf(experiment)
+    with jax.enable_x64(experiment.precision == "float64"):
+        jobs = prepare(experiment, shelf)
+        store.begin(folder, experiment.text(), environment())
+        done = store.finished(folder)
+        todo = [job for job in jobs if job.name not in done]
+        hidden = None if progress is None else not progress
+        bar: Any = tqdm(total=len(jobs), initial=len(jobs) - len(todo), unit="job", disable=hidden)
+        comparators: dict[Any, judge.Comparator] = {}
+        with bar:
+            for job in todo:
+                bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
+                made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
+                store.put(folder, job.name, made)
+                bar.update()
+        if todo or not store.is_finished(folder):
+            store.finish(folder, [job.name for job in jobs])
+    return store.read(folder)
+
+
+def _play(
+    experiment: Experiment, job: Job, shelf: Shelf, saves: Path, comparators: dict[Any, Any]
+) -> dict[str, pa.Table]:
+    data = shelf.get(job.data, job.seed)
+    game = game_of(experiment, job, data)
+    limits = Limits(1e6 * experiment.budget.memory, experiment.budget.save, saves / job.name)
+    started, compiled = time.perf_counter(), _compiling.seconds
+    played = [play(part, game, limits) for part in job.plan.parts]
+    seconds, compiled = time.perf_counter() - started, _compiling.seconds - compiled
+    against, proofs = None, {}
+    if experiment.comparator is not None:
+        if isinstance(game.rounds.context, SparseRows):
+            raise ConfigError(
+                f"comparator: the rows of {job.dataset} are too large to be dense; give "
+                "budget.memory in megabytes, or ask for no comparator."
+            )
+        key = job.dataset, job.seed, game.start.tobytes()
+        if key not in comparators:
+            comparators[key] = judge.comparator(experiment, data, game)
+        against = comparators[key]
+        if experiment.bound is not None:
+            proofs = dict(_proofs(experiment, job, game, played, against))
+    length = len(game.rounds.outcome)
+    return {
+        "configurations": tables.configurations(job, played, length),
+        "curves": tables.curves(job, played, against, proofs),
+        "certificates": tables.certificates(job, proofs),
+        "times": tables.times(job, seconds, compiled, length * len(job.plan.points)),
+    }
+
+
+def _proofs(
+    experiment: Experiment, job: Job, game: Game, played: list[Played], against: judge.Comparator
+) -> Iterator[tuple[int, Certificate]]:
+    """Certificates by configuration: of the one with the least loss, or of all."""
+    total = tables.in_order(job, [part.totals[:, -1] for part in played])
+    best = int(np.argmin(np.where(np.isfinite(total), total, np.inf)))
+    for part in job.plan.parts:
+        for i, configuration in enumerate(part.index):
+            if experiment.bound == "best" and configuration != best:
+                continue
+            proof = judge.certificate(part, i, game, against)
+            if proof is not None:
+                yield configuration, proof
+
+
+class _Compiling:
+    """Adds up the seconds that compilation takes."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        jax.monitoring.register_event_duration_secs_listener(self._listen)
+
+    def _listen(self, event: str, duration_secs: float, **_: Any) -> None:
+        if event.startswith("/jax/core/compile/"):
+            self.seconds += duration_secs
+
+
+_compiling = _Compiling()

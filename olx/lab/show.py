@@ -1,0 +1,105 @@
+"""A result, and what a config may name, as text for a terminal."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from olx.ascents.base import Ascent
+from olx.convex.base import MirrorMap
+from olx.core import Learner, Process
+from olx.lab import metrics
+from olx.lab.config import ConfigError, nearest
+from olx.lab.data import catalogue
+from olx.lab.data.generated import generators
+from olx.lab.factories import LOSS, factories
+from olx.lab.store import Result
+
+
+def leaderboard(result: Result) -> str:
+    """The learners at their best configuration, a table a data set."""
+    from olx.lab.report import scores, tables
+
+    everything = scores.scores(result.configurations)
+    boards = tables.leaderboards(scores.winners(everything))
+    prints = tables.published(result.config.get("published", []), everything)
+    return "\n\n".join(_text(board) for board in [*boards, *([prints] if prints else [])])
+
+
+def certificates(result: Result) -> str:
+    """The theorems and how they fared."""
+    from olx.lab.report import tables
+
+    table = tables.certificates(result.certificates)
+    return _text(table) if table else "No learner of this config comes with a theorem."
+
+
+def listing(what: str | None) -> str:
+    """What a config may name: everything, or one kind."""
+    kinds = {
+        "learners": lambda: _functions(Learner),
+        "maps": lambda: _functions(MirrorMap),
+        "regularizers": lambda: _of("regularizers"),
+        "schedules": lambda: _of("schedules"),
+        "ascents": lambda: _functions(Ascent),
+        "losses": lambda: _losses(),
+        "metrics": lambda: ((name, _line(getattr(metrics, name))) for name in metrics.TASKS),
+        "data": lambda: ((e.name, f"{e.task}: {e.what}") for e in catalogue().values()),
+        "streams": lambda: ((f"stream:{n}", _line(f)) for n, f in generators().items()),
+    }
+    if what is not None and what not in kinds:
+        raise ConfigError(f"there is no list of {what}; {nearest(what, list(kinds))}")
+    parts = []
+    for kind in kinds if what is None else [what]:
+        rows = list(kinds[kind]())
+        width = max(len(name) for name, _ in rows)
+        lines = [f"  {name:<{width}}  {line}".rstrip() for name, line in rows]
+        parts.append("\n".join([f"{kind}:", *lines]))
+    return "\n\n".join(parts)
+
+
+def _functions(kind: type) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for name, function in factories(kind):
+        if function not in seen and name not in (
+            "batch",
+            "linear",
+            "model",
+            "experts.expert_learner",
+        ):
+            seen.add(function)
+            yield name, _line(function)
+
+
+def _of(module: str) -> Iterator[tuple[str, str]]:
+    return ((n, line) for n, line in _functions(Process) if n.startswith(f"{module}."))
+
+
+def _losses() -> Iterator[tuple[str, str]]:
+    import olx
+
+    for name, thing in sorted(vars(olx.losses).items()):
+        if isinstance(thing, LOSS) and not name.startswith("_"):
+            yield name, _line(thing if inspect.isfunction(thing) else thing.value_fn)
+
+
+def _line(function: Any) -> str:
+    text = inspect.getdoc(function) or inspect.getdoc(inspect.getmodule(function)) or ""
+    return text.split("\n\n")[0].replace("\n", " ").replace("$", "").strip()
+
+
+def _text(table: Any) -> str:
+    """A table of the report in columns."""
+    head = [column.name for column in table.head]
+    rows = [head, *table.rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    show = lambda row: "  ".join(
+        cell.rjust(width) if column.number else cell.ljust(width)
+        for cell, width, column in zip(row, widths, table.head, strict=True)
+    ).rstrip()
+    lines = [
+        table.title,
+        show(head),
+        show(["-" * width for width in widths]),
+        *map(show, table.rows),
+    ]
+    return "\n".join([*lines, *([table.note] if table.note else [])])

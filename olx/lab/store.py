@@ -1,0 +1,173 @@
+"""A result: one folder per run of a config, readable in one line by pandas or polars.
+
+    config.toml             the experiment, with all that was set on the command line
+    environment.json        versions, devices, git commit
+    configurations.parquet  one row per data set, learner, configuration and seed
+    curves.parquet          cumulative loss, regret and bound at some rounds
+    certificates.parquet    both sides of theorems after the last round
+    times.parquet           seconds; apart, since they differ from run to run
+    jobs/                   the same tables, one folder per finished job
+    checkpoints/            what an unfinished job goes on from
+
+A job appears whole or not at all, and a finished one is never played again: a run that was
+interrupted goes on where it stopped, and ends with the same tables to the bit.
+"""
+
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEYS = [("dataset", pa.string()), ("learner", pa.string())]
+ONE = [*KEYS, ("configuration", pa.int64()), ("seed", pa.int64())]
+SCHEMAS = {
+    "configurations": pa.schema(
+        [
+            *ONE,
+            ("hyperparameters", pa.string()),  # JSON
+            ("rounds", pa.int64()),
+            ("loss", pa.float64()),  # mean
+            ("total", pa.float64()),
+            ("diverged", pa.bool_()),
+        ]  # and h.<name> of every swept number, and a column per metric
+    ),
+    "curves": pa.schema(
+        [
+            *ONE,
+            ("round", pa.int64()),
+            ("total", pa.float64()),
+            ("regret", pa.float64()),  # null where no comparator was asked for
+            ("bound", pa.float64()),  # null where none was asked for or known
+        ]
+    ),
+    "certificates": pa.schema(
+        [
+            *ONE,
+            ("theorem", pa.string()),
+            ("left", pa.float64()),
+            ("right", pa.float64()),
+            ("slack", pa.float64()),  # the least of all rounds
+            ("tightness", pa.float64()),
+            ("holds", pa.bool_()),
+        ]
+    ),
+    "times": pa.schema(
+        [
+            *KEYS,
+            ("seed", pa.int64()),
+            ("seconds", pa.float64()),
+            ("rounds_per_second", pa.float64()),  # of all configurations together
+            ("compiled_seconds", pa.float64()),
+        ]
+    ),
+}
+
+
+class Result(NamedTuple):
+    """What `read` finds. Tables are pyarrow's: `result.curves.to_pandas()`."""
+
+    folder: Path
+    config: dict[str, Any]
+    environment: dict[str, Any]
+    configurations: pa.Table
+    curves: pa.Table
+    certificates: pa.Table
+    times: pa.Table
+
+
+def read(folder: str | os.PathLike) -> Result:
+    """The result in `folder`; refuses one that is not finished."""
+    folder = Path(folder)
+    if not (folder / "config.toml").is_file():
+        raise FileNotFoundError(
+            f"{folder} holds no result; give the folder that `olx run` wrote, such as "
+            "results/quickstart."
+        )
+    missing = [name for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
+    if missing:
+        done = len(finished(folder))
+        raise FileNotFoundError(
+            f"{folder} is not finished: {done} jobs are done; run its config again to continue."
+        )
+    tables = {name: pq.read_table(folder / f"{name}.parquet") for name in SCHEMAS}
+    config = tomllib.loads((folder / "config.toml").read_text())
+    return Result(folder, config, json.loads((folder / "environment.json").read_text()), **tables)
+
+
+def begin(folder: Path, config: str, environment: Mapping[str, Any]) -> None:
+    """Open `folder` for the experiment `config`, a text; a folder of another one is refused."""
+    place = folder / "config.toml"
+    if place.is_file():
+        if place.read_text() != config:
+            raise FileExistsError(
+                f"{folder} holds the result of another config; give another --out, or remove it."
+            )
+        kept = json.loads((folder / "environment.json").read_text())
+        seen = [kept, *kept.get("resumed", [])]
+        if all({**old, "resumed": None} != {**environment, "resumed": None} for old in seen):
+            kept["resumed"] = [*kept.get("resumed", []), dict(environment)]
+            _replace(folder / "environment.json", json.dumps(kept, indent=1))
+        return
+    ours = ("jobs", "environment.json", "environment.draft", "config.draft")  # killed right here
+    if folder.exists() and any(path.name not in ours for path in folder.iterdir()):
+        raise FileExistsError(
+            f"{folder} is not empty and holds no result; give another --out, or remove it."
+        )
+    (folder / "jobs").mkdir(parents=True, exist_ok=True)
+    _replace(folder / "environment.json", json.dumps(dict(environment), indent=1))
+    _replace(place, config)
+
+
+def finished(folder: Path) -> set[str]:
+    """The names of the jobs that are done."""
+    jobs = folder / "jobs"
+    if not jobs.is_dir():
+        return set()
+    return {job.name for job in jobs.iterdir() if job.is_dir() and job.suffix != ".draft"}
+
+
+def is_finished(folder: Path) -> bool:
+    return all((folder / f"{name}.parquet").is_file() for name in SCHEMAS)
+
+
+def put(folder: Path, job: str, tables: Mapping[str, pa.Table]) -> None:
+    """Keep the tables of a finished job, all of them or none."""
+    draft = folder / "jobs" / f"{job}.draft"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for name, table in tables.items():
+        pq.write_table(table, draft / f"{name}.parquet")
+    draft.rename(folder / "jobs" / job)
+    shutil.rmtree(folder / "checkpoints" / job, ignore_errors=True)
+
+
+def finish(folder: Path, jobs: list[str]) -> None:
+    """Join the tables of all jobs, in the order given."""
+    for name, schema in SCHEMAS.items():
+        parts = [pq.read_table(folder / "jobs" / job / f"{name}.parquet") for job in jobs]
+        whole = pa.concat_tables([schema.empty_table(), *parts], promote_options="default")
+        draft = folder / f"{name}.draft"
+        pq.write_table(whole, draft)
+        draft.rename(folder / f"{name}.parquet")
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    """A table of a job: the columns of its schema, then those that depend on the experiment."""
+    schema = SCHEMAS[name]
+    fixed = [pa.array(columns[field.name], field.type) for field in schema]
+    free = [key for key in columns if key not in schema.names]
+    arrays = [*fixed, *(pa.array(columns[key], pa.float64()) for key in free)]
+    return pa.table(arrays, names=[*schema.names, *free])
+
+
+def _replace(place: Path, text: str) -> None:
+    draft = place.with_suffix(".draft")
+    draft.write_text(text)
+    draft.replace(place)

@@ -1,0 +1,103 @@
+"""What jobs come to, as tables of `olx.lab.store`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from olx.certificate import Certificate
+from olx.lab import store
+from olx.lab.jobs import Job
+from olx.lab.judge import Comparator
+from olx.lab.play import Played
+
+Proofs = Mapping[int, Certificate]  # by configuration
+
+
+def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
+    """One row a configuration: its numbers, its mean loss, its metrics."""
+    points = job.plan.points
+    total = in_order(job, [part.totals[:, -1] for part in played])
+    columns: dict[str, Any] = {
+        **_keys(job, range(len(points))),
+        "hyperparameters": [json.dumps(point) for point in points],
+        "rounds": [rounds] * len(points),
+        "loss": total / rounds,
+        "total": total,
+        "diverged": ~np.isfinite(total),
+    }
+    for axis in job.plan.parts[0].numbers:
+        columns[f"h.{axis}"] = [point[axis] for point in points]
+    for name in played[0].own:
+        columns[name] = in_order(job, [part.own[name] for part in played])
+    for name in played[0].test:
+        columns[f"test_{name}"] = in_order(job, [part.test[name] for part in played])
+    return store.table("configurations", columns)
+
+
+def curves(job: Job, played: list[Played], against: Comparator | None, proofs: Proofs) -> pa.Table:
+    """Cumulative loss of every configuration, its regret, and the bound where it was proven."""
+    at = played[0].at
+    totals = in_order(job, [part.totals for part in played])
+    count, marks = totals.shape
+    index = np.repeat(np.arange(count), marks)
+    regret = None if against is None else (totals - against.totals[at - 1]).reshape(-1)
+    bound = np.full((count, marks), np.nan)
+    for i, proof in proofs.items():
+        bound[i] = np.asarray(proof.right, float)[at - 1]
+    known = np.isfinite(bound).reshape(-1)
+    columns = {
+        **_keys(job, index),
+        "round": np.tile(at, count),
+        "total": totals.reshape(-1),
+        "regret": pa.nulls(len(index), pa.float64()) if regret is None else regret,
+        "bound": pa.array(bound.reshape(-1), pa.float64(), mask=~known),
+    }
+    return store.table("curves", columns)
+
+
+def certificates(job: Job, proofs: Proofs) -> pa.Table:
+    """Both sides after the last round, and the least slack of all rounds."""
+    found = list(proofs.values())
+    columns = {
+        **_keys(job, proofs),
+        "theorem": [proof.theorem for proof in found],
+        "left": [float(proof.left[-1]) for proof in found],
+        "right": [float(proof.right[-1]) for proof in found],
+        "slack": [float(proof.slack.min()) for proof in found],
+        "tightness": [float(proof.tightness) for proof in found],
+        "holds": [bool(proof.holds) for proof in found],
+    }
+    return store.table("certificates", columns)
+
+
+def times(job: Job, seconds: float, compiled: float, rounds: int) -> pa.Table:
+    """rounds: of all configurations together."""
+    columns = {
+        "dataset": [job.dataset],
+        "learner": [job.plan.label],
+        "seed": [job.seed],
+        "seconds": [seconds],
+        "rounds_per_second": [rounds / max(seconds - compiled, 1e-9)],
+        "compiled_seconds": [compiled],
+    }
+    return store.table("times", columns)
+
+
+def in_order(job: Job, parts: list[np.ndarray]) -> np.ndarray:
+    """What the parts of a plan gave, in the order of its configurations."""
+    index = np.concatenate([part.index for part in job.plan.parts])
+    return np.concatenate(parts)[np.argsort(index)]
+
+
+def _keys(job: Job, index: Any) -> dict[str, Any]:
+    index = np.asarray(list(index), np.int64)
+    count = len(index)
+    return {
+        "dataset": [job.dataset] * count,
+        "learner": [job.plan.label] * count,
+        "configuration": index,
+        "seed": np.full(count, job.seed, np.int64),
+    }

@@ -1,0 +1,166 @@
+"""The `olx` command: what it prints, how it refuses, what Ctrl-C leaves behind."""
+
+import pytest
+
+from olx import cli
+from olx.lab import config, store
+from olx.lab import run as running
+
+CONFIG = """
+title = "Tiny"
+seeds = 2
+precision = "float64"
+
+[[data]]
+name = "stream:linear_classification"
+label = "half-space"
+arguments = { rounds = 40, features = 3 }
+
+[[learners]]
+name = "ogd"
+label = "descent"
+linear = true
+grid.eta = [0.1, 1.0]
+
+[[learners]]
+name = "perceptron"
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def olx(capsys, *words):
+    """The exit status, and what was printed where."""
+    capsys.readouterr()
+    status = cli.main(words)
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_a_run_prints_its_leaderboard_and_says_where_it_is(here, capsys):
+    status, out, _ = olx(capsys, "run", "tiny.toml", "--no-report")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == "half-space"
+    assert "mean loss" in lines[1]
+    assert "mean error" in lines[1]
+    assert any("descent" in line and "eta = " in line for line in lines)
+    assert any("perceptron" in line for line in lines)
+    assert lines[-1] == "The tables are in results/tiny."
+    assert olx(capsys, "show", "results/tiny")[1].splitlines() == lines[:-1]
+
+
+def test_settings_reach_the_run(here, capsys):
+    words = ("--set", "seeds=1", "--set", "learners.0.grid.eta=[0.5]", "--out", "other")
+    assert olx(capsys, "run", "tiny.toml", "--no-report", *words)[0] == 0
+    assert store.read("other").configurations.column("h.eta").to_pylist() == [0.5, None]
+
+
+def test_theorems_are_certified(here, capsys):
+    words = ("certify", "tiny.toml", "--set", "seeds=1")
+    status, out, _ = olx(capsys, *words, "--set", "comparator=truth", "--out", "sure")
+    assert status == 0
+    assert "Shalev-Shwartz" in out
+    proofs = store.read("sure").certificates
+    assert set(proofs.column("learner").to_pylist()) == {"descent", "perceptron"}
+
+
+def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
+    made = store.table
+    lie = lambda name, columns: made(
+        name,
+        {**columns, "holds": [False for _ in columns["holds"]]} if "holds" in columns else columns,
+    )
+    monkeypatch.setattr(store, "table", lie)
+    words = ("certify", "tiny.toml", "--set", "seeds=1", "--set", "comparator=zero")
+    status, out, _ = olx(capsys, *words)
+    assert status == 1
+    assert "NO" in out
+
+
+def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
+    play, played = running._play, []
+
+    def twice(*rest):
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        played.append(1)
+        return play(*rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "_play", twice)
+        status, out, err = olx(capsys, "run", "tiny.toml", "--no-report")
+    assert (status, out) == (130, "")
+    assert err == "olx: interrupted; type the same command again to continue.\n"
+    assert len(store.finished(here / "results" / "tiny")) == 2
+    assert olx(capsys, "run", "tiny.toml", "--no-report")[0] == 0
+    experiment = config.read("tiny.toml")
+    whole = running.run(experiment, "whole")
+    assert whole.configurations.equals(store.read("results/tiny").configurations)
+
+
+REFUSED = {
+    "no such config": ("run none.toml", "olx run: none.toml: no such config."),
+    "no config": ("run", "olx run: the following arguments are required: config; see olx run"),
+    "no such command": ("walk", "olx: argument command: invalid choice: 'walk'"),
+    "no such option": ("show --fast x", "olx: unrecognized arguments: --fast"),
+    "unknown key": ("run tiny.toml --set sede=1", "unknown key sede; did you mean seeds?"),
+    "no result": ("show .", "olx show: . holds no result; give the folder that `olx run` wrote"),
+    "no list": ("list learner", "there is no list of learner; did you mean learners?"),
+    "no data": (
+        "run tiny.toml --set data.0.name=b9a",
+        "there is no data set 'b9a'; did you mean a9a?",
+    ),
+    "no rounds": ("bench --rounds 0", "bench: `rounds` must be an integer of at least 1, got 0."),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_is_one_line_and_status_two(case, here, capsys):
+    words, said = REFUSED[case]
+    try:
+        status = cli.main(words.split())
+    except SystemExit as exit:
+        status = exit.code
+    printed = capsys.readouterr()
+    assert status == 2
+    assert printed.out == ""
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["", "run", "certify", "show", "report", "list", "bench"])
+def test_help_is_there(command, capsys):
+    with pytest.raises(SystemExit) as exit:
+        cli.main([*command.split(), "--help"])
+    assert exit.value.code == 0
+    assert f"usage: olx {command}".strip() in capsys.readouterr().out
+
+
+def test_what_a_config_may_name_is_listed_in_one_line_each(capsys):
+    _, out, _ = olx(capsys, "list")
+    lines = out.splitlines()
+    for name in ("omd", "experts.squint", "convex.pnorm", "regularizers.adagrad", "hinge", "a9a"):
+        assert any(line.split()[:1] == [name] for line in lines), name
+    for line in lines:
+        if line.startswith("  "):
+            assert len(line.split(maxsplit=1)) == 2, f"{line} says nothing"
+
+
+def test_one_kind_is_listed_alone(capsys):
+    status, out, _ = olx(capsys, "list", "metrics")
+    assert status == 0
+    assert out.startswith("metrics:\n  error")
+    assert "learners" not in out
+
+
+def test_a_benchmark_gives_rounds_a_second(capsys):
+    status, out, _ = olx(capsys, "bench", "--rounds", "64")
+    assert status == 0
+    assert len(out.splitlines()) == 5
+    assert all(line.endswith("rounds a second") for line in out.splitlines())
