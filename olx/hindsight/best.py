@@ -100,8 +100,17 @@ def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
         value, slope = jax.vmap(jax.value_and_grad(loss))(s, rounds.outcome)
         return weight * value, weight * slope
 
-    best = linear_model.solve(look, x, flat, _flat(domain, unravel), tolerance, steps)
-    return _hindsight(best, unravel)
+    inside = _flat(domain, unravel)
+    if not domain.bounded:
+        return _hindsight(linear_model.solve(look, x, flat, inside, tolerance, steps), unravel)
+    # Accelerated gradients get there soon where the loss is smooth; the rest is for multipliers.
+    total = lambda w: jnp.sum(look(x @ w)[0])
+    first = projected.solve(total, flat, inside, tolerance, steps / 20)
+    left = jnp.where(first.value - first.lower <= tolerance * (1 + jnp.abs(first.value)), -1, steps)
+    then = linear_model.solve(look, x, first.w, inside, tolerance, left)
+    w = jnp.where(then.value < first.value, then.w, first.w)
+    value, lower = jnp.fmin(first.value, then.value), jnp.fmax(first.lower, then.lower)
+    return _hindsight(linear_model.Best(w, value, lower), unravel)
 
 
 @jax.jit
