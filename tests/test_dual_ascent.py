@@ -414,7 +414,7 @@ def test_a_row_too_short_to_matter_does_not_break_the_lemma():
 
 def test_rows_of_zeros_teach_nothing_and_do_no_harm():
     case = SELF_TUNED
-    rounds = case.rounds._replace(context=case.rounds.context.at[:, :9].set(0.0))
+    rounds = case.rounds._replace(context=jnp.asarray(case.rounds.context).at[:, :9].set(0.0))
     seen = judged(case.learner, rounds, case.comparators)
     assert np.all(seen.holds)
     assert np.all(seen.score[:, :9] == 0)

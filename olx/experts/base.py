@@ -170,7 +170,7 @@ def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Arr
     live = weights.factor if confidence is None else weights.factor * confidence
     top = lax.stop_gradient(jnp.max(jnp.where(live > 0, weights.log, -jnp.inf)))
     over = weights.log - jnp.where(top == -jnp.inf, 0.0, top)
-    mass = live * jnp.exp(jnp.where(over > 0, 0.0, over))  # over > 0 only where live is 0
+    mass = live * jnp.exp(jnp.where(live > 0, over, 0.0))
     total = jnp.sum(mass)
     empty = total == 0  # not where it is NaN
     instead = prior if confidence is None else _of_the_awake(prior, confidence)
