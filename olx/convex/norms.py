@@ -67,7 +67,8 @@ def _even_power(p, x):
     """|x|^p. Its derivatives are powers again: no detour through the kink of |x|."""
     size = jnp.abs(x)
     at_zero = jnp.where(p == 0, 1.0, 0.0).astype(x.dtype)
-    return jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** p, at_zero)
+    # not `**`: the compiler makes vectors of exponentials and logarithms, of powers it does not
+    return jnp.where(size > 0, jnp.exp(p * jnp.log(jnp.where(size > 0, size, 1.0))), at_zero)
 
 
 @jax.custom_jvp

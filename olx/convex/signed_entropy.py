@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
-from jax.scipy.special import entr, logsumexp
+from jax.scipy.special import entr
 from jax.tree_util import Partial
 
 from olx import _check as check
@@ -47,7 +47,9 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
 
 def _signed_conjugate(theta):
     flat, _ = ravel_pytree(theta)
-    return logsumexp(jnp.logaddexp(flat, -flat)) - jnp.log(2 * flat.size)
+    top = lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same value
+    total = jnp.sum(jnp.exp(flat - top) + jnp.exp(-flat - top))
+    return top + jnp.log(total) - jnp.log(2 * flat.size)
 
 
 def _signed_potential(w):
