@@ -51,7 +51,8 @@ def power_squared(p: Scalar, x: PyTree):
 def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
     """The weights to a power, 0 where the weight is 0."""
     return jax.tree.map(
-        lambda a: jnp.where(a > 0, jnp.where(a > 0, a, 1.0) ** exponent, 0.0), weights
+        lambda a: jnp.where(a > 0, jnp.exp(exponent * jnp.log(jnp.where(a > 0, a, 1.0))), 0.0),
+        weights,
     )
 
 

@@ -22,7 +22,7 @@ from olx.convex import norms
 from olx.core import Feedback, Learner, Run, Scalar
 from olx.hindsight.certify import trace_of
 from olx.learners.aggressive_perceptron import AggressivePerceptronHparams, step
-from olx.learners.alma import ALMAHparams, correction
+from olx.learners.alma import ALMAHparams, correction, power_of
 from olx.learners.lift import dot
 from olx.learners.passive_aggressive import PassiveAggressiveHparams, coefficient
 from olx.losses.hinges import hinge
@@ -109,20 +109,20 @@ def alma_bound(learner: Learner, run: Run, u: PyTree, margin: Scalar) -> Certifi
     trace = trace_of("alma_bound", learner, run)
     hp = learner.hparams
     check.instance("alma_bound", "learner.hparams", hp, ALMAHparams)
-    margin = check.positive("alma_bound", "margin", margin)
+    margin, p = check.positive("alma_bound", "margin", margin), power_of(hp)
 
     def one(state, feedback: Feedback):
         x, y = feedback.context, feedback.outcome
         corrects, _ = correction(hp, state, feedback)
-        size = norms.power(hp.p, x)
+        size = norms.power(p, x)
         gap = jnp.maximum(margin - y * dot(u, x) / jnp.where(size > 0, size, 1.0), 0.0)
         made = jnp.where(corrects, jnp.ones_like(gap), 0.0)
         return made * gap, made, jnp.where(size > 0, 0.0, jnp.ones_like(gap))
 
     lost, made, zeros = jax.tree.map(jnp.cumsum, jax.jit(jax.vmap(one))(*trace))
     reach = 2 / hp.step + hp.step + 2 * (1 - hp.alpha) * hp.margin
-    b = jnp.sqrt(jnp.asarray(hp.p - 1, lost.dtype)) * reach / margin
-    inside = norms.power(hp.p / (hp.p - 1), u) <= 1 + 1e3 * jnp.finfo(lost.dtype).eps
+    b = jnp.sqrt(jnp.asarray(p - 1, lost.dtype)) * reach / margin
+    inside = norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(lost.dtype).eps
     far = jnp.where(inside, 0.0, jnp.inf)
     right = lost / margin + b * jnp.sqrt(made) + zeros + far
     printed = lost / margin + b**2 + b * jnp.sqrt(lost / margin) + zeros + far

@@ -33,7 +33,7 @@ from olx.learners.lift import dot
 @pytree
 class ALMAHparams:
     alpha: Scalar
-    p: Scalar
+    p: Scalar | None  # None for 2
     margin: Scalar
     step: Scalar
 
@@ -44,12 +44,12 @@ class ALMAState(NamedTuple):
 
 
 def alma(
-    alpha: Scalar, p: Scalar = 2.0, margin: Scalar | None = None, step: Scalar = 2**0.5
+    alpha: Scalar, p: Scalar | None = None, margin: Scalar | None = None, step: Scalar = 2**0.5
 ) -> Learner:
     r"""Seek a margin of 1 - `alpha` times the largest.
 
     alpha: in (0, 1]; 1 corrects mistakes only, smaller asks for more and corrects more often.
-    p: at least 2; $2 \ln d$ where few of $d$ features matter.
+    p: at least 2; $2 \ln d$ where few of $d$ features matter. None is 2 and saves the powers.
     margin: the $B$ of the rule; $\sqrt 8 / \alpha$, as the analysis has it, if None.
     step: the $C$ of the rule.
 
@@ -63,7 +63,8 @@ def alma(
     True
     """
     alpha = check.above("alma", "alpha", alpha, 0, 1)
-    p = check.between("alma", "p", p, 2, float("inf"))
+    if p is not None:
+        p = check.between("alma", "p", p, 2, float("inf"))
     asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
     step = check.positive("alma", "step", step)
     return Learner(ALMAHparams(alpha, p, asked, step), init, predict, update, bound)
@@ -81,7 +82,7 @@ def predict(hp: ALMAHparams, state: ALMAState, context: PyTree) -> Array:
 def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
     corrects, add = correction(hp, state, feedback)
     moved = tree.add_scale(state.theta, add, feedback.context)
-    size = norms.power(hp.p, moved)
+    size = _size(hp, moved)
     shrink = jnp.where(corrects & (size > 1), 1 / jnp.where(size > 1, size, 1.0), 1.0)
     count = state.corrections + jnp.where(corrects, jnp.ones_like(state.corrections), 0.0)
     return ALMAState(tree.scale(shrink, moved), count)
@@ -89,7 +90,10 @@ def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
 
 def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
     r"""The point of the ball that the state stands for, $\nabla \frac12 \|\theta\|_p^2$."""
-    return jax.grad(lambda theta: norms.power_squared(hp.p, theta) / 2)(state.theta)
+    p = hp.p
+    if p is None:
+        return state.theta
+    return jax.grad(lambda theta: norms.power_squared(p, theta) / 2)(state.theta)
 
 
 def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
@@ -106,24 +110,33 @@ def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
 
     def one(state: ALMAState, feedback: Feedback):
         corrects, _ = correction(hp, state, feedback)
-        x, size = feedback.context, norms.power(hp.p, feedback.context)
+        x, size = feedback.context, _size(hp, feedback.context)
         safe = jnp.where(size > 0, size, 1.0)
         left = feedback.outcome * (dot(u, x) - feedback.action) / safe
         return jnp.where(corrects, left, 0.0), jnp.where(corrects, jnp.ones_like(left), 0.0)
 
     left, made = jax.tree.map(jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback))
-    q = hp.p / (hp.p - 1)
-    inside = norms.power(q, u) <= 1 + 1e3 * jnp.finfo(left.dtype).eps
-    right = jnp.sqrt((hp.p - 1) * made) * (2 / hp.step + hp.step)
+    p = power_of(hp)
+    inside = norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(left.dtype).eps
+    right = jnp.sqrt((p - 1) * made) * (2 / hp.step + hp.step)
     right = jnp.where(inside, right, jnp.inf)
     return Certificate(left, right, 10 * made, theorem="Gentile 2001, regret on the corrections")
 
 
 def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
     """Whether to correct, and what the row is added with."""
-    y, size = feedback.outcome, norms.power(hp.p, feedback.context)
+    y, size, p = feedback.outcome, _size(hp, feedback.context), power_of(hp)
     k = state.corrections + 1
-    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((hp.p - 1) / k)
+    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
     corrects = (y * feedback.action <= wanted * size) & (size > 0)
-    eta = feedback.weight * hp.step / jnp.sqrt((hp.p - 1) * k)
+    eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
     return corrects, jnp.where(corrects, eta * y / jnp.where(size > 0, size, 1.0), 0.0)
+
+
+def power_of(hp: ALMAHparams) -> Scalar:
+    """The p of the geometry."""
+    return 2.0 if hp.p is None else hp.p
+
+
+def _size(hp: ALMAHparams, x: PyTree) -> Array:
+    return norms.l2().primal(x) if hp.p is None else norms.power(hp.p, x)
