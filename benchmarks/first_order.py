@@ -4,10 +4,9 @@ Learners that go over earlier rounds again, such as `olx.ascents.window`, are sl
 not in the table.
 """
 
-from collections.abc import Callable
-
 import olx
 from benchmarks import data, targets
+from benchmarks.data import Examples
 from benchmarks.dense import HINGE, play
 from benchmarks.race import Contestant, race
 from benchmarks.report import Group, compared
@@ -18,34 +17,33 @@ WIDTHS = (50, 200)
 PA = "PA-I"
 
 
-def _learners(width: int) -> dict[str, olx.Learner]:
-    aggressive = lambda mirror: olx.dual_ascent(mirror, HINGE, olx.ascents.aggressive(), 10.0)
-    return {
-        PA: olx.passive_aggressive_1(0.1),
-        "PA": olx.passive_aggressive(),
-        "PA-II": olx.passive_aggressive_2(0.1),
-        "Perceptron": olx.perceptron(),
-        "aggressive Perceptron": olx.aggressive_perceptron(convex.euclidean()),
-        "p-norm Perceptron": olx.pnorm_perceptron(4.0),
-        "Winnow": olx.winnow(1.0),
-        "balanced Winnow": olx.balanced_winnow(1.0),
-        "self-tuned Winnow": olx.self_tuned_winnow(),
-        "self-tuned aggressive": olx.self_tuned_aggressive(convex.euclidean(), 1.0),
-        "ROMMA": olx.romma(),
-        "aggressive ROMMA": olx.aggressive_romma(),
-        "ALMA": olx.alma(0.9),
-        "aggressive dual ascent": aggressive(convex.euclidean()),
-        "OGD": olx.linear(olx.ogd(0.1)),
-        "EG+-": olx.linear(olx.signed_exponentiated_gradient(0.1)),
-        "RDA": olx.linear(olx.rda(0.1, convex.l1(1e-3))),
-        "AdaGrad": olx.linear(olx.adagrad(0.1)),
-        "FTRL-Proximal": olx.linear(olx.ftrl_proximal()),
-        "scale-invariant AdaGrad": olx.linear(olx.scale_invariant_adagrad(0.1)),
-        "scale-invariant p-norm": olx.linear(olx.scale_invariant_pnorm(0.1)),
-        "implicit": olx.implicit(0.1, HINGE),
-        "coin betting": olx.linear(olx.coin_betting()),
-        "COCOB": olx.linear(olx.cocob()),
-    }
+AGGRESSIVE = olx.dual_ascent(convex.euclidean(), HINGE, olx.ascents.aggressive(), 10.0)
+LEARNERS = {
+    PA: olx.passive_aggressive_1(0.1),
+    "PA": olx.passive_aggressive(),
+    "PA-II": olx.passive_aggressive_2(0.1),
+    "Perceptron": olx.perceptron(),
+    "aggressive Perceptron": olx.aggressive_perceptron(convex.euclidean()),
+    "p-norm Perceptron": olx.pnorm_perceptron(4.0),
+    "Winnow": olx.winnow(1.0),
+    "balanced Winnow": olx.balanced_winnow(1.0),
+    "self-tuned Winnow": olx.self_tuned_winnow(),
+    "self-tuned aggressive": olx.self_tuned_aggressive(convex.euclidean(), 1.0),
+    "ROMMA": olx.romma(),
+    "aggressive ROMMA": olx.aggressive_romma(),
+    "ALMA": olx.alma(0.9),
+    "aggressive dual ascent": AGGRESSIVE,
+    "OGD": olx.linear(olx.ogd(0.1)),
+    "EG+-": olx.linear(olx.signed_exponentiated_gradient(0.1)),
+    "RDA": olx.linear(olx.rda(0.1, convex.l1(1e-3))),
+    "AdaGrad": olx.linear(olx.adagrad(0.1)),
+    "FTRL-Proximal": olx.linear(olx.ftrl_proximal()),
+    "scale-invariant AdaGrad": olx.linear(olx.scale_invariant_adagrad(0.1)),
+    "scale-invariant p-norm": olx.linear(olx.scale_invariant_pnorm(0.1)),
+    "implicit": olx.implicit(0.1, HINGE),
+    "coin betting": olx.linear(olx.coin_betting()),
+    "COCOB": olx.linear(olx.cocob()),
+}
 
 
 def measure(settings: Settings) -> Group:
@@ -54,14 +52,15 @@ def measure(settings: Settings) -> Group:
         examples = data.dense(settings.size(50_000, 2000), width)
         case = f"d={width}"
         print(f"  {case}", flush=True)
-        run = lambda learner, examples=examples: lambda: play(learner, HINGE, *examples)
-        make: Callable = lambda name, learner, count=examples.count, run=run: Contestant(
-            name, run(learner), count
-        )
-        seen = race([make(*entry) for entry in _learners(width).items()], settings.rounds)
+        contestants = [_contestant(name, examples) for name in LEARNERS]
+        seen = race(contestants, settings.rounds)
         timings[case] = [timing.as_dict() for timing in seen.values()]
         target = targets.at_most(targets.FIRST_ORDER)
         for name, timing in seen.items():
             if name != PA:
                 rows.append(compared(f"{case}, {name}", timing, seen[PA], target, inverse=True))
     return Group("First-order learners against Passive-Aggressive", rows, timings)
+
+
+def _contestant(name: str, examples: Examples) -> Contestant:
+    return Contestant(name, lambda: play(LEARNERS[name], HINGE, *examples), examples.count)

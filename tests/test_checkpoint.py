@@ -16,7 +16,7 @@ import killed
 import numpy as np
 import pytest
 from killed import JOBS, leaves_of
-from table import KINDS, TABLE
+from table import TABLE
 
 import olx
 from olx import convex, losses, regularizers
@@ -69,8 +69,8 @@ def same_bits(seen, wanted):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", TABLE)
+def test_every_learner_is_rollout_and_resumes_to_the_bit(name, tmp_path, monkeypatch):
     monkeypatch.setattr(feed, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_run` too
     learner, loss, rounds, params, *_ = TABLE[name]
     play = lambda pieces, **options: olx.run(
@@ -79,7 +79,10 @@ def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
     with pytest.raises(Interruption):
         play(broken_off(cut(rounds, 7), 2), checkpoint=saving(tmp_path))
     assert steps(tmp_path) == [7, 14]
-    same_bits(play(cut(rounds, 7), checkpoint=saving(tmp_path)), play(cut(rounds, 7)))
+    whole = play(cut(rounds, 7))
+    same_bits(play(cut(rounds, 7), checkpoint=saving(tmp_path)), whole)
+    wanted = jax.jit(lambda rounds: olx.rollout(learner, loss, rounds, params))(rounds)
+    np.testing.assert_allclose(whole.losses, wanted.losses, rtol=1e-12, atol=1e-12)
 
 
 def test_a_process_killed_at_random_moments_resumes_to_the_bit(tmp_path):

@@ -3,8 +3,8 @@ r"""Sparse rows at the cost of their non-zeros, through the code of the dense le
 When coordinates meet only in the score, and a coordinate whose gradient is zero keeps its state, a
 round needs no more than the coordinates its row touches. So the state is kept as a table, one row a
 coordinate; for each block of a sparse row the engine gathers eight rows of the table, plays the
-dense learner on that short vector, and writes them back. What is not per coordinate, such as a
-clock, goes along as it is.
+dense learner on that short vector, and writes them back. However uneven the rows, a round costs as
+much as its own blocks; `olx.engine.gather` is for learners that need the row as a whole.
 """
 
 import functools

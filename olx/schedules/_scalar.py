@@ -1,8 +1,10 @@
-"""What schedules of one number share."""
+"""What schedules share."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
+
+from olx.core import Feedback
 
 
 def zero(params: PyTree) -> Float[Array, ""]:
@@ -13,3 +15,12 @@ def zero(params: PyTree) -> Float[Array, ""]:
 def or_one(c: Array) -> Array:
     """The schedule where it is positive; 1 while all rows were 0, and every c plays the same."""
     return jnp.where(c > 0, c, 1.0)
+
+
+def no_stats(hparams: PyTree, params: PyTree) -> None:
+    """The statistics of a schedule that looks at nothing."""
+    return None
+
+
+def no_news(hparams: PyTree, stats: None, feedback: Feedback) -> None:
+    return None

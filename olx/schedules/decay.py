@@ -14,6 +14,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.core import Process, Scalar
+from olx.schedules import _scalar
 
 
 @pytree
@@ -31,21 +32,13 @@ def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
 
 def as_schedule(eta: Scalar | Process) -> Process:
     """A number as the schedule that never changes; a schedule as it is."""
-    return (
-        eta if isinstance(eta, Process) else Process(eta, _no_stats, _keep, _itself, separable=True)
-    )
+    if isinstance(eta, Process):
+        return eta
+    return Process(eta, _scalar.no_stats, _scalar.no_news, _itself, separable=True)
 
 
 def at(hp: DecayHparams, stats: Clock, context: PyTree) -> Array:
     return hp.eta * stats.now**-hp.power
-
-
-def _no_stats(eta, params):
-    return None
-
-
-def _keep(eta, stats, feedback):
-    return None
 
 
 def _itself(eta, stats, context):

@@ -16,6 +16,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Process, Scalar
+from olx.schedules import _scalar
 
 
 @pytree
@@ -45,7 +46,7 @@ def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Pro
     energy = check.positive("lipschitz_horizon", "energy", energy)
     complexity = check.positive("lipschitz_horizon", "complexity", complexity)
     hparams = LipschitzHorizonHparams(rounds, energy, complexity)
-    return Process(hparams, _no_stats, _keep, at_horizon, separable=True)
+    return Process(hparams, _scalar.no_stats, _scalar.no_news, at_horizon, separable=True)
 
 
 def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Process:
@@ -62,7 +63,7 @@ def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Proces
     complexity = check.positive("self_bounded", "complexity", complexity)
     loss = check.non_negative("self_bounded", "loss", loss)
     hparams = SelfBoundedHparams(self_bound, complexity, loss)
-    return Process(hparams, _no_stats, _keep, at_self_bounded, separable=True)
+    return Process(hparams, _scalar.no_stats, _scalar.no_news, at_self_bounded, separable=True)
 
 
 def at_horizon(hp: LipschitzHorizonHparams, stats: None, context: PyTree) -> Array:
@@ -71,11 +72,3 @@ def at_horizon(hp: LipschitzHorizonHparams, stats: None, context: PyTree) -> Arr
 
 def at_self_bounded(hp: SelfBoundedHparams, stats: None, context: PyTree) -> Array:
     return hp.self_bound + jnp.sqrt(hp.self_bound**2 + hp.self_bound * hp.loss / hp.complexity)
-
-
-def _no_stats(hp, params):
-    return None
-
-
-def _keep(hp, stats, feedback):
-    return None
