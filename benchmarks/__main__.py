@@ -20,6 +20,7 @@ from benchmarks import (
     derived,
     experts,
     first_order,
+    lab,
     report,
     sparse,
     sweeps,
@@ -33,6 +34,7 @@ GROUPS = {
     "experts": experts.measure,
     "derived": derived.measure,
     "first_order": first_order.measure,
+    "lab": lab.measure,
     "compile_time": compile_time.measure,
 }
 

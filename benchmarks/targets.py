@@ -55,6 +55,7 @@ HEDGE_FLOOR = 3.0  # time of olx / time of one pass over memory, from 10,000 exp
 DERIVED = 1.3  # time of the derived form / time of the hand-written one
 FIRST_ORDER = 2.0  # time of a learner / time of PA-I at the same width
 ADA_NORMAL_HEDGE = 2.5  # time of AdaNormalHedge / time of Hedge
+LAB = 1.5  # time of the lab for a sweep / time of the engine
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths
 AGREEMENT = 1e-3  # largest difference of scores from those of the numba loop, early in the stream

@@ -150,6 +150,7 @@ class Curve:
 
     at: Any  # [K]
     total: Any  # [K]
+    sums: PyTree = None  # what `measure` gave, cumulated likewise; [K, ...]
 
 
 @pytree

@@ -106,11 +106,16 @@ def test_a_process_killed_at_random_moments_resumes_to_the_bit(tmp_path):
             assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes()), f"{name}, seed {seed}"
 
 
+def missed(feedback):
+    return {"far": abs(feedback.action - feedback.outcome) > 0.1, "paid": feedback.value}
+
+
 @pytest.mark.parametrize("keep", [olx.every(30), olx.log_spaced(5), olx.totals])
 def test_thinned_curves_resume_to_the_bit(keep, tmp_path):
-    interrupted(tmp_path, keep=keep, record=olx.trace)
-    seen = run(keep=keep, record=olx.trace, checkpoint=saving(tmp_path))
-    same_bits(seen, run(keep=keep, record=olx.trace))
+    options = {"keep": keep, "record": olx.trace, "measure": missed}
+    interrupted(tmp_path, **options)
+    seen = run(checkpoint=saving(tmp_path), **options)
+    same_bits(seen, run(**options))
 
 
 @pytest.mark.parametrize("every", [2, 5, 64])

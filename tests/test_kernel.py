@@ -10,6 +10,7 @@ from olx import convex, losses, regularizers
 from olx._pytree import as_tree
 from olx.engine import kernel
 from olx.engine.chunk import single_program, sweep_program
+from olx.engine.protocol import Watch
 
 ON_CPU = jax.default_backend() == "cpu"
 LEARNERS = {
@@ -114,7 +115,7 @@ def arguments(inner, width=5):
 def test_it_is_lowered_for_other_devices_without_a_word_about_cpus(name, platform, monkeypatch):
     monkeypatch.setattr(kernel, "unavailable", lambda: "elsewhere")
     given = arguments(LEARNERS[name])
-    call, _ = single_program(None).choose(5, *given)
+    call, _ = single_program(Watch()).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert exported.platforms == (platform,)
     assert "xla_cpu" not in exported.mlir_module()
@@ -128,6 +129,6 @@ def test_a_sweep_is_lowered_for_other_devices(platform, monkeypatch):
     learners = olx.batch(make, eta=jnp.array([0.1, 0.2]))
     states = jax.vmap(lambda learner: learner.init(jnp.zeros(5)))(learners)
     given = states, learners, loss, rounds, count
-    call, _ = sweep_program(None).choose(5, *given)
+    call, _ = sweep_program(Watch()).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert "xla_cpu" not in exported.mlir_module()

@@ -94,15 +94,6 @@ def test_a_thinned_run_has_the_same_totals(file, tmp_path):
     np.testing.assert_allclose(column(rows, "total"), totals, rtol=1e-12)
 
 
-def test_little_memory_only_means_more_parts(file, tmp_path):
-    little = {"memory": 2 * ROWS * 8 / 1e6}  # one configuration at a time
-    rows = run(experiment(file, budget=little), tmp_path / "r").configurations
-    totals = [REFERENCE[eta][0].sum() for eta in ETAS]
-    np.testing.assert_allclose(column(rows, "total"), totals, rtol=1e-12)
-    errors = [np.mean(REFERENCE[eta][1] * Y <= 0) for eta in ETAS]
-    assert column(rows, "error").tolist() == errors
-
-
 def test_a_split_learns_on_one_part_and_tests_on_the_other(file, tmp_path):
     rows = run(experiment(file, protocol="split", test=0.25), tmp_path / "r").configurations
     assert set(column(rows, "rounds")) == {45}

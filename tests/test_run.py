@@ -129,6 +129,25 @@ def test_thinned_curves_are_sums_of_the_losses(name):
     assert seen.total == seen.curve.total[-1]
 
 
+def distances(feedback):
+    return {"far": abs(feedback.action - feedback.outcome) > 1.0, "square": 2 * feedback.value}
+
+
+def test_what_is_measured_is_summed_along_the_curve():
+    options = {"keep": olx.every(9_973), "measure": distances}
+    seen = olx.run(LEARNER, losses.squared, LONG, START, **options).curve
+    every = olx.run(LEARNER, losses.squared, LONG, START, record=olx.actions)
+    far = np.cumsum(np.abs(every.trace - LONG.outcome) > 1.0)[seen.at - 1]
+    assert 0 < far[-1] < 70_001
+    np.testing.assert_array_equal(seen.sums["far"], far)
+    np.testing.assert_allclose(seen.sums["square"], 2 * seen.total, rtol=1e-13)
+
+
+def test_what_is_measured_goes_with_a_curve():
+    with pytest.raises(TypeError, match="`measure` is summed along a curve; say which rounds"):
+        olx.run(LEARNER, losses.squared, LONG, START, measure=distances)
+
+
 def test_totals_of_a_run_in_single_precision_are_summed_in_double():
     rounds, params = jax.tree.map(np.float32, (LONG, START))
     one_by_one = olx.run(LEARNER, losses.squared, rounds, params)

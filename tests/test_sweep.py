@@ -85,6 +85,20 @@ def test_curves_of_a_sweep_have_configurations_first():
     np.testing.assert_array_equal(seen.trace, every.trace[:, seen.curve.at - 1])
 
 
+def mistaken(feedback):
+    return feedback.action * feedback.outcome < 0
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_measures_of_a_sweep_have_configurations_first(count):
+    learners = olx.batch(lazy, eta=jnp.geomspace(0.01, 0.1, count))
+    every = sweep(learners, record=olx.actions)
+    seen = sweep(learners, measure=mistaken, keep=olx.every(70)).curve
+    mistakes = np.cumsum(every.trace * ROUNDS.outcome < 0, axis=1)
+    np.testing.assert_array_equal(seen.sums, mistakes[:, seen.at - 1])
+    assert np.ptp(mistakes[:, -1]) > 0
+
+
 def test_a_sweep_takes_a_stream_in_pieces():
     learners = olx.batch(adagrad, **MAKERS["adagrad"][1])
     pieces = (jax.tree.map(lambda leaf, a=a: leaf[a : a + 97], ROUNDS) for a in range(0, 300, 97))

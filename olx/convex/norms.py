@@ -38,22 +38,19 @@ def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
 def power(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{1/p}$, scaled by the largest entry, with gradient 0 at 0."""
     largest, total = _scaled_sum(p, x)
-    return jnp.where(total > 0, largest * jnp.where(total > 0, total, 1.0) ** (1 / p), 0.0)
+    return jnp.where(total > 0, largest * _positive_power(1 / p, total), 0.0)
 
 
 def power_squared(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{2/p}$, gradient 0 at 0 and, for $p = 2$, the right curvature there."""
     largest, total = _scaled_sum(p, x)
-    root = jnp.where(total > 0, jnp.where(total > 0, total, 1.0) ** (2 / p), total)
+    root = jnp.where(total > 0, _positive_power(2 / p, total), total)
     return largest * (largest * root)
 
 
 def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
     """The weights to a power, 0 where the weight is 0."""
-    return jax.tree.map(
-        lambda a: jnp.where(a > 0, jnp.exp(exponent * jnp.log(jnp.where(a > 0, a, 1.0))), 0.0),
-        weights,
-    )
+    return jax.tree.map(lambda a: jnp.where(a > 0, _positive_power(exponent, a), 0.0), weights)
 
 
 def _scaled_sum(p, x):
@@ -63,13 +60,19 @@ def _scaled_sum(p, x):
     return largest, jnp.sum(_even_power(jnp.asarray(p, flat.dtype), flat / largest))
 
 
+def _positive_power(p, x):
+    """x^p where x > 0, 1 elsewhere.
+
+    Not `**`: the compiler makes vectors of exponentials and logarithms, of powers it does not.
+    """
+    return jnp.exp(p * jnp.log(jnp.where(x > 0, x, 1.0)))
+
+
 @jax.custom_jvp
 def _even_power(p, x):
     """|x|^p. Its derivatives are powers again: no detour through the kink of |x|."""
     size = jnp.abs(x)
-    at_zero = jnp.where(p == 0, 1.0, 0.0).astype(x.dtype)
-    # not `**`: the compiler makes vectors of exponentials and logarithms, of powers it does not
-    return jnp.where(size > 0, jnp.exp(p * jnp.log(jnp.where(size > 0, size, 1.0))), at_zero)
+    return jnp.where(size > 0, _positive_power(p, size), _at_zero(p, x))
 
 
 @jax.custom_jvp
@@ -81,15 +84,21 @@ def _odd_power(p, x):
 @_even_power.defjvp
 def _even_power_jvp(primals, tangents):
     (p, x), (dp, dx) = primals, tangents
-    value = _even_power(p, x)
-    return value, p * _odd_power(p - 1, x) * dx + value * _log_size(x) * dp
+    slope = _odd_power(p - 1, x)
+    value = jnp.where(x == 0, _at_zero(p, x), x * slope)  # one power for the two
+    return value, p * slope * dx + value * _log_size(x) * dp
 
 
 @_odd_power.defjvp
 def _odd_power_jvp(primals, tangents):
     (p, x), (dp, dx) = primals, tangents
-    value = _odd_power(p, x)
-    return value, p * _even_power(p - 1, x) * dx + value * _log_size(x) * dp
+    slope = _even_power(p - 1, x)
+    value = x * slope
+    return value, p * slope * dx + value * _log_size(x) * dp
+
+
+def _at_zero(p, x):
+    return jnp.where(p == 0, 1.0, 0.0).astype(x.dtype)
 
 
 def _log_size(x):

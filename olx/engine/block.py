@@ -20,18 +20,18 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds, actions
 from olx.engine.kernel import Program, as_kernel
-from olx.engine.protocol import Record, feedback_of
+from olx.engine.protocol import Watch, feedback_of
 
 ROWS = 32
 LEAST = 256  # configurations; below, the loop over rounds is faster
 
 
-def fits(learners: Learner, record: Record | None, rounds: Any, configurations: int) -> bool:
+def fits(learners: Learner, watch: Watch, rounds: Any, configurations: int) -> bool:
     """Whether a sweep can be played in blocks, and gains by it."""
     return (
         configurations >= LEAST
         and learners.coefficient_fn is not None
-        and record in (None, actions)
+        and watch.record in (None, actions)
         and isinstance(rounds, Rounds)
         and hasattr(rounds.context, "shape")
         and len(rounds.context.shape) == 2
@@ -40,9 +40,9 @@ def fits(learners: Learner, record: Record | None, rounds: Any, configurations: 
 
 
 @functools.lru_cache(maxsize=256)
-def block_program(record: Record | None, share) -> Program:
+def block_program(watch: Watch, share) -> Program:
     """Play a batch of learners on the same chunk, a block of rounds at a time."""
-    one = functools.partial(_one, record)
+    one = functools.partial(_one, watch)
     triangle = functools.partial(_triangle, jax.vmap(one, in_axes=(0, None, 0, None)))
     fast = as_kernel(triangle)
     slow = functools.partial(_play, triangle)
@@ -50,7 +50,7 @@ def block_program(record: Record | None, share) -> Program:
 
 
 def _one(
-    record: Record | None, learner: Learner, loss: Loss, score: Array, here: Rounds
+    watch: Watch, learner: Learner, loss: Loss, score: Array, here: Rounds
 ) -> tuple[Array, PyTree]:
     """The coefficient of the row, and what the round leaves behind."""
     weight = 1.0 if here.weight is None else here.weight
@@ -58,7 +58,7 @@ def _one(
     assert learner.coefficient_fn is not None  # `fits` has looked
     a = learner.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
-    return a, (feedback.value, None if record is None else score)
+    return a, watch.see(None, feedback)
 
 
 def _triangle(

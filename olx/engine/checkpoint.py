@@ -50,11 +50,11 @@ class Checkpoint:
         self._chunks = self._saved = 0
         self._description = description
         self._refuse_another(owner)
-        segments, position, total = [], 0, collector.total
+        segments, position, total = [], 0, None
         for step, kept in self._readable():
             segments.append(_segment(kept["kept"], collector))
             state = _like(kept["state"], state)
-            position, total = step, np.asarray(kept["total"])
+            position, total = step, _sums(kept["total"], collector)
         if segments:
             collector.restore(segments, position, total)
             self._saved = len(segments)
@@ -77,7 +77,7 @@ class Checkpoint:
         kept = {
             "state": dict(_leaves(state)),
             "kept": dict(_leaves(collector.segments[-1])),
-            "total": np.asarray(collector.total),
+            "total": dict(_leaves(collector.total)),
         }
         args = _orbax().args.StandardSave(kept)
         self._manager().save(collector.played, args=args)
@@ -137,7 +137,7 @@ def describe(
         "loss": _digest(loss),
         "start": _digest(state),
         "stream": _digest(sample),
-        "record": _named(traced.out_info[1][1]),
+        "record": _named(traced.out_info[1]),
         "keep": _named(keep),
         "dtype": str(jnp.zeros(()).dtype),
         "program": hashlib.sha256(_named(traced.jaxpr).encode()).hexdigest()[:16],
@@ -177,10 +177,14 @@ def _like(saved: dict[str, Any], tree: PyTree) -> PyTree:
 
 
 def _segment(saved: dict[str, Any], collector: Collector) -> Segment:
-    empty = collector.empty()
-    leaves, structure = jax.tree.flatten(empty)
+    leaves, structure = jax.tree.flatten(collector.empty())
     back = [np.asarray(saved.get(str(i), leaf)) for i, leaf in enumerate(leaves)]
     return jax.tree.unflatten(structure, back)
+
+
+def _sums(saved: dict[str, Any], collector: Collector) -> PyTree:
+    structure = jax.tree.structure(collector.structure[0])
+    return jax.tree.unflatten(structure, [np.asarray(saved[str(i)]) for i in range(len(saved))])
 
 
 def _orbax() -> Any:

@@ -10,19 +10,19 @@ from jaxtyping import Array, Int, PyTree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
 from olx.engine.loop import at, over_rounds
-from olx.engine.protocol import Record, feedback_of, settle
+from olx.engine.protocol import Watch, feedback_of, settle
 
 
 @functools.lru_cache(maxsize=256)
-def single_program(record: Record | None) -> Program:
+def single_program(watch: Watch) -> Program:
     """Play one learner on a chunk."""
-    return Program(functools.partial(_play, functools.partial(_round, record)))
+    return Program(functools.partial(_play, functools.partial(_round, watch)))
 
 
 @functools.lru_cache(maxsize=256)
-def sweep_program(record: Record | None, share: Callable | None = None) -> Program:
+def sweep_program(watch: Watch, share: Callable | None = None) -> Program:
     """Play a batch of learners on the same chunk."""
-    one = jax.vmap(functools.partial(_round, record), in_axes=(0, 0, None, None))
+    one = jax.vmap(functools.partial(_round, watch), in_axes=(0, 0, None, None))
     return Program(functools.partial(_play, one), share=share)
 
 
@@ -46,17 +46,17 @@ def spread(devices: int) -> Callable | None:
 
 
 def _round(
-    record: Record | None, learner: Learner, state: PyTree, loss: Loss, here: Rounds
+    watch: Watch, learner: Learner, state: PyTree, loss: Loss, here: Rounds
 ) -> tuple[PyTree, PyTree]:
     action = learner.predict(state, here.context)
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
-    return settle(learner, record, state, feedback)
+    return settle(learner, watch, state, feedback)
 
 
 def _play(
     one, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
 ) -> tuple[PyTree, PyTree]:
-    """The state after the first `count` rounds, and for each the loss and what is recorded."""
+    """The state after the first `count` rounds, and what was seen of each."""
     play = lambda state, i: one(learner, state, loss, at(rounds, i))
     return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])

@@ -17,7 +17,7 @@ class Segment(NamedTuple):
 
     losses: np.ndarray | None  # of every round, where nothing is thinned
     at: np.ndarray  # rounds kept, where something is
-    totals: np.ndarray  # cumulative loss after each of them
+    totals: PyTree  # cumulative loss after each of them, and the sums of what was measured
     trace: PyTree  # what `record` kept of them
 
 
@@ -27,37 +27,43 @@ class Collector:
     def __init__(self, keep: Keep | None):
         self.keep = keep
         self.segments: list[Segment] = []
-        self.played, self.total = 0, np.zeros(())
+        self.played = 0
+        self.total: PyTree = None  # the last of `totals`
         self.structure: PyTree = None  # of the output for a chunk; only a restart must know
 
     @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
-    def add(self, chunk: Chunk, out: tuple[Any, PyTree]) -> None:
+    def add(self, chunk: Chunk, out: tuple[PyTree, PyTree]) -> None:
         """Take the output of the program for a chunk; waits for it."""
-        losses = _first(out[0], chunk.count)
+        paid = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out[0])
+        if self.total is None:
+            self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), paid)
         stop = chunk.start + chunk.count
         if self.keep is None:
             trace = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out[1])
-            self.segments.append(Segment(losses, np.zeros(0, int), np.zeros(0), trace))
-            self.total = self.total + losses.sum(0, dtype=np.float64)
+            self.segments.append(Segment(paid[0], np.zeros(0, int), None, trace))
+            add = lambda before, rows: before + rows.sum(0, dtype=np.float64)
+            self.total = jax.tree.map(add, self.total, paid)
         else:
             kept = np.union1d(self.keep(chunk.start, stop), [stop]).astype(int)
             ends = kept - chunk.start
-            parts = np.add.reduceat(losses, np.r_[0, ends[:-1]], axis=0, dtype=np.float64)
-            totals = self.total + np.cumsum(parts, axis=0)
+            add = lambda before, rows: before + np.cumsum(_parts(rows, ends), axis=0)
+            totals = jax.tree.map(add, self.total, paid)
             self.segments.append(Segment(None, kept, totals, _rows(out[1], ends - 1)))
-            self.total = totals[-1]
+            self.total = jax.tree.map(lambda rows: rows[-1], totals)
         self.played = stop
 
-    def restore(self, segments: list[Segment], played: int, total: np.ndarray) -> None:
+    def restore(self, segments: list[Segment], played: int, total: PyTree) -> None:
         """Go on from what an earlier run had gathered."""
         self.segments, self.played, self.total = segments, played, total
 
     def empty(self) -> Segment:
         """A segment of no rounds: the structure and the dtypes of one."""
         plain = jax.eval_shape(lambda out: jax.tree.map(data_of, out), self.structure)
-        losses, trace = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:]), leaf.dtype), plain)
-        thinned = self.keep is not None
-        return Segment(None if thinned else losses, np.zeros(0, int), np.zeros(0), trace)
+        paid, trace = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:]), leaf.dtype), plain)
+        if self.keep is None:
+            return Segment(paid[0], np.zeros(0, int), None, trace)
+        totals = jax.tree.map(lambda rows: rows.astype(float), paid)
+        return Segment(None, np.zeros(0, int), totals, trace)
 
     def joined(self, segments: list[Segment]) -> Segment:
         """One segment out of several that follow each other."""
@@ -70,13 +76,16 @@ class Collector:
             at = segment.at
             asked = np.isin(at, self.keep(0, self.played)) | (at == self.played)
             segment = _rows(segment._replace(losses=None), np.flatnonzero(asked))
-        if self.total.ndim:
-            turn = lambda tree: jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, 1), tree)
-            losses, trace = turn((segment.losses, segment.trace))
-        else:
-            losses, trace = segment.losses, segment.trace
-        curve = None if self.keep is None else Curve(segment.at, segment.totals.T)
-        return losses, trace, curve
+        found = segment.losses, segment.trace, segment.totals
+        if self.total is not None and self.total[0].ndim:
+            found = jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, 1), found)
+        losses, trace, totals = found
+        return losses, trace, None if self.keep is None else Curve(segment.at, *totals)
+
+
+def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The sums of the stretches of rows that end where `ends` says."""
+    return np.add.reduceat(rows, np.r_[0, ends[:-1]], axis=0, dtype=np.float64)
 
 
 def is_key(leaf: Any) -> bool:

@@ -88,7 +88,7 @@ def _refuse_tracers(owner: str, given: PyTree) -> None:
 
 def _put_away(collector: Collector, bar: Progress, chunk: feed.Chunk, out: Any) -> None:
     collector.add(chunk, out)
-    bar.advance(chunk.count, float(np.fmin.reduce(collector.total, None)) / collector.played)
+    bar.advance(chunk.count, float(np.fmin.reduce(collector.total[0], None)) / collector.played)
 
 
 def _width(state: PyTree) -> int:

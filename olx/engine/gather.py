@@ -14,19 +14,19 @@ from jaxtyping import Array, Int, PyTree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
 from olx.engine.loop import at, over_rounds
-from olx.engine.protocol import Record, feedback_of
+from olx.engine.protocol import Watch, feedback_of
 from olx.engine.table import Layout, Packed, pack_lanes, state_of, unpack
 from olx.streams.sparse_rows import LANES
 
 
 @functools.lru_cache(maxsize=256)
-def gather_program(record: Record | None, layout: Layout) -> Program:
+def gather_program(watch: Watch, layout: Layout) -> Program:
     """Play one learner on a chunk of sparse rows, a whole row at a time."""
-    return Program(functools.partial(_play, record, layout))
+    return Program(functools.partial(_play, watch, layout))
 
 
 def _play(
-    record: Record | None,
+    watch: Watch,
     layout: Layout,
     packed: Packed,
     learner: Learner,
@@ -58,7 +58,6 @@ def _play(
             return table
 
         table = lax.fori_loop(0, last - first, write, packed.table)
-        kept = None if record is None else record(unpack(layout, packed), feedback)
-        return Packed(table, new.rest), (feedback.value, kept)
+        return Packed(table, new.rest), watch.see(unpack(layout, packed), feedback)
 
     return over_rounds(one, packed, count, rows.first.shape[0])

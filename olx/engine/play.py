@@ -7,7 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Adversary, Learner, Rounds, Run
-from olx.engine.protocol import Record, feedback_of, settle
+from olx.engine.protocol import Record, Watch, feedback_of, settle
 
 
 def play(
@@ -32,7 +32,7 @@ def play(
         action = learner.predict(state, context)
         outcome, nature = adversary.answer(nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
-        state, (value, kept) = settle(learner, record, state, feedback)
+        state, ((value, _), kept) = settle(learner, Watch(record), state, feedback)
         return (state, nature), (value, (kept, Rounds(context, outcome)))
 
     states = jax.tree.map(jnp.asarray, (learner.init(params), adversary.init()))

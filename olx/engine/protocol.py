@@ -1,7 +1,7 @@
 """One round of the game, and the checks made as it is traced, before any round is played."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,20 @@ from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss, Rounds, Scalar
 
 Record = Callable[[PyTree, Feedback], PyTree]
+Measure = Callable[[Feedback], PyTree]
+
+
+class Watch(NamedTuple):
+    """What is looked at in every round besides the loss paid."""
+
+    record: Record | None = None  # to be kept, from the state before the update and the feedback
+    measure: Measure | None = None  # to be summed over the rounds, from the feedback alone
+
+    def see(self, state: PyTree, feedback: Feedback) -> tuple[tuple[Array, PyTree], PyTree]:
+        """What to sum, the loss first, and what to keep."""
+        measured = None if self.measure is None else self.measure(feedback)
+        kept = None if self.record is None else self.record(state, feedback)
+        return (feedback.value, jax.tree.map(jnp.asarray, measured)), kept
 
 
 def feedback_of(
@@ -29,14 +43,26 @@ def feedback_of(
     return Feedback(context, action, outcome, revealed, value, grad, weight)
 
 
+def watching(
+    owner: str, record: Record | None, measure: Measure | None, keep: Callable | None
+) -> Watch:
+    """What a run was asked to look at."""
+    if measure is not None and keep is None:
+        raise TypeError(
+            f"{owner}: `measure` is summed along a curve; say which rounds the curve keeps, with "
+            "`keep=olx.totals` for the last alone. Use `record` to keep every round."
+        )
+    return Watch(record, measure)
+
+
 def settle(
-    learner: Learner, record: Record | None, state: PyTree, feedback: Feedback
-) -> tuple[PyTree, tuple[Array, PyTree]]:
-    """Close a round: the new state, the loss paid and what `record` keeps."""
-    kept = None if record is None else record(state, feedback)
+    learner: Learner, watch: Watch, state: PyTree, feedback: Feedback
+) -> tuple[PyTree, tuple[PyTree, PyTree]]:
+    """Close a round: the new state, and what was seen."""
+    seen = watch.see(state, feedback)
     new = learner.update(state, feedback)
     _check_state(state, new)
-    return new, (feedback.value, kept)
+    return new, seen
 
 
 def check_rounds(owner: str, rounds: Rounds) -> int:

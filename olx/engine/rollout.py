@@ -7,7 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.protocol import Record, check_rounds, feedback_of, settle
+from olx.engine.protocol import Record, Watch, check_rounds, feedback_of, settle
 
 
 def rollout(
@@ -42,16 +42,16 @@ def rollout(
         action = learner.predict(state, one.context)
         weight = 1.0 if one.weight is None else one.weight
         feedback = feedback_of(loss, one.context, action, one.outcome, weight)
-        return settle(learner, record, state, feedback)
+        return settle(learner, Watch(record), state, feedback)
 
     if state is None:
         state = learner.init(params)
     state = jax.tree.map(jnp.asarray, state)
     if segment is None:
-        state, (losses, kept) = lax.scan(step, state, rounds)
+        state, ((losses, _), kept) = lax.scan(step, state, rounds)
     else:
         check.count("rollout", "segment", segment)
-        state, (losses, kept) = _in_segments(step, state, rounds, length, segment)
+        state, ((losses, _), kept) = _in_segments(step, state, rounds, length, segment)
     return Run(state, losses, kept)
 
 

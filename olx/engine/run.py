@@ -15,7 +15,7 @@ from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.gather import gather_program
 from olx.engine.keep import Keep
-from olx.engine.protocol import Record
+from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
 from olx.engine.table import is_linear, layout_of, pack, unpack
 from olx.streams.sparse_rows import SparseRows
@@ -28,6 +28,7 @@ def run(
     params: PyTree,
     *,
     record: Record | None = None,
+    measure: Measure | None = None,
     keep: Keep | None = None,
     state: PyTree = None,
     progress: bool | None = None,
@@ -41,6 +42,8 @@ def run(
     record: what to keep of every round, a named function.
     keep: which rounds to keep; all if None, or one of `olx.every`, `olx.log_spaced`, `olx.totals`,
         which leave a `curve` of cumulative loss in place of the losses.
+    measure: numbers of a round to sum up beside the loss, a named function of its `Feedback`; the
+        sums are in the curve, so it goes with `keep`.
     state: continue from the `state` of an earlier run.
     progress: show a bar; None means on a terminal only.
     checkpoint: where to save on the way and resume from, made by `olx.checkpoint`.
@@ -59,12 +62,13 @@ def run(
     check.instance("run", "learner", learner, Learner)
     if state is None:
         state = start(learner, params)
+    watch = watching("run", record, measure, keep)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     rows, rounds = _peek(rounds)
     if not isinstance(rows, SparseRows):
-        return drive("run", single_program(record), learner, loss, rounds, state, **options)
+        return drive("run", single_program(watch), learner, loss, rounds, state, **options)
     layout = layout_of("run", learner, params, rows.shape[1])
-    program = (sparse_program if is_linear(learner) else gather_program)(record, layout)
+    program = (sparse_program if is_linear(learner) else gather_program)(watch, layout)
     done = drive("run", program, learner, loss, rounds, pack(layout, state), **options)
     return dataclasses.replace(done, state=unpack(layout, done.state))
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Int, PyTree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
 from olx.engine.loop import at, over_rounds
-from olx.engine.protocol import Record, feedback_of
+from olx.engine.protocol import Watch, feedback_of
 from olx.engine.table import Layout, Packed, pack_lanes, state_of, unpack
 from olx.streams.sparse_rows import LANES, SparseRows
 
@@ -69,13 +69,13 @@ def blocks(rows: SparseRows, start: int, capacity: int, room: Room) -> Blocks:
 
 
 @functools.lru_cache(maxsize=256)
-def sparse_program(record: Record | None, layout: Layout) -> Program:
+def sparse_program(watch: Watch, layout: Layout) -> Program:
     """Play one learner on a chunk of sparse rows."""
-    return Program(functools.partial(_play, record, layout))
+    return Program(functools.partial(_play, watch, layout))
 
 
 def _play(
-    record: Record | None,
+    watch: Watch,
     layout: Layout,
     packed: Packed,
     learner: Learner,
@@ -114,7 +114,6 @@ def _play(
 
         moves = jnp.where(feedback.grad == 0, jnp.minimum(first + 1, last), last)
         new = lax.fori_loop(first, moves, learn, packed)
-        kept = None if record is None else record(unpack(layout, packed), feedback)
-        return new, (feedback.value, kept)
+        return new, watch.see(unpack(layout, packed), feedback)
 
     return over_rounds(one, packed, count, rows.first.shape[0])

@@ -9,13 +9,13 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Learner, Loss, Rounds, Run
+from olx.core import Curve, Learner, Loss, Rounds, Run
 from olx.engine.block import block_program, fits
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.keep import Keep
-from olx.engine.protocol import Record
+from olx.engine.protocol import Measure, Record, watching
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -26,6 +26,7 @@ def sweep(
     params: PyTree,
     *,
     record: Record | None = None,
+    measure: Measure | None = None,
     keep: Keep | None = None,
     progress: bool | None = None,
     checkpoint: Checkpoint | None = None,
@@ -54,12 +55,13 @@ def sweep(
             "sweep: sparse rows are played one configuration at a time, by `olx.run`; for a batch "
             "pass `rows.toarray()`."
         )
+    watch = watching("sweep", record, measure, keep)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    program = block_program if fits(learners, record, rounds, count) else sweep_program
+    program = block_program if fits(learners, watch, rounds, count) else sweep_program
     done = drive(
         "sweep",
-        program(record, spread(devices)),
+        program(watch, spread(devices)),
         learners,
         loss,
         rounds,
@@ -100,5 +102,5 @@ def _pad(leaf: jax.Array, short: int) -> jax.Array:
 def _trim(run: Run, count: int) -> Run:
     """Forget the repeated configurations."""
     cut = lambda tree: jax.tree.map(lambda leaf: leaf[:count], tree)
-    curve = run.curve and type(run.curve)(run.curve.at, cut(run.curve.total))
+    curve = run.curve and Curve(run.curve.at, *cut((run.curve.total, run.curve.sums)))
     return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve, axes=cut(run.axes))

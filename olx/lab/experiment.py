@@ -47,7 +47,7 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Budget(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Limits of a job."""
 
-    memory: float = 512.0  # megabytes to keep losses and actions in; more is played in parts
+    memory: float = 512.0  # megabytes for the rows of a set; sparse ones that take more stay sparse
     save: float = 5e8  # a job of more rounds times configurations saves itself on the way
 
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import olx
-from olx.lab import metrics
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, load
 from olx.lab.experiment import Data, Experiment
 from olx.lab.factories import LOSS, make
+from olx.lab.metrics import METRICS
 from olx.lab.plan import Plan, check_fit, first_decision, plan
 from olx.lab.play import Game
 
@@ -20,7 +20,7 @@ LOSSES = {
     "experts": "linear",
     "portfolio": "log_loss",
 }
-METRICS = {"binary": ["error"], "portfolio": ["wealth"]}
+USUAL = {"binary": ["error"], "portfolio": ["wealth"]}
 
 
 class Job(NamedTuple):
@@ -64,8 +64,8 @@ class Shelf:
 def prepare(experiment: Experiment, shelf: Shelf) -> list[Job]:
     """All jobs in order; whatever is wrong with the experiment is refused before the first."""
     for name in experiment.metrics or []:
-        if name not in metrics.TASKS:
-            raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(metrics.TASKS))}")
+        if name not in METRICS:
+            raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
     plans = [plan(i, player) for i, player in enumerate(experiment.learners)]
     jobs = []
     for i, entry in enumerate(experiment.data):
@@ -82,7 +82,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> list[Job]:
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     """The game that a job plays on the rows of `data`."""
     dtype = np.dtype(experiment.precision)
-    asked = METRICS.get(data.task, []) if experiment.metrics is None else experiment.metrics
+    asked = USUAL.get(data.task, []) if experiment.metrics is None else experiment.metrics
     length, half, learn, test = len(data), None, data, None
     if experiment.protocol == "half":
         half = length // 2
@@ -94,7 +94,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
         _loss(experiment, data),
         learn.rounds(dtype, dense=not (data.is_sparse and large)),
         first_decision(job.plan, data, dtype),
-        [name for name in asked if data.task in metrics.TASKS[name]],
+        tuple(name for name in asked if data.task in METRICS[name].tasks),
         olx.log_spaced(experiment.curve),
         half,
         None if test is None else test.rounds(dtype),

@@ -1,7 +1,6 @@
 """All configurations of a learner on a stream: cumulative losses, metrics, and the last state."""
 
-import dataclasses
-import inspect
+import functools
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,10 +10,14 @@ import numpy as np
 
 import olx
 from olx._pytree import as_tree
-from olx.core import Curve, Learner, Rounds, actions
-from olx.lab import metrics as measures
+from olx.core import Curve, Learner, Rounds, Run
+from olx.engine.keep import Keep
+from olx.engine.protocol import feedback_of
+from olx.lab.metrics import measure, told
 from olx.lab.plan import Part
 from olx.streams.sparse_rows import SparseRows
+
+_ENTRIES = 1 << 22  # of a table of configurations and rounds to be tested on
 
 
 class Game(NamedTuple):
@@ -23,14 +26,13 @@ class Game(NamedTuple):
     loss: Any
     rounds: Rounds
     start: np.ndarray
-    metrics: list[str]
-    keep: Any  # which rounds the curve keeps
+    metrics: tuple[str, ...]
+    keep: Keep  # which rounds the curve keeps
     half: int | None = None  # where the second half begins, if it is judged apart
     test: Rounds | None = None  # rounds to be tested on after the last, if any
 
 
 class Limits(NamedTuple):
-    bytes: float
     save: float  # rounds times configurations from which on a job saves itself
     folder: Path  # where
 
@@ -45,25 +47,30 @@ class Played(NamedTuple):
 
 
 def play(part: Part, game: Game, limits: Limits) -> Played:
-    """Play a part, in groups that fit into memory, each of them one program."""
+    """Play a part as one program."""
     count, length = len(part.index), len(game.rounds.outcome)
-    thin = not game.metrics and game.half is None
-    each = 1 if thin else length * game.start.itemsize * (1 + _action_size(game))
-    groups = -(-count // max(1, int(limits.bytes // each)))
-    size = -(-count // groups)
-    played = []
-    for group in range(groups):
-        index = np.minimum(np.arange(group * size, (group + 1) * size), count - 1)
-        place = limits.folder / f"{part.index[0]}-{group}"
-        long = size * length > limits.save
-        played.append(_group(part, index, game, thin, place if long else None))
-    join = lambda *leaves: np.concatenate(leaves)[:count]
-    fields = [jax.tree.map(join, *parts) for parts in zip(*(p[1:] for p in played), strict=True)]
-    return Played(played[0].at, *fields)
+    place = limits.folder / str(part.index[0]) if count * length > limits.save else None
+    run = _run(part, game, place)
+    curve: Any = run.curve
+    totals, sums = curve.total, curve.sums
+    last = lambda tree: jax.tree.map(lambda rows: rows[:, -1], tree)
+    if game.half is None:
+        own = told(last(sums), length)
+        test = {} if game.test is None else _examine(batch(part), run.state, game)
+        return Played(curve.at, totals, own, test)
+    middle = int(np.searchsorted(curve.at, game.half))
+    first = jax.tree.map(lambda rows: rows[:, middle], (totals, sums))
+    second = jax.tree.map(lambda rows, before: rows[:, -1] - before, (totals, sums), first)
+    halves = [
+        {"loss": paid / rounds, **told(measured, rounds)}
+        for (paid, measured), rounds in ((first, game.half), (second, length - game.half))
+    ]
+    return Played(curve.at, totals, *halves)
 
 
-def batch(part: Part, index: np.ndarray) -> Learner:
-    """Some configurations of a part as one batch."""
+def batch(part: Part, index: np.ndarray | None = None) -> Learner:
+    """Configurations of a part as one batch; all of them if None."""
+    index = np.arange(len(part.index)) if index is None else index
     numbers = {axis: jnp.asarray(np.asarray(v)[index], float) for axis, v in part.numbers.items()}
     build = lambda configuration, **values: part.make(**values)
     return olx.batch(build, configuration=jnp.asarray(index), **numbers)
@@ -74,79 +81,51 @@ def one(part: Part, i: int) -> Learner:
     return jax.tree.map(lambda leaf: leaf[0], batch(part, np.array([i])))
 
 
-def _measured(names: list[str], losses: Any, acts: Any, outcome: Any) -> dict[str, np.ndarray]:
-    given = {"losses": losses, "actions": acts, "outcome": np.asarray(outcome)}
-    found = {}
-    for name in names:
-        measure = getattr(measures, name)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found[name] = measure(
-                **{key: given[key] for key in inspect.signature(measure).parameters}
-            )
-    return found
-
-
-def _group(part: Part, index: np.ndarray, game: Game, thin: bool, place: Path | None) -> Played:
+def _run(part: Part, game: Game, place: Path | None) -> Run:
+    keep = game.keep if game.half is None else functools.partial(_and_half, game.keep, game.half)
     options: dict[str, Any] = {
-        "record": actions if _wants_actions(game.metrics) else None,
-        "keep": game.keep if thin else None,
+        "keep": keep,
+        "measure": measure(game.metrics),
         "progress": False if place is None else None,
     }
     where = lambda *inside: place and olx.checkpoint(place.joinpath(*inside))
-    if isinstance(game.rounds.context, SparseRows):
-        alone = lambda i: olx.run(
-            one(part, i), game.loss, game.rounds, game.start, checkpoint=where(str(i)), **options
+    if not isinstance(game.rounds.context, SparseRows):
+        return olx.sweep(
+            batch(part), game.loss, game.rounds, game.start, checkpoint=where(), **options
         )
-        run = jax.tree.map(lambda *leaves: np.stack(leaves), *map(alone, index))
-        run = dataclasses.replace(run, curve=run.curve and Curve(run.curve.at[0], run.curve.total))
-    else:
-        learners = batch(part, index)
-        run = olx.sweep(learners, game.loss, game.rounds, game.start, checkpoint=where(), **options)
-    test = {} if game.test is None else _examine(batch(part, index), run.state, game)
-    if run.curve is not None:
-        return Played(np.asarray(run.curve.at), np.asarray(run.curve.total), {}, test)
-    losses: Any = np.asarray(run.losses)
-    acts, outcome = run.trace, game.rounds.outcome
-    length = losses.shape[1]
-    at = np.union1d(game.keep(0, length), [length]).astype(int)
-    with np.errstate(over="ignore", invalid="ignore"):
-        spans = zip([0, *at[:-1]], at, strict=True)
-        parts = [losses[:, low:high].sum(1, dtype=float) for low, high in spans]
-        totals = np.cumsum(parts, axis=0).T
-    cut = length if game.half is None else game.half
-    split: Any = lambda rows: (None, None) if rows is None else (rows[:, :cut], rows[:, cut:])
-    (first, second), (acts, later) = split(losses), split(acts)
-    own = _measured(game.metrics, first, acts, outcome[:cut])
-    if game.half is not None:
-        own["loss"] = np.mean(first, 1, dtype=float)
-        test = _measured(game.metrics, second, later, outcome[cut:])
-        test["loss"] = np.mean(second, 1, dtype=float)
-    return Played(at, totals, own, test)
+    alone = lambda i: olx.run(
+        one(part, i), game.loss, game.rounds, game.start, checkpoint=where(str(i)), **options
+    )
+    run = jax.tree.map(lambda *leaves: np.stack(leaves), *map(alone, range(len(part.index))))
+    return Run(run.state, None, curve=Curve(run.curve.at[0], run.curve.total, run.curve.sums))
+
+
+def _and_half(keep: Keep, half: int, start: int, stop: int) -> np.ndarray:
+    return np.union1d(keep(start, stop), [half] if start < half <= stop else []).astype(int)
 
 
 def _examine(learners: Learner, states: Any, game: Game) -> dict[str, np.ndarray]:
     """Loss and metrics of what was learned, on rounds that teach nothing any more."""
     assert game.test is not None
-    losses, acts = map(np.asarray, _predict(learners, states, as_tree(game.loss), game.test))
-    found = _measured(game.metrics, losses, acts, game.test.outcome)
-    return {**found, "loss": losses.mean(1, dtype=float)}
+    loss, of = as_tree(game.loss), measure(game.metrics)
+    length, count = len(game.test.outcome), len(jax.tree.leaves(states)[0])
+    step, sums = max(1, _ENTRIES // count), []
+    for low in range(0, length, step):
+        here = jax.tree.map(lambda leaf, low=low: leaf[low : low + step], game.test)
+        paid = _predict(of, learners, states, loss, here)
+        sums.append(jax.tree.map(lambda rows: np.asarray(rows).sum(1, dtype=float), paid))
+    paid, measured = jax.tree.map(lambda *parts: sum(parts), *sums)
+    return {**told(measured, length), "loss": paid / length}
 
 
-@jax.jit
-def _predict(learners: Learner, states: Any, loss: Any, rounds: Rounds) -> tuple[Any, Any]:
+@functools.partial(jax.jit, static_argnums=0)
+def _predict(of: Any, learners: Learner, states: Any, loss: Any, rounds: Rounds) -> Any:
+    """Loss and metrics by configuration and round."""
+
     def at(learner, state, here):
         action = learner.predict(state, here.context)
-        return loss(action, here.outcome), action
+        feedback = feedback_of(loss, here.context, action, here.outcome, 1.0)
+        return feedback.value, None if of is None else of(feedback)
 
     over_rounds = jax.vmap(at, (None, None, 0))
     return jax.vmap(over_rounds, (0, 0, None))(learners, states, rounds)
-
-
-def _wants_actions(names: list[str]) -> bool:
-    return any("actions" in inspect.signature(getattr(measures, name)).parameters for name in names)
-
-
-def _action_size(game: Game) -> int:
-    if not _wants_actions(game.metrics):
-        return 0
-    return 1 if game.rounds.context is not None else len(game.start)

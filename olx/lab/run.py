@@ -66,7 +66,7 @@ def _play(
 ) -> dict[str, pa.Table]:
     data = shelf.get(job.data, job.seed)
     game = game_of(experiment, job, data)
-    limits = Limits(1e6 * experiment.budget.memory, experiment.budget.save, saves / job.name)
+    limits = Limits(experiment.budget.save, saves / job.name)
     started, compiled = time.perf_counter(), _compiling.seconds
     played = [play(part, game, limits) for part in job.plan.parts]
     seconds, compiled = time.perf_counter() - started, _compiling.seconds - compiled

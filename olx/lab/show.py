@@ -7,11 +7,11 @@ from typing import Any
 from olx.ascents.base import Ascent
 from olx.convex.base import MirrorMap
 from olx.core import Learner, Process
-from olx.lab import metrics
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.factories import LOSS, factories
+from olx.lab.metrics import METRICS
 from olx.lab.store import Result
 
 
@@ -42,7 +42,7 @@ def listing(what: str | None) -> str:
         "schedules": lambda: _of("schedules"),
         "ascents": lambda: _functions(Ascent),
         "losses": lambda: _losses(),
-        "metrics": lambda: ((name, _line(getattr(metrics, name))) for name in metrics.TASKS),
+        "metrics": lambda: ((name, _line(metric.round)) for name, metric in METRICS.items()),
         "data": lambda: ((e.name, f"{e.task}: {e.what}") for e in catalogue().values()),
         "streams": lambda: ((f"stream:{n}", _line(f)) for n, f in generators().items()),
     }
