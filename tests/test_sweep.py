@@ -106,13 +106,18 @@ def test_a_sweep_takes_a_stream_in_pieces():
     np.testing.assert_array_equal(seen.losses, whole.losses)
 
 
-@pytest.mark.parametrize("count", [300, 512])
-def test_hundreds_of_configurations_are_as_exact_as_one(count):
+def eager(eta):
+    return olx.linear(olx.ogd(eta))
+
+
+@pytest.mark.parametrize(("make", "count"), [(lazy, 300), (eager, 512)])
+def test_hundreds_of_configurations_are_as_exact_as_one(make, count, capsys):
     etas = jnp.geomspace(1e-4, 0.1, count)
-    runs = sweep(olx.batch(lazy, eta=etas), record=olx.actions)
+    runs = sweep(olx.batch(make, eta=etas), record=olx.actions, explain=True)
+    assert "blocks of rounds" in capsys.readouterr().out
     assert runs.losses.shape == (count, 300)
     for i in (0, 1, 127, 128, 255, 256, count - 1):
-        one = olx.run(lazy(etas[i]), losses.squared, ROUNDS, START, record=olx.actions)
+        one = olx.run(make(etas[i]), losses.squared, ROUNDS, START, record=olx.actions)
         close(at((runs.state, runs.losses, runs.trace), i), (one.state, one.losses, one.trace))
 
 

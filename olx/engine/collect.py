@@ -12,6 +12,9 @@ from olx.engine.feed import Chunk
 from olx.engine.keep import Keep
 
 
+_MANY = 64  # stretches; fewer are added up faster one by one
+
+
 class Segment(NamedTuple):
     """What a stretch of rounds leaves behind; time is the first axis of everything."""
 
@@ -85,7 +88,11 @@ class Collector:
 
 def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The sums of the stretches of rows that end where `ends` says."""
-    return np.add.reduceat(rows, np.r_[0, ends[:-1]], axis=0, dtype=np.float64)
+    starts = np.r_[0, ends[:-1]]
+    if len(ends) > _MANY:
+        return np.add.reduceat(rows.astype(np.float64), starts, axis=0)
+    exact = np.int32 if rows.dtype == bool else np.float64
+    return np.stack([rows[a:b].sum(0, dtype=exact) for a, b in zip(starts, ends, strict=True)])
 
 
 def is_key(leaf: Any) -> bool:

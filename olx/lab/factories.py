@@ -91,13 +91,11 @@ def find(where: str, name: str, *kinds: type) -> Any:
     raise ConfigError(f"{where}: there is no {words} called {name!r}; {near}")
 
 
-def is_structure(table: Mapping[str, Any], axis: str, value: Any) -> bool:
-    """Whether another value on this axis is another program: a table, a name, or a count.
+def is_count(table: Mapping[str, Any], axis: str) -> bool:
+    """Whether the numbers on this axis count something, so that another is another program.
 
     table: the learner that the axis, such as "mirror.q", belongs to.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return True
     *path, last = axis.split(".")
     here: Any = table
     for step in path:

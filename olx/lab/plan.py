@@ -13,7 +13,7 @@ from olx.core import Learner
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Player
-from olx.lab.factories import is_structure, make
+from olx.lab.factories import is_count, make
 from olx.lab.grids import points
 
 
@@ -38,9 +38,10 @@ def plan(i: int, player: Player) -> Plan:
     where = f"learners.{i}"
     table = {"name": player.name, "linear": player.linear, **player.arguments}
     every = points(where, player)
+    counts = {axis for axis in every[0] if is_count(table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
-    for index, point in enumerate(every):
-        shape = {k: v for k, v in point.items() if is_structure(table, k, v)}
+    for index, point in enumerate(every):  # another table, name or count is another program
+        shape = {k: v for k, v in point.items() if k in counts or not _is_number(v)}
         groups.setdefault(repr(sorted(shape.items())), (shape, []))[1].append(index)
     parts = []
     for shape, index in groups.values():
@@ -50,6 +51,10 @@ def plan(i: int, player: Player) -> Plan:
         _try(part)
         parts.append(part)
     return Plan(where, player.label or player.name, player.first, every, parts)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_fit(plan: Plan, data: Dataset) -> None:

@@ -48,12 +48,20 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(2)).losses.round(3).tolist()
     [0.0, -2.0, -2.828]
     """
-    if not isinstance(eta, Process):
+    constant = not isinstance(eta, Process)
+    if constant:
         eta = check.positive("md", "eta", eta)
     check.instance("md", "mirror", mirror, MirrorMap)
     eta = as_schedule(eta)
-    separable = mirror.separable and eta.separable
-    return Learner(MDHparams(eta, mirror), init, predict, update, bound, separable=separable)
+    return Learner(
+        MDHparams(eta, mirror),
+        init,
+        predict,
+        update,
+        bound,
+        separable=mirror.separable and eta.separable,
+        coefficient_fn=_coefficient if constant and mirror.identity else None,
+    )
 
 
 def ogd(eta: Scalar | Process, domain: MirrorMap | None = None) -> Learner:
@@ -102,6 +110,10 @@ def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
         jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)
     )
     return Certificate(left, right, size, printed, theorem="Shalev-Shwartz 2007, lemma 5")
+
+
+def _coefficient(hp: MDHparams, feedback: Feedback) -> Scalar:
+    return -hp.eta.at(None, feedback.context) * feedback.weight
 
 
 def _step(hp: MDHparams, theta: PyTree, eta: Scalar, feedback: Feedback) -> PyTree:
