@@ -19,6 +19,10 @@ range of losses that they ask for is the range in the table. Read the tables so:
   wealth     what a dollar becomes when the weights are a portfolio, rebalanced daily
   on best    the mean weight of the expert that is best just then
 
+Forecasts are made to be combined: a second table of the load has the error of learners that are
+told of the slope of the error of the mixed forecast, `olx.experts.linearized`. A second table of
+the stocks has the exponentiated gradient on the logarithm of wealth.
+
 The data folder (OLX_DATA, or --data) holds experts_french_load.npz and portfolio_nyse_{o,n}.npz;
 --games switching needs none. Tables, and pictures of the weights over time, go to --out.
 """
@@ -66,6 +70,8 @@ def main() -> None:
         pages.append(f"## {name}\n\n{table(game, played)}")
         if name in STOCKS:
             pages[-1] += f"\n\n{portfolios(np.exp(-game.losses))}"
+        if name == "load":
+            pages[-1] += f"\n\n{forecasts(arguments.data)}"
         print(pages[-1], end="\n\n", flush=True)
         draw(name, {shown: played[shown] for shown in SHOWN}, arguments.out)
     (arguments.out / "tables.md").write_text("\n\n".join(pages) + "\n")
@@ -116,26 +122,30 @@ def play(game: Game) -> dict[str, np.ndarray]:
         "Fixed Share": olx.batch(experts.fixed_share, **olx.grid(eta=etas[::2], alpha=shares)),
         "Prod": olx.batch(experts.prod, eta=jnp.geomspace(1e-3, 0.5, 16)),
     }
-    root = olx.schedules.decay(2 * np.sqrt(np.log(count)))
-    untuned = {
-        "Hedge, anytime": experts.anytime_hedge(root),
-        "AdaHedge": experts.adahedge(),
-        "Adapt-ML-Prod": experts.adapt_ml_prod(),
-        "BOA": experts.boa(),
-        "Squint": experts.squint(),
-        "2-norm": experts.two_norm(),
-        "NormalHedge": experts.normal_hedge(),
-        "NormalHedge.DT": experts.normal_hedge_dt(),
-        "AdaNormalHedge": experts.ada_normal_hedge(),
-        "AdaNormalHedge.TV": experts.ada_normal_hedge_streaming(len(scaled)),
-    }
     weights = {}
     for name, grid in grids.items():
         best = int(np.argmin(olx.sweep(grid, *match, keep=olx.totals).total))
         weights[f"{name}, tuned"] = actions(jax.tree.map(itemgetter(best), grid))
     every = np.asarray(olx.sweep(hedges, *match, record=olx.actions).trace)
     weights[f"Hedge, tuned to {game.verdict}"] = min(every, key=lambda w: game.sign * game.judge(w))
-    return weights | {name: actions(learner) for name, learner in untuned.items()}
+    return weights | {name: actions(learner) for name, learner in untuned(*scaled.shape).items()}
+
+
+def untuned(rounds: int, count: int, **span: float) -> dict[str, olx.Learner]:
+    """Every learner that needs no tuning, for losses of a range."""
+    root = olx.schedules.decay(2 * np.sqrt(np.log(count)))
+    return {
+        "Hedge, anytime": experts.anytime_hedge(root, **span),
+        "AdaHedge": experts.adahedge(**span),
+        "Adapt-ML-Prod": experts.adapt_ml_prod(**span),
+        "BOA": experts.boa(**span),
+        "Squint": experts.squint(**span),
+        "2-norm": experts.two_norm(**span),
+        "NormalHedge": experts.normal_hedge(**span),
+        "NormalHedge.DT": experts.normal_hedge_dt(**span),
+        "AdaNormalHedge": experts.ada_normal_hedge(**span),
+        "AdaNormalHedge.TV": experts.ada_normal_hedge_streaming(rounds, **span),
+    }
 
 
 def table(game: Game, played: dict[str, np.ndarray]) -> str:
@@ -162,6 +172,36 @@ def table(game: Game, played: dict[str, np.ndarray]) -> str:
         f"loss {against['AdaNormalHedge'] - 1:+.2%}, {game.verdict} {more - 1:+.2%}."
     )
     return "\n".join(lines)
+
+
+def forecasts(folder: Path | None) -> str:
+    """The error of the mixed forecast, in percent, of learners that are told of its slope."""
+    data = read(folder, "experts_french_load.npz")
+    relative = data["X"].astype(float) / data["y"].astype(float)[:, None]
+    rounds, count = relative.shape
+    spread = float(np.ptp(relative, axis=1).max())
+    span = {"low": -spread, "high": spread}
+    match = losses.absolute, olx.Rounds(relative, np.ones(rounds)), np.full(count, 1 / count)
+    combined = lambda learner: olx.linear(experts.linearized(learner))
+    etas = jnp.geomspace(1e-2, 1e3, 41)
+    steady = lambda eta: combined(experts.anytime_hedge(eta, **span))
+    slower = lambda eta: combined(experts.anytime_hedge(olx.schedules.decay(eta), **span))
+    best = lambda make: olx.sweep(olx.batch(make, eta=etas), *match, keep=olx.totals).total.min()
+    tuned = {"Hedge, tuned": best(steady), "Hedge, decaying, tuned": best(slower)}
+    learners = untuned(rounds, count, **span)
+    totals = tuned | {k: olx.run(combined(v), *match).total for k, v in learners.items()}
+    errors = {name: 100 * float(total) / rounds for name, total in totals.items()}
+    rows = {
+        "best forecaster": 100 * np.abs(relative - 1).mean(0).min(),
+        "all forecasters alike": 100 * np.abs(relative.mean(1) - 1).mean(),
+        **errors,
+    }
+    lines = "\n".join(f"| {name} | {value:.4g} |" for name, value in rows.items())
+    more = errors["AdaNormalHedge"] / min(errors[name] for name in tuned) - 1
+    return (
+        f"| combined by slopes | error |\n|---|---|\n{lines}\n\nAdaNormalHedge, with nothing to "
+        f"tune, against the best Hedge of both grids: error {more:+.2%}."
+    )
 
 
 def portfolios(relatives: np.ndarray) -> str:

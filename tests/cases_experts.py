@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from cases import KEY, ONES, REGRESSION, ZEROS, Case, experts
+from cases import KEY, ONES, REGRESSION, SIMPLEX_BALL, UNIFORM, ZEROS, Case, experts, regression
 
 import olx
 from olx import losses, schedules
@@ -49,6 +49,9 @@ EXPERT = {
     "sampled": experts(olx.experts.sampled(olx.hedge(0.7), KEY))._replace(trees=False),
     "committed": experts(olx.experts.committed(ADVISED(PRIOR), KEY))._replace(trees=False),
     "bandit": vertices(olx.experts.bandit(olx.hedge(0.2), KEY)),
+    "linearized": regression(
+        olx.experts.linearized(ADVISED(PRIOR, low=-20.0, high=20.0)), UNIFORM, SIMPLEX_BALL
+    ),
     "exp3": vertices(olx.experts.exp3(0.2, KEY)),
 }
 META = {

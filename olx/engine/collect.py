@@ -11,7 +11,6 @@ from olx.core import Curve
 from olx.engine.feed import Chunk
 from olx.engine.keep import Keep
 
-
 _MANY = 64  # stretches; fewer are added up faster one by one
 
 

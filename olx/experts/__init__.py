@@ -18,6 +18,7 @@ from olx.experts.exp3 import exp3_bound as exp3_bound
 from olx.experts.exp3 import exp3_step as exp3_step
 from olx.experts.fixed_share import fixed_share as fixed_share
 from olx.experts.hedge import anytime_hedge as anytime_hedge
+from olx.experts.linearized import linearized as linearized
 from olx.experts.ml_prod import adapt_ml_prod as adapt_ml_prod
 from olx.experts.normal_hedge import normal_hedge as normal_hedge
 from olx.experts.normal_hedge_dt import normal_hedge_dt as normal_hedge_dt
