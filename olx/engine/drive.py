@@ -63,7 +63,8 @@ def drive(
                 if explain:
                     print(f"{owner}: {path}; chunks of {capacity} rounds on {_device()}.")
             state, out = call(*arguments)
-            if pending is not None:  # the device works on this chunk while the last is put away
+            if pending is not None:  # the device works on this chunk while the last is put away,
+                # and no longer reads where the next is to be written
                 _put_away(collector, bar, *pending)
             pending = chunk, out
             if checkpoint is not None and checkpoint.due():

@@ -1,5 +1,6 @@
 """Streams of any size as chunks of one shape: arrays, memory maps, or an iterable of `Rounds`."""
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
 _MOST = 1 << 16  # rounds of a chunk
+_LINE = 64  # bytes: an array that begins at a multiple of it is taken without a copy
 
 
 class Chunk(NamedTuple):
@@ -62,9 +64,9 @@ def chunks(
     """Cut pieces into chunks of one shape, after the first `skip` rounds.
 
     Every chunk is checked before it is handed on: numbers finite, shapes and dtypes as in the
-    first piece.
+    first piece. A chunk may lie in memory that the next but one is written to.
     """
-    start, room = 0, Room()
+    start, room, stage = 0, Room(), _Stage(capacity)
     for piece in pieces:
         length = len_of(piece)
         _check_like(owner, piece, first, start)
@@ -73,12 +75,12 @@ def chunks(
             room = room.grown(piece.context, begin, capacity)
         for low in range(begin, length, capacity):
             part = take(piece, low, low + capacity)
-            _check_finite(owner, part, start + low)
             count = len_of(part)
-            padded = jax.tree.map(lambda leaf: _padded(leaf, capacity), part)
+            staged = stage.put(part)
+            _check_finite(owner, take(staged, 0, count), start + low)
             if isinstance(piece.context, SparseRows):
-                padded = padded._replace(context=blocks(piece.context, low, capacity, room))
-            yield Chunk(padded, count, start + low)
+                staged = staged._replace(context=blocks(piece.context, low, capacity, room))
+            yield Chunk(staged, count, start + low)
         start += length
     if start < skip:
         raise ValueError(
@@ -96,13 +98,44 @@ def _bytes(leaf: np.ndarray | SparseRows) -> int:
     return leaf.values.nbytes * 2 if isinstance(leaf, SparseRows) else leaf.nbytes
 
 
-def _padded(leaf: np.ndarray | SparseRows, capacity: int) -> Any:
-    if isinstance(leaf, SparseRows):
-        return leaf
-    short = capacity - leaf.shape[0]
-    if short == 0:
-        return leaf
-    return np.concatenate([leaf, np.zeros((short, *leaf.shape[1:]), leaf.dtype)])
+class _Stage:
+    """Two places in memory, in turn, from where a device can take a chunk without another copy.
+
+    An array that is aligned already is left where it is.
+    """
+
+    def __init__(self, capacity: int):
+        self._capacity, self._turn = capacity, 0
+        self._places: dict[tuple[int, int], np.ndarray] = {}
+
+    def put(self, part: Rounds) -> Rounds:
+        """The rounds, followed by zeros up to the capacity."""
+        self._turn ^= 1
+        leaves, structure = jax.tree.flatten(part)
+        return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
+
+    def _put(self, number: int, leaf: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+        count = leaf.shape[0]
+        if isinstance(leaf, SparseRows) or (count == self._capacity and _is_aligned(leaf)):
+            return leaf
+        key = number, self._turn
+        if key not in self._places:
+            self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), leaf.dtype)
+        place = self._places[key]
+        place[:count] = leaf
+        place[count:] = 0
+        return place
+
+
+def _is_aligned(leaf: np.ndarray) -> bool:
+    return leaf.flags.c_contiguous and leaf.ctypes.data % _LINE == 0
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + _LINE, np.uint8)
+    skip = -room.ctypes.data % _LINE
+    return room[skip : skip + size].view(dtype).reshape(shape)
 
 
 def _check_numbers(owner: str, piece: Rounds) -> None:
