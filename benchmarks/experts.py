@@ -7,6 +7,7 @@ thousand experts the floor is the price of a call to NumPy and means little.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,12 +32,15 @@ def measure(settings: Settings) -> Group:
         print(f"  {case}", flush=True)
         steps = min(20_000, max(2, settings.size(VALUES, 2_000_000) // experts))
         losses = np.random.default_rng(0).random((steps, experts), np.float32)
-        ours, loop, floor = _olx(HEDGE, olx.hedge(ETA), losses), _numba(losses), _floor(losses)
-        tuned = _olx("AdaNormalHedge", olx.experts.ada_normal_hedge(), losses)
-        seen = race([ours, tuned, loop, floor], settings.rounds)
+        held = jnp.asarray(losses)
+        ours, loop, floor = _olx(HEDGE, olx.hedge(ETA), held), _numba(losses), _floor(losses)
+        host = _olx(f"{HEDGE} from numpy", olx.hedge(ETA), losses)
+        tuned = _olx("AdaNormalHedge", olx.experts.ada_normal_hedge(), held)
+        seen = race([ours, host, tuned, loop, floor], settings.rounds)
         timings[case] = [timing.as_dict() for timing in seen.values()]
         own = seen[ours.name]
         rows.append(compared(case, own, seen[loop.name], targets.at_least(targets.HEDGE)))
+        rows.append(compared(f"{case}, from numpy", seen[host.name], seen[loop.name], None))
         least = targets.at_most(targets.HEDGE_FLOOR) if experts >= WIDE else None
         rows.append(compared(case, own, seen[floor.name], least, inverse=True))
         limit = targets.at_most(targets.ADA_NORMAL_HEDGE)
@@ -44,7 +48,7 @@ def measure(settings: Settings) -> Group:
     return Group("Hedge, for a step and an expert", rows, timings)
 
 
-def _olx(name: str, learner: olx.Learner, losses: np.ndarray) -> Contestant:
+def _olx(name: str, learner: olx.Learner, losses: Any) -> Contestant:
     def prepare() -> Callable[[], olx.Run]:
         start = jnp.full(losses.shape[1], 1 / losses.shape[1])
         rounds = olx.Rounds(None, losses)

@@ -29,6 +29,7 @@ _UNFIT = {
     "svd",
     "triangular_solve",
 }
+_HUGE = 1 << 19  # from this width on, a kernel on one core is slower than many on all
 _WIDE = 64  # from this width on, splitting a reduction into a tree costs more than it saves
 
 
@@ -61,6 +62,8 @@ class Program:
         """
         if reason := unavailable():
             return _first_of(self._plain), f"plain loop: {reason}"
+        if width >= _HUGE:
+            return _first_of(self._plain), "plain loop: all cores share a row as long as this"
         leaves, structure = jax.tree.flatten(arguments)
         kind = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
         fast = self._wide if width >= _WIDE else self._narrow

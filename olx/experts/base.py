@@ -168,8 +168,9 @@ def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
 
 def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Array:
     live = weights.factor if confidence is None else weights.factor * confidence
-    top = lax.stop_gradient(jnp.max(jnp.where(live > 0, weights.log, -jnp.inf)))
-    over = weights.log - jnp.where(top == -jnp.inf, 0.0, top)
+    least = jnp.finfo(live.dtype).min  # not -inf, with which the compiler makes no vectors of it
+    top = lax.stop_gradient(jnp.max(jnp.where(live > 0, weights.log, least)))
+    over = weights.log - jnp.where(top == least, 0.0, top)
     mass = live * jnp.exp(jnp.where(live > 0, over, 0.0))
     total = jnp.sum(mass)
     empty = total == 0  # not where it is NaN
