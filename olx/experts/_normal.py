@@ -11,6 +11,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.1.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from olx.experts._vectors import expm1
 from olx.experts.base import Weights
 from olx.experts.history import relative_entropy
 
@@ -23,8 +24,7 @@ def difference(regret: Array) -> Array:
 def weigh(prior: Array, regret: Array, size: Array) -> Weights:
     scale = 1 / (3 * (size + 1))
     log = jnp.maximum(regret - 1, 0.0) ** 2 * scale
-    half = jnp.tanh(difference(regret) * (scale / 2))  # e^x - 1 = 2 tanh(x/2) / (1 - tanh(x/2))
-    return Weights(log, prior * (half / (1 - half)))
+    return Weights(log, prior * expm1(difference(regret) * scale))
 
 
 def regret_bound(

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
+from olx.experts._vectors import highest
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.experts.hedge import mix_gap
 from olx.experts.history import certificate, history, relative_entropy
@@ -57,7 +58,7 @@ def start(_, prior: Array) -> AdaHedgeStats:
 
 def weigh(_, prior: Array, stats: AdaHedgeStats) -> Weights:
     begun, eta = _step(stats)
-    best = jnp.max(jnp.where(prior > 0, stats.regret, -jnp.inf))
+    best = highest(stats.regret, prior > 0)
     behind = stats.regret - lax.stop_gradient(best)
     left_out = ~begun & (behind < 0)
     return Weights(jnp.where(begun, eta, 0.0) * behind, jnp.where(left_out, 0.0, prior))

@@ -30,6 +30,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.experts._vectors import highest, lowest
 
 
 class Weights(NamedTuple):
@@ -168,9 +169,8 @@ def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
 
 def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Array:
     live = weights.factor if confidence is None else weights.factor * confidence
-    least = jnp.finfo(live.dtype).min  # not -inf, with which the compiler makes no vectors of it
-    top = lax.stop_gradient(jnp.max(jnp.where(live > 0, weights.log, least)))
-    over = weights.log - jnp.where(top == least, 0.0, top)
+    top = lax.stop_gradient(highest(weights.log, live > 0))
+    over = weights.log - jnp.where(top == lowest(top), 0.0, top)
     mass = live * jnp.exp(jnp.where(live > 0, over, 0.0))
     total = jnp.sum(mass)
     empty = total == 0  # not where it is NaN

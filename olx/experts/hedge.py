@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Process, Scalar, Trace
+from olx.experts._vectors import expm1, highest
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.experts.history import certificate, history, relative_entropy
 from olx.schedules.decay import as_schedule
@@ -97,7 +98,7 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
 
 def mix_gap(share: Float[Array, " N"], regret: Float[Array, " N"], eta: Array) -> Array:
     r"""$\frac1\eta \ln \sum_i p_i e^{\eta r_i}$ of a distribution whose mean regret is 0."""
-    top = lax.stop_gradient(jnp.max(jnp.where(share > 0, regret, -jnp.inf)))
+    top = lax.stop_gradient(highest(regret, share > 0))
     below = jnp.where(share > 0, regret - top, 0.0)
-    rest = jnp.vdot(share, jnp.expm1(eta * below))
+    rest = jnp.vdot(share, expm1(eta * below))
     return jnp.maximum(top + jnp.log1p(rest) / eta, 0.0)
