@@ -432,3 +432,13 @@ def test_what_makes_no_sense_is_refused(name):
     with pytest.raises(kind) as refusal:
         act()
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("make", [coin_betting, coordinate_betting])
+def test_the_bound_of_a_bettor_is_infinite_once_a_coin_is_larger_than_one(make):
+    rounds = olx.Rounds(None, np.array([[1.0, 0.5], [-1.0, 1.0], [3.0, 0.0], [0.5, 0.5]]))
+    learner = make(1.5)
+    run = olx.rollout(learner, losses.linear, rounds, np.zeros(2), record=olx.trace)
+    proof = olx.certify(learner, run, np.ones(2))
+    assert proof.holds
+    assert np.isfinite(proof.right).tolist() == [True, True, False, False]

@@ -6,9 +6,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import fake_result
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from olx.lab import config, report, store
+from olx.lab.report import tables
 from olx.lab.report.figure import COLOURS
 from olx.lab.report.scores import scores, tuned, winners
 
@@ -231,3 +234,12 @@ const drawn = [...document.querySelectorAll("figure")].map(figure => {
 });
 return {page: document.documentElement.scrollWidth, figures: drawn};
 """
+
+
+def test_a_theorem_whose_conditions_a_run_breaks_is_told_apart(folder):
+    table = store.read(folder).certificates
+    infinite = pa.array([np.inf] * table.num_rows, pa.float64())
+    changed = table.set_column(table.column_names.index("right"), "right", infinite)
+    holds = lambda table: {row[3] for row in tables.certificates(table).rows}
+    assert holds(table) == {"yes"}
+    assert holds(changed) == {"conditions broken"}

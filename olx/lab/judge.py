@@ -27,6 +27,17 @@ class Comparator(NamedTuple):
     totals: np.ndarray  # cumulative loss after every round
 
 
+class Proof(NamedTuple):
+    """A certificate as numbers, worked out in double precision."""
+
+    theorem: str
+    left: np.ndarray  # after every round
+    right: np.ndarray
+    slack: float  # the least
+    tightness: float
+    holds: bool
+
+
 def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
     """The comparator that the experiment asks for, on this stream."""
     predictor = data.context is not None
@@ -50,14 +61,23 @@ def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
         return Comparator(np.asarray(u), np.cumsum(np.asarray(losses)))
 
 
-def certificate(part: Part, i: int, game: Game, against: Comparator) -> Certificate | None:
+def certificate(part: Part, i: int, game: Game, against: Comparator) -> Proof | None:
     """Both sides of the theorem of a configuration, after every round; None if it has none."""
     with jax.enable_x64(True):
         learner = one(part, i)
         if learner.bound_fn is None:
             return None
         rounds, start = _double(game.rounds), jnp.asarray(game.start, float)
-        return _certificate(learner, as_tree(game.loss), rounds, start, jnp.asarray(against.u))
+        given = learner, as_tree(game.loss), rounds, start, jnp.asarray(against.u)
+        found = _certificate(*given)
+        return Proof(
+            found.theorem,
+            np.asarray(found.left),
+            np.asarray(found.right),
+            float(found.slack.min()),
+            float(found.tightness),
+            bool(found.holds),
+        )
 
 
 @jax.jit

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from olx.certificate import Certificate
 from olx.lab import judge, store, tables
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
@@ -94,7 +93,7 @@ def _play(
 
 def _proofs(
     experiment: Experiment, job: Job, game: Game, played: list[Played], against: judge.Comparator
-) -> Iterator[tuple[int, Certificate]]:
+) -> Iterator[tuple[int, judge.Proof]]:
     """Certificates by configuration: of the one with the least loss, or of all."""
     total = tables.in_order(job, [part.totals[:, -1] for part in played])
     best = int(np.argmin(np.where(np.isfinite(total), total, np.inf)))

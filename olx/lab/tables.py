@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from olx.certificate import Certificate
 from olx.lab import store
 from olx.lab.jobs import Job
-from olx.lab.judge import Comparator
+from olx.lab.judge import Comparator, Proof
 from olx.lab.play import Played
 
-Proofs = Mapping[int, Certificate]  # by configuration
+Proofs = Mapping[int, Proof]  # by configuration
 
 
 def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
@@ -46,7 +45,7 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
     regret = None if against is None else (totals - against.totals[at - 1]).reshape(-1)
     bound = np.full((count, marks), np.nan)
     for i, proof in proofs.items():
-        bound[i] = np.asarray(proof.right, float)[at - 1]
+        bound[i] = proof.right[at - 1]
     known = np.isfinite(bound).reshape(-1)
     columns = {
         **_keys(job, index),
@@ -66,9 +65,9 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
         "theorem": [proof.theorem for proof in found],
         "left": [float(proof.left[-1]) for proof in found],
         "right": [float(proof.right[-1]) for proof in found],
-        "slack": [float(proof.slack.min()) for proof in found],
-        "tightness": [float(proof.tightness) for proof in found],
-        "holds": [bool(proof.holds) for proof in found],
+        "slack": [proof.slack for proof in found],
+        "tightness": [proof.tightness for proof in found],
+        "holds": [proof.holds for proof in found],
     }
     return store.table("certificates", columns)
 

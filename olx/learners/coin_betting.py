@@ -53,7 +53,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     r"""One bettor for the whole decision, starting at `params`.
 
     lipschitz: $L$, at least the Euclidean norm of every gradient times the weight of its round.
-        Beyond it the wealth may turn negative, and the bound fails.
+        Beyond it the wealth may turn negative, and the bound is infinite from there on.
     wealth: $\epsilon$, positive; $L \epsilon$ is the regret to `params`.
 
     >>> import jax.numpy as jnp, olx
@@ -115,9 +115,14 @@ def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
             new.won,
             least,
         )
-        return [hp.lipschitz * jnp.asarray(tree.sum(side)) for side in (left, right, size, printed)]
+        coin = tree.sub(new.coins, state.coins)
+        fair = [jnp.all(x <= 1 + 1e-6) for x in jax.tree.leaves(_length(hp, coin))]
+        sides = left, right, size, printed
+        return jnp.all(jnp.stack(fair)), [hp.lipschitz * jnp.asarray(tree.sum(s)) for s in sides]
 
-    left, right, size, printed = jax.vmap(one)(trace.state, trace.feedback)
+    fair, (left, right, size, printed) = jax.vmap(one)(trace.state, trace.feedback)
+    proven = jnp.cumsum(~fair) == 0
+    right, printed = (jnp.where(proven, side, jnp.inf) for side in (right, printed))
     return Certificate(left, right, size, printed, theorem="Orabona, Pal 2016")
 
 

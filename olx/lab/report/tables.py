@@ -1,7 +1,7 @@
 """The tables of a report, as rows of text."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -96,15 +96,15 @@ def certificates(table: pa.Table) -> Table | None:
     """How often each theorem held, how close it came, and the least slack of all rounds."""
     keys = ["dataset", "learner", "theorem"]
     grouped = table.group_by(keys, use_threads=False).aggregate(
-        [("holds", "count"), ("holds", "sum"), ("slack", "min"), ("tightness", "max"),
-         ("tightness", "approximate_median")]
+        [("holds", "count"), ("holds", "sum"), ("right", "max"), ("slack", "min"),
+         ("tightness", "max"), ("tightness", "approximate_median")]
     )  # fmt: skip
     rows = [
         [
             row["dataset"],
             row["learner"],
             row["theorem"],
-            "yes" if row["holds_sum"] == row["holds_count"] else "NO",
+            _verdict(row),
             f"{row['holds_sum'] or 0:,} of {row['holds_count']:,}",
             short(row["slack_min"]),
             short(row["tightness_approximate_median"]),
@@ -120,9 +120,16 @@ def certificates(table: pa.Table) -> Table | None:
     head = [Column(name, name not in texts) for name in names]
     note = (
         "Slack is the right side less the left, the least of all rounds; tightness the largest "
-        "left over right: 1 means that the bound was attained."
+        "left over right: 1 means that the bound was attained. Where a run breaks a condition of "
+        "the theorem, such as the largest gradient it was told, the right side is infinite."
     )
     return Table("Theorems checked on every run", head, rows, note)
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["holds_sum"] != row["holds_count"]:
+        return "NO"
+    return "conditions broken" if row["right_max"] == float("inf") else "yes"
 
 
 def times(table: pa.Table) -> Table | None:
