@@ -194,6 +194,14 @@ def test_certificates_hold_and_say_how_tightly(file, tmp_path):
     assert np.all(column(result.curves, "regret")[mine] <= bounds[mine].astype(float) + 1e-9)
 
 
+def test_a_theorem_about_other_losses_bounds_no_regret(file, tmp_path):
+    learner = {"name": "passive_aggressive_1", "aggressiveness": 0.1}
+    asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=[learner])
+    result = run(asked, tmp_path / "r")
+    assert column(result.certificates, "holds").tolist() == [True]
+    assert set(column(result.curves, "bound")) == {None}
+
+
 def test_only_the_best_configuration_is_certified_if_asked(file, tmp_path):
     asked = experiment(file, comparator="zero", bound="best")
     result = run(asked, tmp_path / "r")

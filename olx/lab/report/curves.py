@@ -21,8 +21,8 @@ def loss_curves(
         levels = []
         for score in chosen:
             rounds, totals = _curve(curves, score, "total")
-            late = rounds >= min(10, rounds.max(initial=0) / 10)  # the first rounds are noise
-            rounds, losses = rounds[late], totals[:, late] / rounds[late]
+            rounds, totals = _late(rounds, totals)
+            losses = totals / rounds
             if rounds.size:
                 _draw(axes, rounds, losses, score.learner, order)
                 levels.append(losses.mean(axis=0))
@@ -51,12 +51,12 @@ def regret_curves(
         figure, axes = canvas(dataset, "round", "regret")
         levels, bounded = [], False
         for score in chosen:
-            rounds, regrets = _curve(curves, score, "regret")
+            rounds, regrets = _late(*_curve(curves, score, "regret"))
             if not rounds.size:
                 continue
             _draw(axes, rounds, regrets, score.learner, order)
             levels.append(regrets.mean(axis=0))
-            rounds, bounds = _curve(curves, score, "bound")
+            rounds, bounds = _late(*_curve(curves, score, "bound"))
             if rounds.size:
                 colour = style(order[score.learner])["color"]
                 axes.plot(rounds, bounds.mean(axis=0), ":", color=colour, linewidth=1.4)
@@ -67,8 +67,9 @@ def regret_curves(
         _make_room(axes, np.concatenate(levels), bounded)
         legend(figure, axes)
         title = f"Regret on {dataset}"
-        caption = "Regret of the best configuration of every learner." + _bands(chosen)
-        caption += " Dotted, in the same colour: its bound." if bounded else ""
+        caption = "Regret from the tenth round on, of the best configuration of every learner."
+        caption += _bands(chosen)
+        caption += " Dotted, in the same colour: its bound, if it has one." if bounded else ""
         pictures.append(save(figure, folder, f"regret-{number}", title, caption))
     return pictures
 
@@ -78,6 +79,12 @@ def _by_dataset(winners: dict[tuple[str, str], Score]) -> dict[str, list[Score]]
     for (dataset, _), score in winners.items():
         groups.setdefault(dataset, []).append(score)
     return groups
+
+
+def _late(rounds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Without the first rounds, which are noise."""
+    late = rounds >= min(10, rounds.max(initial=0) / 10)
+    return rounds[late], values[:, late]
 
 
 def _curve(curves: pa.Table, score: Score, column: str) -> tuple[np.ndarray, np.ndarray]:

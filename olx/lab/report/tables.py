@@ -123,7 +123,7 @@ def certificates(table: pa.Table) -> Table | None:
         "left over right: 1 means that the bound was attained. Where a run breaks a condition of "
         "the theorem, such as the largest gradient it was told, the right side is infinite."
     )
-    return Table("Theorems checked on every run", head, rows, note)
+    return Table("Theorems checked", head, rows, note)
 
 
 def _verdict(row: dict[str, Any]) -> str:
