@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.tree_util import Partial
 
 import olx
 from olx import convex, losses, regularizers, schedules, streams
 from olx.hindsight import corollaries
 
 KEY = jax.random.key(11)
-ETAS = jnp.geomspace(1e-3, 10.0, 7)
+ETAS = np.geomspace(1e-3, 10.0, 7)
 T, D = 60, 4
-ZEROS, UNIFORM = jnp.zeros(D), jnp.full(D, 1 / D)
+ZEROS, UNIFORM = np.zeros(D), np.full(D, 1 / D)
 
 
 @functools.cache
@@ -61,8 +62,6 @@ def experts():
     )()
 
 
-SIGNS = streams.random_sign_losses(KEY, T)
-
 PREDICTORS = {  # eta -> learner on scores, and whether u must be small
     "omd": lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
     "omd ball": lambda eta: olx.linear(olx.omd(eta, convex.euclidean_ball(2.0))),
@@ -89,54 +88,58 @@ POINTS = {
 }
 
 
-@functools.cache
-def judged(make, loss):
+def scored(index, score, y):
+    # the index is a traced number, so both losses share one program a learner
+    return jax.lax.switch(index, [losses.squared, losses.hinge], score, y)
+
+
+SQUARED, HINGE, LINEAR = Partial(scored, 0), Partial(scored, 1), Partial(losses.linear)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def judge(make, loss, rounds, params, comparators):
     """Play a batch on a stream and check its certificates against several comparators."""
-
-    @jax.jit
-    def judge(learners, rounds, params, comparators):
-        play = lambda learner: olx.rollout(learner, loss, rounds, params, record=olx.trace)
-        runs = jax.vmap(play)(learners)
-        one = lambda learner, run, u: olx.certify(learner, run, u)
-        for_each_u = jax.vmap(jax.vmap(one, (0, 0, None)), (None, None, 0))
-        proofs = for_each_u(learners, runs, comparators)
-        finite = jnp.all(jnp.isfinite(runs.losses), axis=1)
-        return proofs.holds, proofs.tightness, finite
-
-    return judge, olx.batch(make, eta=ETAS)
+    learners = olx.batch(make, eta=ETAS)
+    play = lambda learner: olx.rollout(learner, loss, rounds, params, record=olx.trace)
+    runs = jax.vmap(play)(learners)
+    one = lambda learner, run, u: olx.certify(learner, run, u)
+    for_each_u = jax.vmap(jax.vmap(one, (0, 0, None)), (None, None, 0))
+    proofs = for_each_u(learners, runs, comparators)
+    finite = jnp.all(jnp.isfinite(runs.losses), axis=1)
+    return proofs.holds, proofs.tightness, finite
 
 
 def check(make, loss, rounds, params, comparators):
-    judge, learners = judged(make, loss)
-    holds, tightness, finite = judge(learners, rounds, params, jnp.stack(comparators))
-    assert np.all(holds | ~finite), (np.asarray(holds), np.asarray(finite))
+    holds, tightness, finite = map(np.asarray, judge(make, loss, rounds, params, comparators))
+    assert np.all(holds | ~finite), (holds, finite)
     assert np.all(finite[:3])  # larger steps may diverge, as they may in theory
     return tightness
 
 
 def comparators(truth):
-    u = truth if truth.ndim == 1 else truth[-1]
-    return [ZEROS, u / jnp.maximum(1.0, jnp.linalg.norm(u)), jnp.array([0.5, -0.5, 0.0, 1.0])]
+    u = np.asarray(truth if truth.ndim == 1 else truth[-1])
+    return np.stack([ZEROS, u / max(1.0, np.linalg.norm(u)), [0.5, -0.5, 0.0, 1.0]])
+
+
+CORNERS = np.stack([*np.eye(D), UNIFORM])
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_regression_certificates_hold(name):
     for stream in regression().values():
-        check(PREDICTORS[name], losses.squared, stream.rounds, ZEROS, comparators(stream.truth))
+        check(PREDICTORS[name], SQUARED, stream.rounds, ZEROS, comparators(stream.truth))
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_classification_certificates_hold(name):
     for stream in classification().values():
-        check(PREDICTORS[name], losses.hinge, stream.rounds, ZEROS, comparators(stream.truth))
+        check(PREDICTORS[name], HINGE, stream.rounds, ZEROS, comparators(stream.truth))
 
 
 @pytest.mark.parametrize("name", POINTS)
 def test_expert_certificates_hold(name):
     for stream in experts().values():
-        rounds = stream.rounds._replace(context=None)
-        corners = [*jnp.eye(D)[:2], UNIFORM]
-        check(POINTS[name], losses.linear, rounds, UNIFORM, corners)
+        check(POINTS[name], LINEAR, stream.rounds._replace(context=None), UNIFORM, CORNERS)
 
 
 ADVERSARIES = {
@@ -168,28 +171,26 @@ ADVERSARIES = {
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_certificates_hold_against_adversaries(name):
     adversary, make, size = ADVERSARIES[name]
-    start = jnp.full(size, 1 / size) if name == "heaviest expert" else jnp.zeros(size)
-    corner = jnp.zeros(size).at[0].set(1.0)
+    start = np.full(size, 1 / size) if name == "heaviest expert" else np.zeros(size)
+    comparators = np.stack([start, np.eye(size)[0]])
 
-    @jax.jit
+    @jax.vmap
     def judge(learner):
-        run = olx.play(learner, adversary, start, T, record=olx.trace)
-        proofs = [olx.certify(learner, run, u) for u in (start, corner)]
-        return jnp.stack([proof.holds for proof in proofs])
+        run = olx.play(learner, adversary, jnp.array(start), T, record=olx.trace)
+        return jax.vmap(lambda u: olx.certify(learner, run, u).holds)(comparators)
 
-    assert np.all(jax.vmap(judge)(olx.batch(make, eta=ETAS)))
+    assert np.all(jax.jit(lambda: judge(olx.batch(make, eta=ETAS)))())
 
 
 def test_bounds_are_tight_somewhere():
     """The largest regret / bound over the grid, for each algorithm on a stream that strains it."""
     stream = regression()["linear"]
     for name, make in PREDICTORS.items():
-        seen = check(make, losses.squared, stream.rounds, ZEROS, comparators(stream.truth))
+        seen = check(make, SQUARED, stream.rounds, ZEROS, comparators(stream.truth))
         assert np.nanmax(seen) > 0.7, (name, np.nanmax(seen))
     for name, make in POINTS.items():
-        stream = experts()["gap"]
-        rounds = stream.rounds._replace(context=None)
-        seen = check(make, losses.linear, rounds, UNIFORM, [*jnp.eye(D), UNIFORM])
+        rounds = experts()["gap"].rounds._replace(context=None)
+        seen = check(make, LINEAR, rounds, UNIFORM, CORNERS)
         assert np.nanmax(seen) > 0.2, (name, np.nanmax(seen))
 
 
@@ -203,73 +204,113 @@ NUMBERS = st.floats(-3, 3, width=32)
 )
 @pytest.mark.parametrize("name", ["omd ball", "md ball", "ftrl adagrad", "optimistic md"])
 def test_no_stream_of_linear_losses_breaks_a_certificate(name, rows, u):
-    u = jnp.asarray(u, float) / 4
-    rounds = olx.Rounds(None, jnp.asarray(rows, float))
-    judge, learners = _points(name)
-    assert np.all(judge(learners, rounds, ZEROS, u[None])[0])
+    rounds = olx.Rounds(None, np.array(rows))
+    holds, _, _ = judge(points(name), LINEAR, rounds, ZEROS, np.array([u]) / 4)
+    assert np.all(holds)
 
 
 @functools.cache
-def _points(name):
-    return judged(lambda eta: PREDICTORS[name](eta).hparams.inner, losses.linear)
+def points(name):
+    """The learner of a predictor, on points."""
+    return lambda eta: PREDICTORS[name](eta).hparams.inner
 
 
 def played(learner, loss, rounds):
-    return jax.jit(lambda: olx.rollout(learner, loss, rounds, ZEROS, record=olx.trace))()
+    return olx.rollout(learner, loss, rounds, jnp.array(ZEROS), record=olx.trace)
+
+
+@functools.cache
+def corollary_1():
+    """The bounds of the corollary on a stream, for steps and comparators."""
+    stream = classification()["noise"]
+    penalty, base = convex.l1(0.1), convex.euclidean()
+
+    def prove(eta, u):
+        root = olx.linear(olx.ftrl(eta, regularizers.composite(penalty, rate=eta)))
+        run = played(root, losses.hinge, stream.rounds)
+        growing = regularizers.growing(base)
+        steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(4.0, penalty, rate=eta)))
+        steep_run = played(steep, losses.hinge, stream.rounds)
+        adagrad = regularizers.adagrad(4.0)
+        return {
+            "tight": corollaries.composite_bound(root, run, u, growing, penalty.value),
+            "loose": corollaries.root_bound(root, run, u, base, penalty.value),
+            "steep": corollaries.composite_bound(steep, steep_run, u, adagrad, penalty.value),
+        }
+
+    return with_verdicts(prove)
+
+
+def with_verdicts(prove):
+    """Compile what makes certificates; each comes with whether it holds."""
+
+    @jax.jit
+    def judge(*given):
+        proofs = prove(*given)
+        return proofs, {name: proof.holds for name, proof in proofs.items()}
+
+    return judge
 
 
 @pytest.mark.parametrize("eta", [0.01, 0.3, 3.0])
 def test_corollary_1_holds(eta):
-    stream = classification()["noise"]
-    penalty = convex.l1(0.1)
-    root = olx.linear(olx.ftrl(eta, regularizers.composite(penalty, rate=eta)))
-    steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(4.0, penalty, rate=eta)))
-    for u in comparators(stream.truth):
-        run = played(root, losses.hinge, stream.rounds)
-        base = regularizers.growing(convex.euclidean())
-        tight = corollaries.composite_bound(root, run, u, base, penalty.value)
-        loose = corollaries.root_bound(root, run, u, convex.euclidean(), penalty.value)
-        assert tight.holds, str(tight)
-        assert loose.holds, str(loose)
-        assert np.all(loose.right >= tight.right - 1e-9)
-        run = played(steep, losses.hinge, stream.rounds)
-        proof = corollaries.composite_bound(steep, run, u, regularizers.adagrad(4.0), penalty.value)
-        assert proof.holds, str(proof)
+    for u in comparators(classification()["noise"].truth):
+        proofs, holds = corollary_1()(eta, u)
+        for name, proof in proofs.items():
+            assert holds[name], str(proof)
+        assert np.all(proofs["loose"].right >= proofs["tight"].right - 1e-9)
 
 
 def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
     stream = classification()["noise"]
     both = convex.quadratic(0.5, convex.l1(0.05))
     learner = olx.linear(olx.ftrl(1.0, regularizers.growing(both, 1.0)))
-    run = played(learner, losses.hinge, stream.rounds)
+
+    @with_verdicts
+    def prove(u):
+        run = played(learner, losses.hinge, stream.rounds)
+        return {"leader": corollaries.leader_bound(learner, run, u, both)}
+
     for u in comparators(stream.truth):
-        proof = corollaries.leader_bound(learner, run, u, both)
-        assert proof.holds, str(proof)
+        proofs, holds = prove(u)
+        assert holds["leader"], str(proofs["leader"])
+
+
+@functools.cache
+def theorem_5():
+    """The bound of the theorem on a stream, for moduli and comparators."""
+    stream = classification()["noise"]
+    rounds = olx.Rounds(None, (stream.rounds.context, stream.rounds.outcome))
+
+    def prove(sigma, u):
+        def regularized(w, outcome):
+            x, y = outcome
+            return losses.hinge(jnp.vdot(w, x), y) + sigma * jnp.vdot(w, w) / 2
+
+        learner = olx.md(schedules.decay(1 / sigma, 1.0), convex.euclidean_ball(2.0))
+        run = played(learner, regularized, rounds)
+        return {"theorem 5": corollaries.strongly_convex_bound(learner, run, u, sigma)}
+
+    return with_verdicts(prove)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 1.0])
 def test_theorem_5_holds_for_strongly_convex_losses(sigma):
-    stream = classification()["noise"]
-    ball = convex.euclidean_ball(2.0)
-    steps = schedules.decay(1 / sigma, 1.0)
-
-    def regularized(w, outcome):
-        x, y = outcome
-        return losses.hinge(jnp.vdot(w, x), y) + sigma * jnp.vdot(w, w) / 2
-
-    learner = olx.md(steps, ball)
-    rounds = olx.Rounds(None, (stream.rounds.context, stream.rounds.outcome))
-    run = played(learner, regularized, rounds)
-    for u in comparators(stream.truth):
-        proof = corollaries.strongly_convex_bound(learner, run, u, sigma)
-        assert proof.holds, str(proof)
+    for u in comparators(classification()["noise"].truth):
+        proofs, holds = theorem_5()(sigma, u)
+        assert holds["theorem 5"], str(proofs["theorem 5"])
 
 
 def test_outside_the_domain_a_certificate_says_nothing():
     rounds = olx.Rounds(None, experts()["gap"].rounds.outcome)
     learner = olx.hedge(0.5)
-    run = olx.rollout(learner, losses.linear, rounds, UNIFORM, record=olx.trace)
-    assert np.all(np.isinf(olx.certify(learner, run, jnp.ones(D)).right))
+
+    @jax.jit
+    def judge(u):
+        run = olx.rollout(learner, losses.linear, rounds, jnp.array(UNIFORM), record=olx.trace)
+        return olx.certify(learner, run, u)
+
+    assert np.all(np.isinf(judge(np.ones(D)).right))
 
 
 def test_a_wrong_update_fails_its_certificate():
@@ -282,6 +323,11 @@ def test_a_wrong_update_fails_its_certificate():
         good.update_fn,
         good.bound_fn,
     )
-    rounds = olx.Rounds(None, jnp.tile(jnp.array([1.0, 0.0, 0.0, 0.0]), (T, 1)))
-    run = olx.rollout(cheat, losses.linear, rounds, UNIFORM, record=olx.trace)
-    assert not olx.certify(cheat, run, jnp.eye(D)[2]).holds
+    rounds = olx.Rounds(None, np.tile([1.0, 0.0, 0.0, 0.0], (T, 1)))
+
+    @jax.jit
+    def judge(u):
+        run = olx.rollout(cheat, losses.linear, rounds, jnp.array(UNIFORM), record=olx.trace)
+        return olx.certify(cheat, run, u).holds
+
+    assert not judge(np.eye(D)[2])

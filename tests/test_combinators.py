@@ -9,9 +9,10 @@ from olx import convex
 
 RNG = np.random.default_rng(5)
 D = 3
-THETA, OTHER = jnp.asarray(RNG.normal(size=D)), jnp.asarray(RNG.normal(size=D))
-CENTER = jnp.asarray(RNG.normal(size=D))
-MATRIX = jnp.asarray(RNG.normal(size=(D, D)) + 2 * np.eye(D))
+THETA, OTHER = RNG.normal(size=D), RNG.normal(size=D)
+CENTER = RNG.normal(size=D)
+MATRIX = RNG.normal(size=(D, D)) + 2 * np.eye(D)
+ROWS = np.stack([THETA, OTHER])
 BLOCKS = {"w": THETA, "p": 2 * OTHER, "deep": {"x": THETA[:2], "y": OTHER}}
 MAPS = {
     "w": convex.euclidean_ball(0.5),
@@ -33,8 +34,7 @@ MADE = {
         jax.tree.map(lambda leaf: 0.3 - leaf, BLOCKS),
     ),
     "rowwise": (
-        lambda: convex.rowwise(convex.tsallis(0.5)), jnp.stack([THETA, OTHER]),
-        jnp.stack([OTHER, CENTER]),
+        lambda: convex.rowwise(convex.tsallis(0.5)), ROWS, np.stack([OTHER, CENTER]),
     ),
     "add": (
         lambda: convex.add(convex.euclidean(), convex.hypentropy(0.5)), THETA, OTHER
@@ -50,118 +50,151 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_a_made_map_keeps_the_laws_of_a_map(name):
     make, theta, other = MADE[name]
+    mirror = make()
+    here, there = look(mirror, theta), look(mirror, other)
+    inner = lambda a, b: sum(np.vdot(*pair) for pair in pairs(a, b))
+    gap = lambda at, theta, value: at["potential"] + value - inner(theta, at["w"])
+    assert abs(gap(here, theta, here["conjugate"])) < 1e-12
+    assert gap(there, theta, here["conjugate"]) > 1e-4
+    assert here["inside"]
+    again = look(mirror, here["retract"])
+    for mine, expected in [*pairs(again["w"], here["w"]), *pairs(here["retract"], here["dual"])]:
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-12)
+    if mirror.norm is not None:
+        step, moved = minus(other, theta), minus(there["w"], here["w"])
+        step_length, energy, moved_length, best = lengths(mirror, step, moved, theta)
+        assert step_length / mirror.modulus > moved_length
+        assert energy > there["conjugate"] - here["conjugate"] - inner(here["w"], step)
+        assert abs(best - 1) < 1e-12
 
-    @jax.jit
-    def look(theta, other):
-        mirror = make()
-        w, v = mirror.to_primal(theta), mirror.to_primal(other)
-        step = jax.tree.map(jnp.subtract, other, theta)
-        laws = {
-            "closed": mirror.gap(w, theta),
-            "open": mirror.gap(v, theta),
-            "inside": True if mirror.contains is None else mirror.contains(w),
-            "back": jax.tree.map(jnp.subtract, mirror.to_primal(mirror.retract(theta)), w),
-            "retract": jax.tree.map(jnp.subtract, mirror.retract(theta), mirror.to_dual(w)),
-        }
-        if mirror.norm is not None:
-            moved = jax.tree.map(jnp.subtract, v, w)
-            laws["smooth"] = mirror.norm.dual(step) / mirror.modulus - mirror.norm.primal(moved)
-            laws["drift"] = mirror.energy(step) - mirror.dual_bregman(other, theta)
-            best = jax.grad(mirror.norm.dual)(theta)
-            laws["best"] = mirror.norm.primal(best) - 1
-        return laws
 
-    laws = look(theta, other)
-    assert abs(laws["closed"]) < 1e-12
-    assert laws["open"] > 1e-4
-    assert laws["inside"]
-    assert (
-        max(np.abs(leaf).max() for leaf in jax.tree.leaves([laws["back"], laws["retract"]])) < 1e-12
-    )
-    assert laws.get("smooth", 1.0) > 0
-    assert laws.get("drift", 1.0) > 0
-    assert abs(laws.get("best", 0.0)) < 1e-12
+@jax.jit
+def look(mirror, theta):
+    """The decision of a dual, and what the map says of both."""
+    value, w = jax.value_and_grad(mirror.conjugate)(theta)
+    return {
+        "conjugate": value,
+        "w": w,
+        "potential": mirror.potential(w),
+        "inside": True if mirror.contains is None else mirror.contains(w),
+        "dual": mirror.to_dual(w),
+        "retract": mirror.retract(theta),
+    }
+
+
+@jax.jit
+def lengths(mirror, step, moved, theta):
+    norm = mirror.norm
+    best = jax.grad(norm.dual)(theta)
+    return norm.dual(step), mirror.energy(step), norm.primal(moved), norm.primal(best)
+
+
+def pairs(one, other):
+    return list(zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+
+
+def minus(one, other):
+    return jax.tree.map(lambda a, b: np.asarray(a) - np.asarray(b), one, other)
+
+
+@jax.jit
+def decide(mirror, theta):
+    return mirror.to_primal(theta)
+
+
+@jax.jit
+def sizes(norm, point):
+    """The norm of a point and its dual norm."""
+    return norm.primal(point), norm.dual(point)
+
+
+def softmax(theta):
+    shifted = np.exp(theta - np.max(theta, axis=-1, keepdims=True))
+    return shifted / np.sum(shifted, axis=-1, keepdims=True)
 
 
 def test_scaling_is_a_formula():
     mirror = convex.scale(convex.negative_entropy(), 2.5)
-    np.testing.assert_allclose(mirror.to_primal(THETA), jax.nn.softmax(THETA / 2.5), rtol=1e-13)
-    expected = 2.5 * np.log(np.mean(np.exp(np.asarray(THETA) / 2.5)))
-    np.testing.assert_allclose(mirror.conjugate(THETA), expected, rtol=1e-13)
+    decision, value = jax.jit(lambda theta: (mirror.to_primal(theta), mirror.conjugate(theta)))(
+        THETA
+    )
+    np.testing.assert_allclose(decision, softmax(THETA / 2.5), rtol=1e-13)
+    np.testing.assert_allclose(value, 2.5 * np.log(np.mean(np.exp(THETA / 2.5))), rtol=1e-13)
     assert mirror.modulus == 2.5
 
 
 def test_scaling_a_factory_and_its_number_agree():
-    mine = convex.scale(convex.tsallis(0.5), 3.0)
-    assert mine.modulus == convex.tsallis(0.5, 3.0).modulus
-    np.testing.assert_allclose(
-        mine.to_primal(THETA), convex.tsallis(0.5, 3.0).to_primal(THETA), rtol=1e-13
-    )
+    mine, other = convex.scale(convex.tsallis(0.5), 3.0), convex.tsallis(0.5, 3.0)
+    assert mine.modulus == other.modulus
+    np.testing.assert_allclose(decide(mine, THETA), decide(other, THETA), rtol=1e-13)
 
 
 def test_a_shifted_ball_is_a_ball_elsewhere():
     mirror = convex.shift(convex.euclidean_ball(0.5), CENTER)
-    offset = 0.5 * np.asarray(THETA) / np.linalg.norm(THETA)
-    np.testing.assert_allclose(mirror.to_primal(THETA), CENTER + offset, rtol=1e-13)
-    assert bool(mirror.contains(CENTER + 0.4 * offset))
-    assert not bool(mirror.contains(CENTER + 3 * offset))
+    offset = 0.5 * THETA / np.linalg.norm(THETA)
+    np.testing.assert_allclose(decide(mirror, THETA), CENTER + offset, rtol=1e-13)
+    inside = jax.jit(mirror.contains)
+    assert inside(CENTER + 0.4 * offset)
+    assert not inside(CENTER + 3 * offset)
 
 
 def test_precomposition_is_a_formula():
     mirror = convex.precompose(convex.euclidean(), MATRIX)
-    a = np.asarray(MATRIX)
-    np.testing.assert_allclose(mirror.to_primal(THETA), np.linalg.solve(a.T @ a, THETA), rtol=1e-11)
-    np.testing.assert_allclose(mirror.norm.primal(THETA), np.linalg.norm(a @ THETA), rtol=1e-13)
-    dual = np.linalg.norm(np.linalg.solve(a.T, THETA))
-    np.testing.assert_allclose(mirror.norm.dual(THETA), dual, rtol=1e-11)
+    a = MATRIX
+    np.testing.assert_allclose(decide(mirror, THETA), np.linalg.solve(a.T @ a, THETA), rtol=1e-11)
+    primal, dual = sizes(mirror.norm, THETA)
+    np.testing.assert_allclose(primal, np.linalg.norm(a @ THETA), rtol=1e-13)
+    np.testing.assert_allclose(dual, np.linalg.norm(np.linalg.solve(a.T, THETA)), rtol=1e-11)
     assert not mirror.separable
 
 
 def test_leafwise_applies_each_map_to_its_part():
-    w = convex.leafwise(MAPS).to_primal(BLOCKS)
+    w = decide(convex.leafwise(MAPS), BLOCKS)
     np.testing.assert_allclose(w["w"], 0.5 * THETA / np.linalg.norm(THETA), rtol=1e-13)
-    np.testing.assert_allclose(w["p"], jax.nn.softmax(2 * OTHER / 0.7), rtol=1e-13)
-    flat = jnp.concatenate([BLOCKS["deep"]["x"], BLOCKS["deep"]["y"]])
-    deep = convex.pnorm(1.5).to_primal(flat)
-    np.testing.assert_allclose(jnp.concatenate([w["deep"]["x"], w["deep"]["y"]]), deep, rtol=1e-13)
+    np.testing.assert_allclose(w["p"], softmax(2 * OTHER / 0.7), rtol=1e-13)
+    flat = np.concatenate([BLOCKS["deep"]["x"], BLOCKS["deep"]["y"]])
+    deep = decide(convex.pnorm(1.5), flat)
+    np.testing.assert_allclose(np.concatenate([w["deep"]["x"], w["deep"]["y"]]), deep, rtol=1e-13)
 
 
 def test_the_norm_of_blocks_weighs_them_by_their_moduli():
     mirror = convex.leafwise({"w": convex.euclidean(), "p": convex.negative_entropy(0.7)})
-    parts = {"w": THETA, "p": OTHER}
+    primal, dual = sizes(mirror.norm, {"w": THETA, "p": OTHER})
     l2, l1, largest = np.linalg.norm(THETA), np.abs(OTHER).sum(), np.abs(OTHER).max()
-    np.testing.assert_allclose(mirror.norm.primal(parts), np.sqrt(l2**2 + 0.7 * l1**2), rtol=1e-13)
-    np.testing.assert_allclose(
-        mirror.norm.dual(parts), np.sqrt(l2**2 + largest**2 / 0.7), rtol=1e-13
-    )
+    np.testing.assert_allclose(primal, np.sqrt(l2**2 + 0.7 * l1**2), rtol=1e-13)
+    np.testing.assert_allclose(dual, np.sqrt(l2**2 + largest**2 / 0.7), rtol=1e-13)
     assert mirror.modulus == 1.0
 
 
 def test_each_leaf_and_each_row_have_a_simplex():
-    leaves = convex.each_leaf(convex.negative_entropy()).to_primal(BLOCKS)
+    leaves = decide(convex.each_leaf(convex.negative_entropy()), BLOCKS)
     for w, theta in zip(jax.tree.leaves(leaves), jax.tree.leaves(BLOCKS), strict=True):
-        np.testing.assert_allclose(w, jax.nn.softmax(theta), rtol=1e-13)
-    rows = jnp.stack([THETA, OTHER])
+        np.testing.assert_allclose(w, softmax(theta), rtol=1e-13)
     mirror = convex.rowwise(convex.negative_entropy())
-    np.testing.assert_allclose(mirror.to_primal(rows), jax.nn.softmax(rows, axis=1), rtol=1e-13)
-    assert bool(mirror.contains(mirror.to_primal(rows)))
-    assert not bool(mirror.contains(jnp.ones((2, D)) / (2 * D)))
-    expected = np.sqrt(np.sum(np.abs(rows).sum(axis=1) ** 2))
-    np.testing.assert_allclose(mirror.norm.primal(rows), expected, rtol=1e-13)
+    w, inside = decide(mirror, ROWS), jax.jit(mirror.contains)
+    np.testing.assert_allclose(w, softmax(ROWS), rtol=1e-13)
+    assert inside(w)
+    assert not inside(np.ones((2, D)) / (2 * D))
+    expected = np.sqrt(np.sum(np.abs(ROWS).sum(axis=1) ** 2))
+    np.testing.assert_allclose(sizes(mirror.norm, ROWS)[0], expected, rtol=1e-13)
 
 
-def test_norms_of_blocks_have_finite_gradients_at_zero():
-    for mirror, zero in (
-        (convex.leafwise(MAPS), jax.tree.map(jnp.zeros_like, BLOCKS)),
-        (convex.rowwise(convex.euclidean()), jnp.zeros((2, D))),
-    ):
-        slopes = jax.grad(mirror.norm.dual)(zero)
-        assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slopes))
+@pytest.mark.parametrize(
+    ("mirror", "zero"),
+    [
+        (convex.leafwise(MAPS), jax.tree.map(np.zeros_like, BLOCKS)),
+        (convex.rowwise(convex.euclidean()), np.zeros((2, D))),
+    ],
+    ids=["leafwise", "rowwise"],
+)
+def test_norms_of_blocks_have_finite_gradients_at_zero(mirror, zero):
+    slopes = jax.jit(jax.grad(mirror.norm.dual))(zero)
+    assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slopes))
 
 
 def test_a_sum_solves_its_equation():
     mirror = convex.add(convex.euclidean(), convex.hypentropy(0.5))
-    w = np.asarray(mirror.to_primal(THETA))
+    w = np.asarray(decide(mirror, THETA))
     np.testing.assert_allclose(w + np.arcsinh(w / 0.5), THETA, rtol=1e-12)
     assert mirror.separable
     assert mirror.modulus == 1.0
@@ -170,9 +203,9 @@ def test_a_sum_solves_its_equation():
 def test_moduli_in_one_norm_add_up():
     mirror = convex.add(convex.negative_entropy(0.7), convex.tsallis(0.5), total=1.0)
     assert mirror.modulus == pytest.approx(0.7 + 0.5)
-    w = np.asarray(mirror.to_primal(THETA))
+    w = np.asarray(decide(mirror, THETA))
     np.testing.assert_allclose(w.sum(), 1.0, rtol=1e-14)
-    slopes = 0.7 * np.log(w) - 1 / np.sqrt(w) - np.asarray(THETA)
+    slopes = 0.7 * np.log(w) - 1 / np.sqrt(w) - THETA
     np.testing.assert_allclose(slopes, slopes[0], rtol=1e-12)
 
 
@@ -196,26 +229,30 @@ def test_facts_are_passed_on(mirror, separable, bounded, normed):
 
 
 def test_numbers_inside_can_be_swept_and_differentiated():
-    factors = jnp.array([0.5, 2.0])
-    act = lambda factor: convex.rowwise(convex.scale(convex.negative_entropy(), factor))
-    rows = jnp.stack([THETA, OTHER])
-    together = jax.vmap(lambda factor: act(factor).to_primal(rows))(factors)
+    factors = np.array([0.5, 2.0, 0.5 + 1e-6, 0.5 - 1e-6])
+
+    @jax.jit
+    @jax.vmap
+    def look(factor):
+        act = lambda factor: convex.rowwise(convex.scale(convex.negative_entropy(), factor))
+        value = lambda factor: act(factor).conjugate(jnp.array(ROWS))
+        return act(factor).to_primal(jnp.array(ROWS)), *jax.value_and_grad(value)(factor)
+
+    together, values, slopes = look(factors)
     for factor, w in zip(factors, together, strict=True):
-        np.testing.assert_allclose(w, jax.nn.softmax(rows / factor, axis=1), rtol=1e-13)
-    value = lambda factor: act(factor).conjugate(rows)
-    expected = (value(0.5 + 1e-6) - value(0.5 - 1e-6)) / 2e-6
-    np.testing.assert_allclose(jax.grad(value)(0.5), expected, rtol=1e-8)
+        np.testing.assert_allclose(w, softmax(ROWS / factor), rtol=1e-13, err_msg=f"{factor}")
+    np.testing.assert_allclose(slopes[0], (values[2] - values[3]) / 2e-6, rtol=1e-8)
 
 
 def test_float32_stays_float32():
-    rows = jnp.stack([THETA, OTHER]).astype(jnp.float32)
+    rows = ROWS.astype(np.float32)
     mirror = convex.leafwise(
         [convex.scale(convex.rowwise(convex.negative_entropy()), 2.0), convex.pnorm(1.5)]
     )
-    w = mirror.to_primal([rows, rows[0]])
+    w = decide(mirror, [rows, rows[0]])
     assert all(leaf.dtype == jnp.float32 for leaf in w)
-    assert mirror.norm.dual(w).dtype == jnp.float32
-    np.testing.assert_allclose(w[0], jax.nn.softmax(rows / 2, axis=1), rtol=1e-6)
+    assert sizes(mirror.norm, w)[1].dtype == jnp.float32
+    np.testing.assert_allclose(w[0], softmax(rows / 2), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +271,7 @@ def test_float32_stays_float32():
             "leafwise: `maps` must be a MirrorMap, got float.",
         ),
         (
-            lambda: convex.precompose(convex.euclidean(), jnp.ones((2, 3))), TypeError,
+            lambda: convex.precompose(convex.euclidean(), np.ones((2, 3))), TypeError,
             "precompose: `matrix` must be square, got shape (2, 3).",
         ),
         (

@@ -1,13 +1,15 @@
 """Every potential against its formulas, written out again in NumPy."""
 
+import dataclasses
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 from scipy import optimize
 
 from olx import convex
@@ -16,6 +18,7 @@ D = 5
 RNG = np.random.default_rng(7)
 DUALS = np.concatenate([RNG.normal(size=(6, D)) * 2, RNG.normal(size=(2, D)) * 0.1, np.eye(1, D)])
 STEPS = RNG.normal(size=DUALS.shape)
+HUGE = np.outer([1e4, -1e4, 1e6, -1e6, 1e-30], DUALS[0])
 WEIGHTS = np.array([1.0, 2.0, 0.0, 0.5, 1.5])
 PRIOR = np.array([0.1, 0.2, 0.3, 0.15, 0.25])
 
@@ -360,7 +363,8 @@ def test_smoothness_of_the_conjugate(name):
 def test_norms_are_dual(name):
     seen, points = seen_of(name), points_of(name)
     sizes = np.outer(seen["dual_norm"], seen["difference_norm"])
-    assert np.all(duals_of(name) @ np.diff(points, axis=0).T <= sizes + 1e-12)
+    differences = np.roll(points, -1, axis=0) - points
+    assert np.all(duals_of(name) @ differences.T <= sizes + 1e-12)
     np.testing.assert_allclose(seen["best_norm"], 1.0, rtol=1e-12)
     np.testing.assert_allclose(seen["best_value"], seen["dual_norm"], rtol=1e-12)
 
@@ -381,13 +385,10 @@ def test_separable_means_coordinate_by_coordinate(name):
 
 @every
 def test_huge_duals_give_no_nan(name):
-    case = CASES[name]
-    mirror = case.make(*case.numbers)
-    huge = np.array([case.fold(scale * DUALS[0]) for scale in (1e4, -1e4, 1e6, -1e6, 1e-30)])
-    w = jax.jit(jax.vmap(mirror.to_primal))(jnp.asarray(huge))
+    w = huge_of(name)["primal"]
     assert not np.any(np.isnan(w))
-    if mirror.contains is not None and np.all(np.isfinite(w)):
-        assert np.all(jax.vmap(mirror.contains)(w))
+    if np.all(np.isfinite(w)):
+        assert np.all(huge_of(name)["contains"])
 
 
 DIVERGENCES = {
@@ -405,7 +406,8 @@ DIVERGENCES = {
 def test_bregman_divergence_is_the_formula(name):
     mirror = CASES[name].make(*CASES[name].numbers)
     u, w = points_of(name)[:2]
-    np.testing.assert_allclose(mirror.bregman(u, w), DIVERGENCES[name](u, w), rtol=1e-12)
+    seen = jax.jit(mirror.bregman)(u, w)
+    np.testing.assert_allclose(seen, DIVERGENCES[name](u, w), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -421,12 +423,12 @@ def test_bregman_divergence_is_the_formula(name):
     ],
 )
 def test_a_vertex_is_a_legal_comparator(mirror, value):
-    np.testing.assert_allclose(mirror.potential(jnp.array([0.0, 1.0, 0.0])), value, rtol=1e-14)
+    seen = jax.jit(mirror.potential)(np.array([0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(seen, value, rtol=1e-14)
 
 
 def test_a_floor_of_zero_is_the_softmax():
-    theta = jnp.asarray(DUALS[0])
-    seen = convex.floored_entropy(0.0, 0.8).to_primal(theta)
+    seen, _ = decide(convex.floored_entropy(0.0, 0.8), DUALS[0])
     np.testing.assert_allclose(seen, softmax((0.8,), DUALS[0]), rtol=1e-13)
 
 
@@ -436,9 +438,8 @@ def test_a_floor_no_point_can_keep_gives_nan():
 
 
 def test_tsallis_of_order_one_is_the_entropy():
-    theta = jnp.asarray(DUALS[0])
-    near = convex.tsallis(1 - 1e-9, 0.8)
-    np.testing.assert_allclose(near.to_primal(theta), softmax((0.8,), DUALS[0]), rtol=1e-7)
+    near, _ = decide(convex.tsallis(1 - 1e-9, 0.8), DUALS[0])
+    np.testing.assert_allclose(near, softmax((0.8,), DUALS[0]), rtol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
@@ -446,56 +447,60 @@ def test_tsallis_of_order_one_is_the_entropy():
 @pytest.mark.parametrize("make", [convex.log_barrier_simplex, lambda s: convex.tsallis(0.5, s)])
 def test_a_thousand_weights_add_up_to_one(make, scale, dtype):
     theta = jnp.asarray(np.random.default_rng(1).normal(size=1000) * 1e4, dtype)
-    mirror = make(scale)
-    w = mirror.to_primal(theta)
-    assert bool(mirror.contains(w))
+    w, inside = decide(make(scale), theta)
+    assert inside
     assert np.all(w > 0)
 
 
 def test_pnorm_at_zero_is_zero_and_flat_or_the_identity():
-    zero = jnp.zeros(3)
-    both = lambda of: (
-        lambda q: [of(convex.pnorm(q).potential)(zero), of(convex.pnorm(q).conjugate)(zero)]
-    )
-    slopes, curvatures = jax.jit(both(jax.grad)), jax.jit(both(jax.hessian))
+    zero = np.zeros(3)
+
+    @jax.jit
+    def look(q):
+        functions = convex.pnorm(q).potential, convex.pnorm(q).conjugate
+        return [[of(f)(zero) for f in functions] for of in (jax.grad, jax.hessian)]
+
     for q, curvature in ((1.4, np.zeros((3, 3))), (2.0, np.eye(3))):
-        np.testing.assert_array_equal(slopes(q), [zero, zero])
-        np.testing.assert_array_equal(curvatures(q), [curvature, curvature])
+        slopes, curvatures = look(q)
+        np.testing.assert_array_equal(slopes, [zero, zero])
+        np.testing.assert_array_equal(curvatures, [curvature, curvature])
 
 
 @pytest.mark.parametrize("size", [1e-100, 1e150])
 def test_pnorm_keeps_its_digits_at_any_size(size):
     theta = np.array([3.0, -2.0, 1.0, 0.0, 1e-3])
-    seen = convex.pnorm(1.05).to_primal(jnp.asarray(size * theta))
+    seen, _ = decide(convex.pnorm(1.05), size * theta)
     np.testing.assert_allclose(seen, size * q_norm_primal((1.05,), theta), rtol=1e-12)
 
 
 def test_a_coordinate_of_weight_zero_is_absent():
-    mirror = convex.weighted_pnorm(1.5, jnp.array([1.0, 0.0, 2.0]))
-    w = mirror.to_primal(jnp.array([1.0, 100.0, -1.0]))
+    @jax.jit
+    def look(weights, theta):
+        mirror = convex.weighted_pnorm(1.5, weights)
+        w = mirror.to_primal(theta)
+        through = lambda a: jnp.sum(convex.weighted_pnorm(1.5, a).to_primal(w) ** 2)
+        return w, mirror.contains(w), mirror.contains(jnp.ones(3)), jax.grad(through)(weights)
+
+    w, inside, ones_inside, slopes = look(np.array([1.0, 0.0, 2.0]), np.array([1.0, 100.0, -1.0]))
     assert w[1] == 0
-    assert bool(mirror.contains(w))
-    assert not bool(mirror.contains(jnp.ones(3)))
-    hyper = jax.grad(lambda a: jnp.sum(convex.weighted_pnorm(1.5, a).to_primal(w) ** 2))
-    assert np.all(np.isfinite(hyper(jnp.array([1.0, 0.0, 2.0]))))
+    assert inside
+    assert not ones_inside
+    assert np.all(np.isfinite(slopes))
 
 
 @pytest.mark.parametrize("name", ["euclidean_box", "negative_entropy", "pnorm", "tsallis"])
 def test_a_tree_is_its_flat_vector(name):
     case = CASES[name]
-    mirror, theta = case.make(*case.numbers), jnp.asarray(DUALS[0])
     split = lambda v: {"a": v[:2], "b": (v[2:].reshape(3, 1),)}
-    joined = mirror.to_primal(split(theta))
-    flat = jnp.concatenate([joined["a"], joined["b"][0][:, 0]])
+    joined, inside = decide(case.make(*case.numbers), split(DUALS[0]))
+    flat = np.concatenate([joined["a"], joined["b"][0][:, 0]])
     np.testing.assert_allclose(flat, case.primal(case.numbers, DUALS[0]), rtol=1e-12)
-    assert bool(mirror.contains(joined)) if mirror.contains else True
+    assert inside
 
 
 def test_a_box_may_differ_by_coordinate():
     low, high = {"a": jnp.array([0.0, -1.0]), "b": jnp.array(2.0)}, 3.0
-    w = convex.euclidean_box(low, high).to_primal(
-        {"a": jnp.array([-5.0, 5.0]), "b": jnp.array(0.0)}
-    )
+    w, _ = decide(convex.euclidean_box(low, high), {"a": np.array([-5.0, 5.0]), "b": np.array(0.0)})
     np.testing.assert_array_equal(w["a"], [0.0, 3.0])
     assert w["b"] == 2.0
 
@@ -551,7 +556,8 @@ def test_a_bad_number_is_refused(call, message):
 
 def test_a_bad_point_of_a_grid_is_nan_at_its_index():
     scales = jnp.array([1.0, -1.0])
-    grid = jax.vmap(lambda s: convex.tsallis(0.5, s).to_primal(jnp.zeros(3)))(scales)
+    decide = lambda scale: convex.tsallis(0.5, scale).to_primal(jnp.zeros(3))
+    grid = jax.jit(jax.vmap(decide))(scales)
     np.testing.assert_array_equal(np.isnan(grid).all(axis=1), [False, True])
 
 
@@ -577,42 +583,71 @@ def close(seen, expected, tolerance):
     np.testing.assert_allclose(seen, expected, rtol=tolerance, atol=tolerance * size)
 
 
-@cache
 def seen_of(name, dtype=jnp.float64):
-    """All that the library says about a case, in one program."""
+    """All that the library says about a case at the points and duals."""
+    return {key: value[: len(DUALS)] for key, value in looked_at(name, dtype).items()}
+
+
+def huge_of(name):
+    """The same, at the huge duals."""
+    return {key: value[len(DUALS) :] for key, value in looked_at(name, jnp.float64).items()}
+
+
+@cache
+def looked_at(name, dtype):
     mirror = jax.tree.map(
         lambda leaf: leaf.astype(dtype) if jnp.ndim(leaf) else leaf,
         CASES[name].make(*CASES[name].numbers),
     )
-    arrays = [jnp.asarray(a, dtype) for a in (points_of(name), duals_of(name), STEPS)]
-    view = look if dtype == jnp.float64 else glance
-    seen = jax.jit(jax.vmap(view, in_axes=(None, 0, 0, 0)))(mirror, *arrays)
-    if mirror.norm is not None:
-        seen["difference_norm"] = jax.vmap(mirror.norm.primal)(jnp.diff(arrays[0], axis=0))
+    duals = np.concatenate([duals_of(name), CASES[name].fold(HUGE)])
+    points = points_of(name)
+    paired = [points, np.roll(points, -1, axis=0), STEPS]  # and again, beside the huge duals
+    rows = [duals, *(np.resize(row, duals.shape) for row in paired)]
+    seen = look_at_rows(mirror, *(row.astype(dtype) for row in rows))
     return {key: np.asarray(value) for key, value in seen.items()}
+
+
+@jax.jit
+def look_at_rows(mirror, *rows):
+    traced_once = lambda function: Partial(jax.jit(lambda f, x: f(x)), function)
+    mirror = dataclasses.replace(
+        mirror, potential=traced_once(mirror.potential), conjugate=traced_once(mirror.conjugate)
+    )
+    view = look if rows[0].dtype == jnp.float64 else glance
+    return jax.lax.map(lambda row: view(mirror, *row), rows)
+
+
+@jax.jit
+def decide(mirror, theta):
+    """The decision, and whether it lies in the domain."""
+    w = mirror.to_primal(theta)
+    return w, True if mirror.contains is None else mirror.contains(w)
 
 
 @cache
 def grid_of(name):
     """Two settings of the numbers crossed with the duals and, last, zero."""
     case = CASES[name]
+    numbers = tuple(np.array(pair) for pair in zip(case.numbers, case.others, strict=True))
+    duals = np.concatenate([duals_of(name), case.fold(np.zeros((1, D)))])
+    return jax.tree.map(np.asarray, look_at_grid(case.make, numbers, duals))
 
+
+@partial(jax.jit, static_argnums=0)
+def look_at_grid(make, numbers, duals):
     def one(numbers, theta):
-        given = lambda numbers: case.make(*numbers).conjugate(theta)
-        through = lambda numbers: jnp.sum(case.make(*numbers).to_primal(theta) ** 2)
-        return {
-            "primal": case.make(*numbers).to_primal(theta),
-            "slope": jax.grad(given)(numbers),
-            "through_primal": jax.grad(through)(numbers),
-        }
+        def through(numbers):
+            w = make(*numbers).to_primal(theta)
+            return jnp.sum(w**2), w
 
-    numbers = tuple(jnp.array(pair) for pair in zip(case.numbers, case.others, strict=True))
-    duals = jnp.asarray(np.concatenate([duals_of(name), case.fold(np.zeros((1, D)))]))
-    grid = jax.jit(jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None)))
-    return jax.tree.map(np.asarray, grid(numbers, duals))
+        through_primal, w = jax.grad(through, has_aux=True)(numbers)
+        slope = jax.grad(lambda numbers: make(*numbers).conjugate(theta))(numbers)
+        return {"primal": w, "slope": slope, "through_primal": through_primal}
+
+    return jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None))(numbers, duals)
 
 
-def glance(mirror, w, theta, step):
+def glance(mirror, theta, w, other, step):
     return {
         "potential": mirror.potential(w),
         "conjugate": mirror.conjugate(theta),
@@ -620,18 +655,19 @@ def glance(mirror, w, theta, step):
     }
 
 
-def look(mirror, w, theta, step):
+def look(mirror, theta, w, other, step):
     primal, moved = mirror.to_primal(theta), mirror.to_primal(theta + step * 0.1)
+    dual = mirror.to_dual(w)
     seen = {
         "potential": mirror.potential(w),
-        "dual": mirror.to_dual(w),
+        "dual": dual,
         "conjugate": mirror.conjugate(theta),
         "primal": primal,
         "gap": mirror.gap(primal, theta),
         "mixed_gap": mirror.gap(w, theta),
-        "closed_gap": mirror.gap(w, mirror.to_dual(w)),
+        "closed_gap": mirror.gap(w, dual),
         "contains": True if mirror.contains is None else mirror.contains(primal),
-        "round_trip": mirror.to_primal(mirror.to_dual(w)),
+        "round_trip": mirror.to_primal(dual),
         "retract": mirror.retract(theta),
         "hessian": jax.hessian(mirror.conjugate)(theta),
     }
@@ -643,6 +679,7 @@ def look(mirror, w, theta, step):
             "drift": mirror.dual_bregman(theta + step * 0.1, theta),
             "modulus": jnp.asarray(mirror.modulus, theta.dtype),
             "dual_norm": mirror.norm.dual(theta),
+            "difference_norm": mirror.norm.primal(other - w),
             "best_norm": mirror.norm.primal(best),
             "best_value": jnp.vdot(best, theta),
         }

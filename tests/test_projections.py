@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from functools import cache
 
 import cvxpy
 import jax
@@ -20,6 +21,8 @@ from olx.convex.slab import slab, slab_semidefinite
 
 RNG = np.random.default_rng(5)
 SEEDS = range(6)
+
+compiled = cache(jax.jit)
 
 
 def _minimize(objective, constraints, w):
@@ -53,7 +56,7 @@ def _brute_force(u, bound, keep):
 def test_the_entropic_floor_agrees_with_brute_force(seed, floor):
     logits = np.random.default_rng(seed).normal(size=5) * 2
     wanted = _brute_force(np.exp(logits), floor, lambda w: np.all(w >= floor - 1e-12))
-    np.testing.assert_allclose(entropic_floor(jnp.array(logits), floor), wanted, atol=1e-12)
+    np.testing.assert_allclose(compiled(entropic_floor)(logits, floor), wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -61,27 +64,27 @@ def test_the_entropic_floor_agrees_with_brute_force(seed, floor):
 def test_the_entropic_cap_agrees_with_brute_force(seed, cap):
     logits = np.random.default_rng(seed).normal(size=5) * 2
     wanted = _brute_force(np.exp(logits), cap, lambda w: np.all(w <= cap + 1e-12))
-    np.testing.assert_allclose(entropic_cap(jnp.array(logits), cap), wanted, atol=1e-12)
+    np.testing.assert_allclose(compiled(entropic_cap)(logits, cap), wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize(("project", "bound"), [(entropic_floor, 0.1), (entropic_cap, 0.3)])
 def test_huge_logits_lose_nothing(project, bound):
-    logits = jnp.array([0.0, -2000.0, -2001.0, -5000.0, 3000.0])
-    w = project(logits, bound)
+    logits = np.array([0.0, -2000.0, -2001.0, -5000.0, 3000.0])
+    w = np.asarray(compiled(project)(logits, bound))
     assert np.all(np.isfinite(w))
-    np.testing.assert_allclose(jnp.sum(w), 1.0, atol=1e-14)
-    grad = jax.jacobian(project)(logits, bound)
+    np.testing.assert_allclose(np.sum(w), 1.0, atol=1e-14)
+    grad = jax.jit(jax.jacobian(project))(logits, bound)
     assert np.all(np.isfinite(grad))
 
 
 def test_the_cap_splits_what_is_left_among_weights_far_below_it():
-    w = entropic_cap(jnp.array([0.0, -2000.0, -2000.0 - np.log(3.0)]), 0.6)
-    np.testing.assert_allclose(w, [0.6, 0.3, 0.1], atol=1e-12)
+    logits = np.array([0.0, -2000.0, -2000.0 - np.log(3.0)])
+    np.testing.assert_allclose(compiled(entropic_cap)(logits, 0.6), [0.6, 0.3, 0.1], atol=1e-12)
 
 
 @pytest.mark.parametrize(("project", "bound"), [(entropic_floor, 0.25), (entropic_cap, 0.25)])
 def test_the_tightest_bound_gives_the_uniform_point(project, bound):
-    w = project(jnp.array([0.0, 3.0, -1.0, 0.5]), bound)
+    w = jax.jit(lambda v: project(v, bound))(np.array([0.0, 3.0, -1.0, 0.5]))
     np.testing.assert_allclose(w, np.full(4, 0.25), atol=1e-15)
 
 
@@ -90,20 +93,21 @@ def test_the_tightest_bound_gives_the_uniform_point(project, bound):
 def test_the_capped_simplex_agrees_with_cvxpy(seed, cap, total):
     v = np.random.default_rng(seed).normal(size=5)
     wanted = _nearest(v, lambda w: [w >= 0, w <= cap, cvxpy.sum(w) == total])
-    w = capped_simplex(jnp.array(v), cap, total)
+    w = np.asarray(compiled(capped_simplex)(v, cap, total))
     np.testing.assert_allclose(w, wanted, atol=2e-6)
-    np.testing.assert_allclose(jnp.sum(w), total, atol=1e-12)
+    np.testing.assert_allclose(np.sum(w), total, atol=1e-12)
     assert np.all((w >= 0) & (w <= cap))
 
 
 def test_caps_may_differ():
     v, caps = np.array([2.0, 1.0, 0.3, -1.0]), np.array([0.2, 0.5, 0.9, 1.0])
     wanted = _nearest(v, lambda w: [w >= 0, w <= caps, cvxpy.sum(w) == 1])
-    np.testing.assert_allclose(capped_simplex(jnp.array(v), jnp.array(caps)), wanted, atol=2e-6)
+    np.testing.assert_allclose(compiled(capped_simplex)(v, caps), wanted, atol=2e-6)
 
 
 def test_caps_that_just_add_up_are_all_reached():
-    np.testing.assert_allclose(capped_simplex(jnp.arange(10.0), 0.1), np.full(10, 0.1), atol=1e-14)
+    w = jax.jit(lambda v: capped_simplex(v, 0.1))(np.arange(10.0))  # nor is the number refused
+    np.testing.assert_allclose(w, np.full(10, 0.1), atol=1e-14)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -111,7 +115,7 @@ def test_caps_that_just_add_up_are_all_reached():
 def test_the_subsimplex_agrees_with_cvxpy(seed, total):
     v = np.random.default_rng(seed).normal(size=5)
     wanted = _nearest(v, lambda w: [w >= 0, cvxpy.sum(w) <= total])
-    np.testing.assert_allclose(subsimplex(jnp.array(v), total), wanted, atol=2e-5)
+    np.testing.assert_allclose(compiled(subsimplex)(v, total), wanted, atol=2e-5)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -120,7 +124,7 @@ def test_the_weighted_ball_agrees_with_cvxpy(seed, radius):
     rng = np.random.default_rng(seed)
     v, a = 2 * rng.normal(size=6), rng.exponential(size=6) * np.array([1, 1, 0, 1, 1, 0])
     wanted = _nearest(v, lambda w: [a @ cvxpy.abs(w) <= radius])
-    w = weighted_l1_ball(jnp.array(v), jnp.array(a), radius)
+    w = np.asarray(compiled(weighted_l1_ball)(v, a, radius))
     np.testing.assert_allclose(w, wanted, atol=3e-5)
     assert a @ np.abs(w) <= radius + 1e-12
     np.testing.assert_array_equal(w[a == 0], v[a == 0])
@@ -130,7 +134,7 @@ def test_the_weighted_ball_agrees_with_cvxpy(seed, radius):
 def test_the_weighted_ball_satisfies_its_variational_inequality(seed):
     rng = np.random.default_rng(seed)
     v, a = 2 * rng.normal(size=6), rng.exponential(size=6)
-    w = np.asarray(weighted_l1_ball(jnp.array(v), jnp.array(a), 0.7))
+    w = np.asarray(compiled(weighted_l1_ball)(v, a, 0.7))
     corners = np.concatenate([np.diag(0.7 / a), -np.diag(0.7 / a)])
     assert np.all((corners - w) @ (v - w) <= 1e-12)
 
@@ -148,26 +152,24 @@ def test_a_slab_agrees_with_cvxpy(seed):
     w = cvxpy.Variable(4)
     cost = cvxpy.quad_form(w - v, cvxpy.psd_wrap(matrix))
     wanted = _minimize(cost, [x @ w >= -0.3, x @ w <= 0.5], w)
-    inverse = jnp.linalg.inv(jnp.array(matrix))
-    np.testing.assert_allclose(
-        slab(jnp.array(v), jnp.array(x), -0.3, 0.5, inverse), wanted, atol=2e-5
-    )
+    seen = compiled(slab)(v, x, -0.3, 0.5, np.linalg.inv(matrix))
+    np.testing.assert_allclose(seen, wanted, atol=2e-5)
 
 
 def test_a_diagonal_and_a_number_are_matrices():
-    v, x = jnp.array([2.0, -1.0, 3.0]), jnp.array([1.0, 0.5, 1.0])
-    diagonal = jnp.array([0.5, 2.0, 1.0])
-    full = slab(v, x, -1.0, 1.0, jnp.diag(diagonal))
-    np.testing.assert_allclose(slab(v, x, -1.0, 1.0, diagonal), full, atol=1e-14)
-    np.testing.assert_allclose(
-        slab(v, x, -1.0, 1.0), slab(v, x, -1.0, 1.0, 3.0 * jnp.eye(3)), atol=1e-14
-    )
+    v, x = np.array([2.0, -1.0, 3.0]), np.array([1.0, 0.5, 1.0])
+    diagonal, move = np.array([0.5, 2.0, 1.0]), compiled(slab)
+    full = move(v, x, -1.0, 1.0, np.diag(diagonal))
+    np.testing.assert_allclose(move(v, x, -1.0, 1.0, diagonal), full, atol=1e-14)
+    tripled = move(v, x, -1.0, 1.0, 3.0 * np.eye(3))
+    np.testing.assert_allclose(move(v, x, -1.0, 1.0), tripled, atol=1e-14)
 
 
 def test_a_zero_direction_moves_nothing_and_has_a_gradient():
-    v = jnp.array([1.0, 2.0])
-    np.testing.assert_array_equal(slab(v, jnp.zeros(2), -1.0, 1.0), v)
-    grads = jax.grad(lambda v, x: jnp.sum(slab(v, x, 0.5, 1.0) ** 2), (0, 1))(v, jnp.zeros(2))
+    v, zero = np.array([1.0, 2.0]), np.zeros(2)
+    np.testing.assert_array_equal(compiled(slab)(v, zero, -1.0, 1.0), v)
+    square = lambda v, x: jnp.sum(slab(v, x, 0.5, 1.0) ** 2)
+    grads = jax.jit(jax.grad(square, (0, 1)))(v, zero)
     assert all(np.all(np.isfinite(grad)) for grad in grads)
 
 
@@ -176,7 +178,7 @@ def test_a_semidefinite_slab_in_range_costs_no_more_than_any_point(seed):
     rng = np.random.default_rng(seed)
     matrix = _geometry(rng, 2)
     v, x = 3 * rng.normal(size=4), matrix @ rng.normal(size=4)
-    w = np.asarray(slab_semidefinite(jnp.array(v), jnp.array(x), -0.3, 0.5, jnp.array(matrix)))
+    w = np.asarray(compiled(slab_semidefinite)(v, x, -0.3, 0.5, matrix))
     pinv = np.linalg.pinv(matrix)
     excess = x @ v - np.clip(x @ v, -0.3, 0.5)
     np.testing.assert_allclose(w, v - excess * (pinv @ x) / (x @ pinv @ x), atol=1e-9)
@@ -188,7 +190,7 @@ def test_a_semidefinite_slab_out_of_range_moves_for_free_by_the_least(seed):
     rng = np.random.default_rng(seed)
     matrix = _geometry(rng, 2)
     v, x = 3 * rng.normal(size=4), rng.normal(size=4)
-    w = np.asarray(slab_semidefinite(jnp.array(v), jnp.array(x), -0.3, 0.5, jnp.array(matrix)))
+    w = np.asarray(compiled(slab_semidefinite)(v, x, -0.3, 0.5, matrix))
     np.testing.assert_allclose(matrix @ (w - v), 0.0, atol=1e-9)
     free = cvxpy.Variable(4)
     constraints = [matrix @ (free - v) == 0, x @ free >= -0.3, x @ free <= 0.5]
@@ -197,15 +199,16 @@ def test_a_semidefinite_slab_out_of_range_moves_for_free_by_the_least(seed):
 
 
 def test_a_semidefinite_slab_of_a_definite_matrix_is_a_slab():
-    matrix = jnp.array(_geometry(RNG, 4) + np.eye(4))
-    v, x = jnp.array(3 * RNG.normal(size=4)), jnp.array(RNG.normal(size=4))
-    wanted = slab(v, x, -0.1, 0.1, jnp.linalg.inv(matrix))
-    np.testing.assert_allclose(slab_semidefinite(v, x, -0.1, 0.1, matrix), wanted, atol=1e-10)
+    matrix = _geometry(RNG, 4) + np.eye(4)
+    v, x = 3 * RNG.normal(size=4), RNG.normal(size=4)
+    wanted = compiled(slab)(v, x, -0.1, 0.1, np.linalg.inv(matrix))
+    seen = compiled(slab_semidefinite)(v, x, -0.1, 0.1, matrix)
+    np.testing.assert_allclose(seen, wanted, atol=1e-10)
 
 
-V = jnp.array([0.9, -0.4, 0.35, 1.7, 0.1])
-X = jnp.array([1.0, 0.5, -0.2, 0.7, 0.3])
-PSD = jnp.array(np.diag([1.0, 1.0, 2.0, 0.0, 0.0]))
+V = np.array([0.9, -0.4, 0.35, 1.7, 0.1])
+X = np.array([1.0, 0.5, -0.2, 0.7, 0.3])
+PSD = np.diag([1.0, 1.0, 2.0, 0.0, 0.0])
 
 SMOOTH = {
     "entropic_floor": lambda v, r: entropic_floor(v, 0.1 * r),
@@ -220,51 +223,59 @@ SMOOTH = {
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_agree_with_differences(name):
-    project = jax.jit(SMOOTH[name])
-    eps = 1e-6
-    jacobian = jax.jacrev(project)(V, 1.0)
+    project, eps = compiled(SMOOTH[name]), 1e-6
+    by_point, by_number = _jacobians(name)(V, 1.0)
     differences = [
         (project(V + eps * e, 1.0) - project(V - eps * e, 1.0)) / (2 * eps) for e in np.eye(5)
     ]
-    np.testing.assert_allclose(jacobian, np.stack(differences, 1), atol=1e-8)
-    slope = jax.jacfwd(project, 1)(V, 1.0)
+    np.testing.assert_allclose(by_point, np.stack(differences, 1), atol=1e-8)
     difference = (project(V, 1.0 + eps) - project(V, 1.0 - eps)) / (2 * eps)
-    np.testing.assert_allclose(slope, difference, atol=1e-8)
+    np.testing.assert_allclose(by_number, difference, atol=1e-8)
+
+
+@cache
+def _jacobians(name):
+    """By the point, pulled back, and by the number, pushed forward."""
+    both = jax.jacrev(SMOOTH[name]), jax.jacfwd(SMOOTH[name], 1)
+    return jax.jit(lambda v, r: [jacobian(v, r) for jacobian in both])
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_a_batch_is_a_loop(name):
-    points = jnp.stack([V, -V, V[::-1], jnp.zeros(5)])
-    numbers = jnp.array([1.0, 0.9, 0.8, 1.0])
+    points, numbers = np.stack([V, -V, V[::-1], np.zeros(5)]), np.array([1.0, 0.9, 0.8, 1.0])
     together = jax.jit(jax.vmap(SMOOTH[name]))(points, numbers)
-    apart = [SMOOTH[name](v, float(r)) for v, r in zip(points, numbers, strict=True)]
-    np.testing.assert_allclose(together, jnp.stack(apart), atol=1e-12)
+    for v, r, w in zip(points, numbers, together, strict=True):
+        apart = compiled(SMOOTH[name])(v, float(r))
+        np.testing.assert_allclose(w, apart, atol=1e-12, err_msg=f"{v}, {r}")
 
 
 @pytest.mark.parametrize("name", ["entropic_floor", "entropic_cap", "capped_simplex", "subsimplex"])
 def test_single_precision_stays_single(name):
-    single = SMOOTH[name](V.astype(jnp.float32), 1.0)
+    single = compiled(SMOOTH[name])(V.astype(np.float32), 1.0)
     assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, SMOOTH[name](V, 1.0), atol=1e-6)
+    np.testing.assert_allclose(single, compiled(SMOOTH[name])(V, 1.0), atol=1e-6)
 
 
-def test_slabs_and_balls_in_single_precision():
-    v, x = V.astype(jnp.float32), X.astype(jnp.float32)
-    np.testing.assert_allclose(slab(v, x, -0.2, 0.2), slab(V, X, -0.2, 0.2), atol=1e-6)
-    np.testing.assert_allclose(
-        slab_semidefinite(v, x, -0.2, 0.2, PSD.astype(jnp.float32)),
-        slab_semidefinite(V, X, -0.2, 0.2, PSD),
-        atol=1e-5,
-    )
-    np.testing.assert_allclose(
-        weighted_l1_ball(v, jnp.abs(x), 1.0), weighted_l1_ball(V, jnp.abs(X), 1.0), atol=1e-6
-    )
+@pytest.mark.parametrize(
+    ("project", "given", "atol"),
+    [
+        (slab, (V, X), 1e-6),
+        (slab_semidefinite, (V, X, PSD), 1e-5),
+        (weighted_l1_ball, (V, np.abs(X)), 1e-6),
+    ],
+)
+def test_slabs_and_balls_in_single_precision(project, given, atol):
+    numbers = (1.0,) if project is weighted_l1_ball else (-0.2, 0.2)
+    move = lambda v, x, *matrix: compiled(project)(v, x, *numbers, *matrix)
+    single = move(*(array.astype(np.float32) for array in given))
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, move(*given), atol=atol)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients_are_finite_where_coordinates_tie(name):
-    grad = jax.jacobian(SMOOTH[name])(jnp.ones(5), 1.0)
-    assert np.all(np.isfinite(grad))
+    by_point, _ = _jacobians(name)(np.ones(5), 1.0)
+    assert np.all(np.isfinite(by_point))
 
 
 @pytest.mark.parametrize(
@@ -272,8 +283,8 @@ def test_gradients_are_finite_where_coordinates_tie(name):
 )
 def test_a_tree_is_one_long_vector(project):
     tree = {"a": V[:2], "b": V[2:]}
-    moved = project(tree)
-    np.testing.assert_allclose(jnp.concatenate([moved["a"], moved["b"]]), project(V), atol=1e-15)
+    moved, flat = jax.jit(lambda tree, v: (project(tree), project(v)))(tree, V)
+    np.testing.assert_allclose(np.concatenate([moved["a"], moved["b"]]), flat, atol=1e-15)
 
 
 REFUSALS = [
@@ -296,13 +307,12 @@ def test_bad_values_are_refused(make, message):
         make()
 
 
-def test_a_bad_number_in_a_batch_shows_as_nan_at_its_index():
-    for project, bad in [
-        (entropic_floor, 0.3),
-        (entropic_cap, 0.1),
-        (capped_simplex, 0.1),
-        (subsimplex, -1.0),
-    ]:
-        w = jax.jit(jax.vmap(lambda r, project=project: project(V, r)))(jnp.array([0.2, bad]))
-        assert np.all(np.isfinite(w[0]))
-        assert np.all(np.isnan(w[1]))
+@pytest.mark.parametrize(
+    ("project", "bad"),
+    [(entropic_floor, 0.3), (entropic_cap, 0.1), (capped_simplex, 0.1), (subsimplex, -1.0)],
+)
+def test_a_bad_number_in_a_batch_shows_as_nan_at_its_index(project, bad):
+    w = jax.jit(jax.vmap(lambda r: project(jnp.array(V), r)))(np.array([0.2, bad]))
+    w = np.asarray(w)
+    assert np.all(np.isfinite(w[0]))
+    assert np.all(np.isnan(w[1]))

@@ -1,14 +1,42 @@
 """The conformance kit for mirror maps: the facts of convex duality, checked on one of them."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx.convex.base import MirrorMap
 from olx.testing.report import close, fail
+
+
+class Geometry(NamedTuple):
+    """A dual and its decision in the stated norms, and a step from each decision to another."""
+
+    pair: Float[Array, " n"]
+    bound: Float[Array, " n"]  # by the norms
+    bregman: Float[Array, " n"]  # of the step
+    least: Float[Array, " n"]  # by the modulus
+
+
+class Seen(NamedTuple):
+    """What a map says of n duals near a point of d coordinates, and of their decisions."""
+
+    ws: PyTree  # [n, ...]
+    inside: Bool[Array, " n"]
+    potentials: Float[Array, " n"]  # of the decisions
+    conjugates: Float[Array, " n"]
+    inner: Float[Array, "n n"]  # decisions by duals
+    potentials_between: Float[Array, " n"]  # halfway from a decision to the one before
+    conjugates_between: Float[Array, " n"]
+    slope: Float[Array, "d d"]
+    differences: Float[Array, "d d"]
+    back: PyTree  # decisions of the duals of decisions
+    held: PyTree  # decisions of retracted duals; None without a retraction
+    geometry: Geometry | None
 
 
 def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = None) -> None:
@@ -24,31 +52,28 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     >>> olx.testing.check_mirror(olx.convex.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
     """
     key = jax.random.key(0) if key is None else key
-    flat, unravel = ravel_pytree(theta)
-    noise = jax.random.normal(key, (6, flat.size), flat.dtype)
-    thetas = jax.vmap(unravel)(flat + noise * jnp.std(flat) + 0.1 * noise)
-    loose = 1e-9 if flat.dtype == jnp.float64 else 2e-4
-    ws = jax.jit(jax.vmap(mirror.to_primal))(thetas)
-    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(ws)):
+    seen = jax.tree.map(np.asarray, _look(mirror, theta, key))
+    single = jnp.result_type(*jax.tree.leaves(theta)) != jnp.float64
+    loose = 2e-4 if single else 1e-9
+    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(seen.ws)):
         fail("a decision is not finite")
-    check_domain(mirror, ws)
-    check_duality(mirror, thetas, ws, loose)
-    check_convexity(mirror, thetas, ws, loose)
-    check_derivative(mirror, unravel, flat)
-    check_round_trip(mirror, thetas, ws, loose)
-    check_geometry(mirror, thetas, ws, loose)
-
-
-def check_domain(mirror: MirrorMap, ws: PyTree) -> None:
-    """Decisions lie in the domain."""
-    if mirror.contains is not None and not np.all(jax.vmap(mirror.contains)(ws)):
+    if not np.all(seen.inside):
         fail("a decision lies outside the domain")
+    check_duality(seen, loose)
+    check_convexity("potential", seen.potentials, seen.potentials_between, loose)
+    check_convexity("conjugate", seen.conjugates, seen.conjugates_between, loose)
+    check_derivative(seen, mirror.separable, single)
+    close("the dual of a decision does not lead back to it", seen.back, seen.ws, 10 * loose)
+    if seen.held is not None:
+        close("the retraction changes the decision", seen.held, seen.ws, 10 * loose)
+    if seen.geometry is not None:
+        check_geometry(seen.geometry, loose)
 
 
-def check_duality(mirror: MirrorMap, thetas: PyTree, ws: PyTree, loose: float) -> None:
+def check_duality(seen: Seen, loose: float) -> None:
     """Fenchel-Young, with equality at the decision."""
-    gaps = jax.vmap(lambda w: jax.vmap(lambda theta: mirror.gap(w, theta))(thetas))(ws)
-    size = 1 + np.max(np.abs(jax.vmap(mirror.conjugate)(thetas)))
+    gaps = seen.potentials[:, None] + seen.conjugates - seen.inner
+    size = 1 + np.max(np.abs(seen.conjugates))
     if np.min(gaps) < -loose * size:
         fail(f"the Fenchel-Young gap is negative: {np.min(gaps)}")
     if np.max(np.abs(np.diagonal(gaps))) > loose * size:
@@ -58,62 +83,83 @@ def check_duality(mirror: MirrorMap, thetas: PyTree, ws: PyTree, loose: float) -
         )
 
 
-def check_convexity(mirror: MirrorMap, thetas: PyTree, ws: PyTree, loose: float) -> None:
-    """Both functions lie below their chords."""
-    for name, f, points in (
-        ("potential", mirror.potential, ws),
-        ("conjugate", mirror.conjugate, thetas),
-    ):
-        other = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), points)
-        middle = jax.tree.map(lambda a, b: (a + b) / 2, points, other)
-        ends = jax.vmap(f)(points), jax.vmap(f)(other)
-        rise = jax.vmap(f)(middle) - (ends[0] + ends[1]) / 2
-        if np.max(rise) > loose * (1 + np.max(np.abs(ends[0]))):
-            fail(f"the {name} is not convex: {np.max(rise)} above a chord")
+def check_convexity(name: str, ends: np.ndarray, between: np.ndarray, loose: float) -> None:
+    """A function lies below its chords."""
+    rise = between - (ends + np.roll(ends, 1)) / 2
+    if np.max(rise) > loose * (1 + np.max(np.abs(ends))):
+        fail(f"the {name} is not convex: {np.max(rise)} above a chord")
 
 
-def check_derivative(mirror: MirrorMap, unravel, flat: jax.Array) -> None:
+def check_derivative(seen: Seen, separable: bool, single: bool) -> None:
     """The derivative of the decision is symmetric, positive and right."""
-    decide = lambda flat: ravel_pytree(mirror.to_primal(unravel(flat)))[0]
-    slope = np.asarray(jax.jit(jax.jacfwd(decide))(flat))
+    slope = seen.slope
     size = 1e-12 + np.max(np.abs(slope))
-    loose = 1e-6 if flat.dtype == jnp.float64 else 1e-2
+    loose = 1e-2 if single else 1e-6
     if not np.all(np.isfinite(slope)):
         fail("the derivative of the decision is not finite")
     if np.max(np.abs(slope - slope.T)) > loose * size:
         fail("the derivative of the decision is not symmetric")
     if np.min(np.linalg.eigvalsh((slope + slope.T) / 2)) < -loose * size:
         fail("the derivative of the decision is not positive semidefinite")
-    if mirror.separable and np.max(np.abs(slope - np.diag(np.diag(slope)))) > loose * size:
+    if separable and np.max(np.abs(slope - np.diag(np.diag(slope)))) > loose * size:
         fail("the map says it is separable, but its coordinates meet")
-    if flat.dtype == jnp.float64:
-        step = 1e-6 * jnp.eye(flat.size)
-        ahead, behind = jax.vmap(decide)(flat + step), jax.vmap(decide)(flat - step)
-        difference = np.asarray((ahead - behind) / 2e-6).T
-        if np.max(np.abs(difference - slope)) > 1e-5 * (1 + size):
-            fail("the derivative of the decision disagrees with finite differences")
+    if not single and np.max(np.abs(seen.differences - slope)) > 1e-5 * (1 + size):
+        fail("the derivative of the decision disagrees with finite differences")
 
 
-def check_round_trip(mirror: MirrorMap, thetas: PyTree, ws: PyTree, loose: float) -> None:
-    """The dual of a decision leads back to it."""
-    back = jax.vmap(lambda w: mirror.to_primal(mirror.to_dual(w)))(ws)
-    close("the dual of a decision does not lead back to it", back, ws, 10 * loose)
-    if mirror.retraction is not None:
-        held = jax.vmap(lambda theta: mirror.to_primal(mirror.retract(theta)))(thetas)
-        close("the retraction changes the decision", held, ws, 10 * loose)
-
-
-def check_geometry(mirror: MirrorMap, thetas: PyTree, ws: PyTree, loose: float) -> None:
+def check_geometry(seen: Geometry, loose: float) -> None:
     """A stated norm pairs with its dual, and the potential is as strongly convex as stated."""
-    if mirror.norm is None or mirror.modulus is None:
-        return
-    norm, modulus = mirror.norm, mirror.modulus
-    other = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), ws)
-    pair = jax.vmap(lambda w, theta: jnp.abs(tree.vdot(w, theta)))(ws, thetas)
-    bound = jax.vmap(norm.primal)(ws) * jax.vmap(norm.dual)(thetas)
-    if np.max(pair - bound) > loose * (1 + np.max(bound)):
+    if np.max(seen.pair - seen.bound) > loose * (1 + np.max(seen.bound)):
         fail("the norm and its dual break Hoelder's inequality")
-    apart = jax.vmap(lambda u, w: norm.primal(tree.sub(u, w)))(other, ws)
-    bregman = jax.vmap(mirror.bregman)(other, ws)
-    if np.min(bregman - modulus * apart**2 / 2) < -loose * (1 + np.max(np.abs(bregman))):
+    if np.min(seen.bregman - seen.least) < -loose * (1 + np.max(np.abs(seen.bregman))):
         fail("the potential is less strongly convex than its modulus says")
+
+
+@jax.jit
+def _look(mirror: MirrorMap, theta: PyTree, key: jax.Array) -> Seen:
+    """All that is checked, as one program."""
+    flat, unravel = ravel_pytree(theta)
+    noise = jax.random.normal(key, (6, flat.size), flat.dtype)
+    thetas = flat + noise * jnp.std(flat) + 0.1 * noise
+    before = lambda points: jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), points)
+    halfway = lambda a, b: jax.tree.map(lambda x, y: (x + y) / 2, a, b)
+    steps = 1e-6 * jnp.eye(flat.size, dtype=flat.dtype)
+    n, d = thetas.shape
+
+    decide = lambda flat: mirror.to_primal(unravel(flat))
+    flat_decide = lambda flat: ravel_pytree(decide(flat))[0]
+    decisions = jax.vmap(decide)(jnp.concatenate([thetas, flat + steps, flat - steps]))
+    ws = jax.tree.map(lambda leaf: leaf[:n], decisions)
+    around = jax.vmap(lambda w: ravel_pytree(w)[0])(jax.tree.map(lambda leaf: leaf[n:], decisions))
+    values = jax.vmap(lambda flat: mirror.conjugate(unravel(flat)))
+    duals = jax.vmap(unravel)(thetas)
+    each = lambda one: jax.vmap(lambda w: jax.vmap(lambda theta: one(w, theta))(duals))(ws)
+    back = jax.vmap(lambda w: mirror.to_primal(mirror.to_dual(w)))(ws)
+    held = jax.vmap(lambda theta: mirror.to_primal(mirror.retract(theta)))
+    return Seen(
+        ws,
+        jnp.ones(n, bool) if mirror.contains is None else jax.vmap(mirror.contains)(ws),
+        jax.vmap(mirror.potential)(ws),
+        values(thetas),
+        each(tree.vdot),
+        jax.vmap(mirror.potential)(halfway(ws, before(ws))),
+        values(halfway(thetas, before(thetas))),
+        jax.jacfwd(flat_decide)(flat),
+        ((around[:d] - around[d:]) / 2e-6).T,
+        back,
+        None if mirror.retraction is None else held(duals),
+        _geometry(mirror, duals, ws, before(ws)),
+    )
+
+
+def _geometry(mirror: MirrorMap, thetas: PyTree, ws: PyTree, others: PyTree) -> Geometry | None:
+    if mirror.norm is None or mirror.modulus is None:
+        return None
+    norm = mirror.norm
+    apart = jax.vmap(lambda u, w: norm.primal(tree.sub(u, w)))(others, ws)
+    return Geometry(
+        jax.vmap(lambda w, theta: jnp.abs(tree.vdot(w, theta)))(ws, thetas),
+        jax.vmap(norm.primal)(ws) * jax.vmap(norm.dual)(thetas),
+        jax.vmap(mirror.bregman)(others, ws),
+        mirror.modulus * apart**2 / 2,
+    )
