@@ -8,6 +8,7 @@ Rockafellar, Convex Analysis, 1970, section 13.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
@@ -126,4 +127,4 @@ def _like(w, *bounds):
 def _certainly_above(low, high):
     if isinstance(low, Tracer) or isinstance(high, Tracer):
         return False
-    return not bool(jnp.all(jnp.asarray(low) <= jnp.asarray(high)))
+    return not np.all(np.asarray(low) <= np.asarray(high))

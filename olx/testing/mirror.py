@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = None) -> None:
     r"""Raise an AssertionError that names the fact of duality which `mirror` breaks near `theta`.
 
-    Decisions lie in the domain; $\psi(w) + \psi^*(\theta) \ge \langle\theta, w\rangle$, with
+    All values are finite; decisions lie in the domain; $\psi(w) + \psi^*(\theta) \ge \langle\theta, w\rangle$, with
     equality at the decision of $\theta$; both functions are convex; the derivative of the decision
     is symmetric and positive semidefinite, and agrees with finite differences; the dual of a
     decision leads back to it; a stated norm pairs with its dual and $\psi$ is as strongly convex
@@ -57,6 +57,9 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     loose = 2e-4 if single else 1e-9
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(seen.ws)):
         fail("a decision is not finite")
+    for name, values in (("potential", seen.potentials), ("conjugate", seen.conjugates)):
+        if not np.all(np.isfinite(values)):
+            fail(f"the {name} is not finite")
     if not np.all(seen.inside):
         fail("a decision lies outside the domain")
     check_duality(seen, loose)

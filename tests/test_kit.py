@@ -1,0 +1,112 @@
+"""The conformance kit finds what is broken, and says so."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.tree_util import Partial
+
+import olx
+from olx import convex, losses, streams
+from olx.convex import norms
+
+GOOD = convex.euclidean()
+THETA = jnp.array([0.5, -1.0, 2.0])
+
+
+def broken(**changes):
+    return dataclasses.replace(GOOD, **changes)
+
+
+def function(f):
+    return Partial(lambda w: f(jnp.sum(w**2) / 2))
+
+
+def coupled(w):
+    return jnp.sum(w**2) / 2 + jnp.sum(w) ** 2 / 2
+
+
+BROKEN_MAPS = {
+    "nan": (broken(potential=function(lambda half: half / 0.0 * 0.0)), "potential is not finite"),
+    "infinite": (
+        broken(conjugate=function(lambda half: half + jnp.inf)),
+        "conjugate is not finite",
+    ),
+    "outside": (broken(contains=Partial(lambda w: jnp.array(False))), "lies outside the domain"),
+    "too small": (broken(conjugate=function(lambda half: half - 1)), "gap is negative"),
+    "too large": (broken(conjugate=function(lambda half: half + 1)), "conjugate is attained"),
+    "not a dual": (
+        broken(potential=function(lambda half: 2 * half), modulus=None),
+        "conjugate is attained",
+    ),
+    "not separable": (
+        dataclasses.replace(olx.mirror_map(coupled), separable=True),
+        "says it is separable, but its coordinates meet",
+    ),
+    "retraction": (broken(retraction=Partial(lambda theta: 2 * theta)), "retraction changes"),
+    "modulus": (broken(modulus=2.0), "less strongly convex than its modulus says"),
+    "norm": (
+        broken(norm=dataclasses.replace(norms.l2(), dual=norms.linf().primal)),
+        "break Hoelder's inequality",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_MAPS)
+def test_what_a_map_breaks_is_named(name):
+    mirror, message = BROKEN_MAPS[name]
+    with pytest.raises(AssertionError, match=message):
+        olx.testing.check_mirror(mirror, THETA)
+
+
+ROUNDS, _ = jax.jit(lambda: streams.linear_regression(jax.random.key(0), rounds=12, features=4))()
+COUNT = itertools.count()
+
+
+def learner(step, hparams=0.1, predict=lambda hp, w, x: w, **options):
+    """Gradient descent with another step, inside `olx.linear`."""
+    update = lambda hp, w, feedback: w + step(hp, w, feedback)
+    return olx.linear(olx.Learner(hparams, lambda hp, w: w, predict, update, **options))
+
+
+def plain(hp, w, feedback):
+    return -hp * feedback.weight * feedback.grad
+
+
+def on_one_platform(hp, w, feedback):
+    return jax.lax.platform_dependent(plain(hp, w, feedback), cpu=lambda step: step)
+
+
+BROKEN_LEARNERS = {
+    "impure": (
+        learner(plain, predict=lambda hp, w, x: w + next(COUNT)),
+        "predicting twice differs",
+    ),
+    "diverges": (learner(lambda hp, w, f: jnp.full(4, jnp.inf)), "losses are not finite"),
+    "looks at tracers": (
+        learner(lambda hp, w, f: plain(hp, w, f) * (1 + isinstance(w, jax.core.Tracer))),
+        "jit changes the losses",
+    ),
+    "no gradient": (
+        learner(lambda hp, w, f: plain(jax.lax.stop_gradient(hp), w, f)),
+        "disagrees with finite differences",
+    ),
+    "infinite gradient": (
+        learner(lambda hp, w, f: plain(hp, w, f) + 0 * jnp.sqrt(hp - hp)),
+        "gradient of total loss is not finite in",
+    ),
+    "mixes": (
+        learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), separable=True),
+        "says it is separable, but sparse rows differ",
+    ),
+    "cannot be lowered": (learner(on_one_platform), "does not lower for cuda"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_LEARNERS)
+def test_what_a_learner_breaks_is_named(name):
+    learner, message = BROKEN_LEARNERS[name]
+    with pytest.raises(AssertionError, match=message):
+        olx.testing.check_learner(learner, losses.squared, ROUNDS, jnp.zeros(4), trees=False)
