@@ -75,8 +75,9 @@ def plain(hp, w, feedback):
     return -hp * feedback.weight * feedback.grad
 
 
-def on_one_platform(hp, w, feedback):
-    return jax.lax.platform_dependent(plain(hp, w, feedback), cpu=lambda step: step)
+def not_for_every_platform(hp, w, feedback):
+    roots, _ = jnp.linalg.eig(jax.lax.stop_gradient(jnp.outer(w, w)))
+    return plain(hp, w, feedback) + 0 * roots.real
 
 
 BROKEN_LEARNERS = {
@@ -101,7 +102,7 @@ BROKEN_LEARNERS = {
         learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), separable=True),
         "says it is separable, but sparse rows differ",
     ),
-    "cannot be lowered": (learner(on_one_platform), "does not lower for cuda"),
+    "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
 }
 
 
