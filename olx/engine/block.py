@@ -23,7 +23,7 @@ from olx.engine.kernel import Program, as_kernel
 from olx.engine.protocol import Watch, feedback_of
 
 ROWS = 32
-LEAST = 256  # configurations; below, the loop over rounds is faster
+LEAST = 64  # configurations; below, the loop over rounds is faster
 
 
 def fits(learners: Learner, watch: Watch, rounds: Any, configurations: int) -> bool:
