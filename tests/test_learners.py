@@ -1,46 +1,13 @@
 """Every learner crossed with the shared checks."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
-from table import TABLE
+from table import ALIKE, TABLE
 
 import olx
-
-# Numbers or a map handed to the functions of another row, which is looked at instead.
-ALIKE = {
-    "omd box",
-    "omd simplex",
-    "omd hypentropy",
-    "omd orthant entropy",
-    "omd binary entropy",
-    "omd unseen conjugate",
-    "omd floored entropy",
-    "omd tsallis",
-    "omd log barrier",
-    "omd schatten",
-    "md entropy, decaying",
-    "ftrl constant",
-    "ftrl growing",
-    "ftrl adagrad",
-    "ftrl leader",
-    "optimistic adagrad",
-    "optimistic md entropy",
-    "p-norm perceptron",
-    "winnow",
-    "winnow, positive orthant",
-    "winnow, balanced",
-    "dual ascent, structured",
-    "PA",
-    "PA-II",
-    "romma, aggressive",
-    "EG",
-    "log regret",
-    "rda",
-    "adagrad",
-    "self-confident, entropy",
-    "ada normal hedge, exponent",
-}
 
 
 @pytest.mark.parametrize("name", [name for name in TABLE if name not in ALIKE])
@@ -49,18 +16,26 @@ def test_it_conforms(name):
     olx.testing.check_learner(learner, loss, rounds, params, trees=trees)
 
 
-PROVED = [name for name, case in TABLE.items() if case.learner.bound_fn is not None]
+@functools.partial(jax.jit, static_argnums=1)
+def certified(learner, loss, rounds, params, comparators):
+    """The losses, and where there is a theorem its two sides for each comparator."""
+    run = olx.rollout(learner, loss, rounds, params, record=olx.trace)
+    if learner.bound_fn is None:
+        return run.losses, None
+    return run.losses, jax.vmap(olx.certify, (None, None, 0))(learner, run, comparators)
 
 
-@pytest.mark.parametrize("name", PROVED)
-def test_its_certificate_holds_after_every_round(name):
+@pytest.mark.parametrize("name", TABLE)
+def test_the_engine_plays_it_as_rollout_does_and_its_certificate_holds_after_every_round(name):
     learner, loss, rounds, params, comparators, _ = TABLE[name]
-    play = jax.jit(lambda rounds: olx.rollout(learner, loss, rounds, params, record=olx.trace))
-    run = play(rounds)
-    for u in comparators:
-        proof = olx.certify(learner, run, u)
-        assert proof.holds, str(proof)
-        assert np.all(np.isfinite(proof.right))
+    each = jax.tree.map(lambda *points: np.stack(points), *comparators)
+    wanted, proofs = certified(learner, loss, rounds, params, each)
+    run = olx.run(learner, loss, rounds, params, record=olx.trace)
+    np.testing.assert_allclose(run.losses, wanted, rtol=1e-12, atol=1e-12)
+    if proofs is not None:
+        assert np.all(np.isfinite(proofs.right))
+        for i in np.flatnonzero(~proofs.holds):
+            pytest.fail(str(jax.tree.map(lambda side, i=i: side[i], proofs)))
 
 
 DELICATE = [  # all others run in float32 in `single_precision`
@@ -80,7 +55,7 @@ def test_float32_runs_stay_float32_and_close(name):
     case = TABLE[name]
     single = lambda leaf: np.asarray(leaf, np.float32)
     half = jax.tree.map(single, (case.learner, case.rounds, case.params))
-    run = olx.rollout(half[0], case.loss, half[1], half[2])
-    full = olx.rollout(case.learner, case.loss, case.rounds, case.params)
+    play = jax.jit(lambda learner, rounds, params: olx.rollout(learner, case.loss, rounds, params))
+    run, full = play(*half), play(case.learner, case.rounds, case.params)
     assert run.losses.dtype == np.float32
     np.testing.assert_allclose(run.losses, full.losses, rtol=2e-3, atol=2e-4)

@@ -1,5 +1,6 @@
 """The other forms a learner comes in: dictionaries, sparse rows, programs for other devices."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -30,11 +31,13 @@ def check_dictionary(
     )
     vectors = lambda tree: jax.tree.map(lambda leaf: split(leaf) if leaf.ndim > 1 else leaf, tree)
     parted = Rounds(vectors(rounds.context), vectors(rounds.outcome), rounds.weight)
-    other = rollout(learner, loss, parted, split(params))
+    other = jax.jit(lambda learner: rollout(learner, loss, parted, split(params)))(learner)
     close("a dictionary of parameters differs from one vector", other.losses, done.losses, 1e-6)
 
 
-def check_separable(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+def check_separable(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play: Callable
+) -> None:
     """A predictor that says its coordinates meet only in the score plays sparse rows."""
     predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
     if not predicts or not (is_linear(learner) or learner.separable) or np.ndim(params) != 1:
@@ -43,14 +46,14 @@ def check_separable(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree
         return
     rows = np.array(rounds.context)
     rows[:, 1::2][::2] = 0.0  # every other coordinate, in every other row
-    dense = run(learner, loss, rounds._replace(context=rows), params)
+    dense = play(learner, rounds._replace(context=rows))
     sparse = run(learner, loss, rounds._replace(context=sparse_rows(csr_array(rows))), params)
     what = "the learner says it is separable, but sparse rows differ from dense ones"
     close(what, sparse.losses, dense.losses, rtol=tolerance(dense))
 
 
 def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
-    """The program of a run lowers for every platform."""
+    """The program of a run and its gradient lowers for every platform."""
     learner = jax.tree.map(jnp.asarray, learner)
     try:
         export(play, platforms=platforms)(learner, rounds)

@@ -39,6 +39,11 @@ def tolerance(done: Run) -> float:
     return 1e-12 if done.losses.dtype == jnp.float64 else 1e-5
 
 
+def numbers(tree: Any) -> Any:
+    """The tree with NumPy arrays for leaves; a key is the numbers it is made of."""
+    return jax.tree.map(_array, tree)
+
+
 def _array(leaf: Any) -> np.ndarray:
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
