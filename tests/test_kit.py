@@ -88,7 +88,7 @@ BROKEN_LEARNERS = {
     "diverges": (learner(lambda hp, w, f: jnp.full(4, jnp.inf)), "losses are not finite"),
     "looks at tracers": (
         learner(lambda hp, w, f: plain(hp, w, f) * (1 + isinstance(w, jax.core.Tracer))),
-        "jit changes the losses",
+        "jit changes the state",
     ),
     "no gradient": (
         learner(lambda hp, w, f: plain(jax.lax.stop_gradient(hp), w, f)),
