@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from optax import tree
 
 import olx
@@ -18,16 +19,20 @@ KEY = jax.random.key(7)
 
 @jax.jit  # one program, where each of their steps would be one
 def generated():
+    square = jax.random.normal(KEY, (24, 3, 3))
     return (
         streams.linear_classification(KEY, rounds=24, features=4, margin=0.1),
         streams.linear_regression(KEY, rounds=24, features=4)[0],
         streams.expert_losses(KEY, rounds=24, experts=4)[0],
         streams.logistic_labels(KEY, rounds=24, features=4)[0],
+        olx.Rounds(None, (square + square.transpose(0, 2, 1)) / 2),
     )
 
 
-(CLASSES, TRUTH), REGRESSION, EXPERTS, LABELS = generated()
-ZEROS, UNIFORM, ONES = jnp.zeros(4), jnp.full(4, 0.25), jnp.ones(4)
+(CLASSES, TRUTH), REGRESSION, EXPERTS, LABELS, MATRICES = generated()
+ZEROS, UNIFORM, ONES = map(jnp.asarray, (np.zeros(4), np.full(4, 0.25), np.ones(4)))
+VERTICES = [jnp.asarray(row) for row in np.eye(4)]
+EYE = jnp.asarray(np.eye(3))
 
 
 class Case(NamedTuple):
@@ -49,7 +54,7 @@ def classification(learner: olx.Learner, comparators=(ZEROS, TRUTH)) -> Case:
 
 
 def experts(learner: olx.Learner, rounds=EXPERTS) -> Case:
-    return Case(learner, losses.linear, rounds, UNIFORM, (UNIFORM, jnp.eye(4)[2]))
+    return Case(learner, losses.linear, rounds, UNIFORM, (UNIFORM, VERTICES[2]))
 
 
 def cosh(w):
@@ -64,9 +69,7 @@ def matrix_loss(w, outcome):
     return jnp.vdot(w, outcome)
 
 
-SYMMETRIC = jax.random.normal(KEY, (24, 3, 3))
-MATRICES = olx.Rounds(None, (SYMMETRIC + SYMMETRIC.transpose(0, 2, 1)) / 2)
-SIMPLEX_BALL = (UNIFORM, jnp.eye(4)[1])
+SIMPLEX_BALL = (UNIFORM, VERTICES[1])
 
 CASES = {
     "omd euclidean": regression(olx.omd(0.1, convex.euclidean())),
@@ -95,15 +98,15 @@ CASES = {
         olx.omd(0.3, convex.von_neumann()),
         matrix_loss,
         MATRICES,
-        jnp.eye(3) / 3,
-        (jnp.eye(3) / 3, jnp.diag(jnp.array([0.5, 0.3, 0.2]))),
+        EYE / 3,
+        (EYE / 3, jnp.asarray(np.diag([0.5, 0.3, 0.2]))),
     ),
     "omd schatten": Case(
         olx.omd(0.1, convex.schatten(1.5)),
         matrix_loss,
         MATRICES,
-        0.1 * jnp.eye(3),
-        (jnp.zeros((3, 3)), jnp.eye(3)),
+        0.1 * EYE,
+        (0 * EYE, EYE),
     ),
     "md euclidean": regression(olx.ogd(0.1)),
     "md ball, decaying": regression(
@@ -132,7 +135,7 @@ CASES = {
         losses.linear,
         olx.Rounds(EXPERTS.outcome * 0.9, EXPERTS.outcome),
         UNIFORM,
-        (UNIFORM, jnp.eye(4)[2]),
+        (UNIFORM, VERTICES[2]),
     ),
     "optimistic md": regression(olx.optimistic_md(0.1, convex.euclidean_ball(0.8))),
     "optimistic md entropy": experts(olx.optimistic_md(0.5, convex.negative_entropy())),

@@ -8,10 +8,15 @@ import olx
 from olx import losses, schedules
 
 PRIOR = jnp.array([1.0, 2.0, 0.5, 0.5])
-DRAWN = olx.Rounds(None, jax.random.uniform(KEY, (24, 4)))
-ASLEEP = jax.random.bernoulli(KEY, 0.3, (24, 4))
-SLEEPY = olx.Rounds(jnp.where(ASLEEP, 0.0, 1.0), DRAWN.outcome)
-POINTS = jnp.linspace(-1.0, 1.0, 5)[:, None] * jnp.ones(4)
+
+
+@jax.jit
+def generated():
+    drawn, asleep = jax.random.uniform(KEY, (24, 4)), jax.random.bernoulli(KEY, 0.3, (24, 4))
+    return olx.Rounds(None, drawn), olx.Rounds(jnp.where(asleep, 0.0, 1.0), drawn)
+
+
+DRAWN, SLEEPY = generated()
 
 
 def vertices(learner: olx.Learner) -> Case:
@@ -27,7 +32,6 @@ def linear_ogd(eta):
     return olx.linear(olx.ogd(eta))
 
 
-FIFTHS = jnp.full(5, 0.2)
 ADVISED = olx.experts.ada_normal_hedge
 
 EXPERT = {

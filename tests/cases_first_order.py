@@ -1,12 +1,14 @@
 """Rows of the table: the named first-order algorithms."""
 
 import jax.numpy as jnp
+import numpy as np
 from cases import (
     CLASSES,
     LABELS,
     ONES,
     TRUTH,
     UNIFORM,
+    VERTICES,
     ZEROS,
     Case,
     classification,
@@ -19,7 +21,7 @@ from olx import ascents, convex, losses, schedules
 from olx.convex import norms
 
 EUCLID, ENTROPY, BALL = convex.euclidean(), convex.negative_entropy(), convex.euclidean_ball(0.8)
-ON_SIMPLEX = (UNIFORM, jnp.eye(4)[1])
+ON_SIMPLEX = (UNIFORM, VERTICES[1])
 
 
 def logistic(learner: olx.Learner) -> Case:
@@ -30,7 +32,7 @@ def dual(mirror, loss, ascent, schedule=2.0) -> olx.Learner:
     return olx.dual_ascent(mirror, loss, ascent, schedule)
 
 
-SIGNS = CLASSES._replace(context=jnp.sign(jnp.round(1.5 * CLASSES.context)))
+SIGNS = CLASSES._replace(context=jnp.asarray(np.sign(np.round(1.5 * np.asarray(CLASSES.context)))))
 
 FIRST_ORDER = {
     "dual ascent, own loss": Case(
