@@ -38,13 +38,13 @@ def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
 def power(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{1/p}$, scaled by the largest entry, with gradient 0 at 0."""
     largest, total = _scaled_sum(p, x)
-    return jnp.where(total > 0, largest * _positive_power(1 / p, total), 0.0)
+    return jnp.where(total > 0, largest * jnp.where(total > 0, total, 1.0) ** (1 / p), 0.0)
 
 
 def power_squared(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{2/p}$, gradient 0 at 0 and, for $p = 2$, the right curvature there."""
     largest, total = _scaled_sum(p, x)
-    root = jnp.where(total > 0, _positive_power(2 / p, total), total)
+    root = jnp.where(total > 0, jnp.where(total > 0, total, 1.0) ** (2 / p), total)
     return largest * (largest * root)
 
 

@@ -42,11 +42,11 @@ class Seen(NamedTuple):
 def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = None) -> None:
     r"""Raise an AssertionError that names the fact of duality which `mirror` breaks near `theta`.
 
-    All values are finite; decisions lie in the domain; $\psi(w) + \psi^*(\theta) \ge \langle\theta, w\rangle$, with
-    equality at the decision of $\theta$; both functions are convex; the derivative of the decision
-    is symmetric and positive semidefinite, and agrees with finite differences; the dual of a
-    decision leads back to it; a stated norm pairs with its dual and $\psi$ is as strongly convex
-    as stated; a map that says it is separable is.
+    All values are finite; decisions lie in the domain; $\psi(w) + \psi^*(\theta) \ge
+    \langle\theta, w\rangle$, with equality at the decision of $\theta$; both functions are convex;
+    the derivative of the decision is symmetric and positive semidefinite, and agrees with finite
+    differences; the dual of a decision leads back to it; a stated norm pairs with its dual and
+    $\psi$ is as strongly convex as stated; a map that says it is separable is.
 
     >>> import jax.numpy as jnp, olx
     >>> olx.testing.check_mirror(olx.convex.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
