@@ -62,3 +62,4 @@ ALIKE = {
     "self-confident, entropy",
     "ada normal hedge, exponent",
 }
+EACH = [name for name in TABLE if name not in ALIKE]

@@ -16,7 +16,7 @@ import killed
 import numpy as np
 import pytest
 from killed import JOBS, leaves_of
-from table import ALIKE, TABLE
+from table import EACH, TABLE
 
 import olx
 from olx import convex, losses, regularizers
@@ -69,7 +69,7 @@ def same_bits(seen, wanted):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
-@pytest.mark.parametrize("name", [name for name in TABLE if name not in ALIKE])
+@pytest.mark.parametrize("name", EACH)
 def test_every_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
     monkeypatch.setattr(feed, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_learners` too
     learner, loss, rounds, params, *_ = TABLE[name]

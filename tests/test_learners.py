@@ -5,12 +5,12 @@ import functools
 import jax
 import numpy as np
 import pytest
-from table import ALIKE, TABLE
+from table import EACH, TABLE
 
 import olx
 
 
-@pytest.mark.parametrize("name", [name for name in TABLE if name not in ALIKE])
+@pytest.mark.parametrize("name", EACH)
 def test_it_conforms(name):
     learner, loss, rounds, params, _, trees = TABLE[name]
     olx.testing.check_learner(learner, loss, rounds, params, trees=trees)

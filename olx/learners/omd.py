@@ -44,7 +44,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     mirror: its potential must be differentiable at `params`, the first decision.
 
     >>> import jax, jax.numpy as jnp, olx
-    >>> cosh = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)))
+    >>> cosh = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=50, features=3)
     >>> learner = olx.linear(olx.omd(0.1, cosh))
     >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(3), record=olx.trace)
