@@ -1,4 +1,4 @@
-"""Plays every kind of learner of the table in float32, as `test_run` asks; prints the names it finished."""
+"""Plays the learners of the table in float32, as `test_run` asks; prints the names it finished."""
 
 import jax
 import jax.numpy as jnp
