@@ -13,7 +13,7 @@ from olx import convex, losses, streams
 ROUNDS, TRUTH = jax.jit(
     lambda: streams.linear_regression(jax.random.key(3), rounds=60, features=4)
 )()
-FEW = jax.tree.map(lambda leaf: leaf[:12], ROUNDS)
+FEW = jax.tree.map(lambda leaf: leaf[:20], ROUNDS)
 HYPENTROPY, SQUARE = convex.hypentropy(0.5), convex.euclidean()
 
 UNSEEN = {
@@ -55,7 +55,7 @@ def test_a_sweep_of_64_steps_is_certified_at_every_round(mirror):
     each_u = jax.vmap(olx.certify, (None, None, 0))
     proofs = jax.vmap(each_u, (0, 0, None))(learners, runs, jnp.stack([TRUTH, jnp.zeros(4)]))
     finite = np.all(np.isfinite(runs.losses), axis=1)
-    assert proofs.left.shape == (64, 2, 12)
+    assert proofs.left.shape == (64, 2, 20)
     assert np.all(proofs.holds[finite])
     assert np.sum(finite) >= 48  # the largest steps diverge where the potential is flat
 
