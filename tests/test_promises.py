@@ -48,6 +48,7 @@ def test_a_matrix_potential_leads_back(key):
     np.testing.assert_allclose(there_and_back(mirror, w), w, atol=1e-10)
 
 
+@pytest.mark.parametrize("mirror", ["cosh", "power", "sum of two", "separable"], indirect=True)
 def test_a_sweep_of_64_steps_is_certified_at_every_round(mirror):
     make = lambda eta: olx.linear(olx.omd(eta, mirror))
     learners = olx.batch(make, eta=jnp.geomspace(1e-3, 1.0, 64))

@@ -44,7 +44,7 @@ def head(rounds, stop, start=0):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_it_is_rollout_on_numpy_and_jax_arrays(name):
-    """Of every kind of learner; `test_checkpoint` plays the whole table."""
+    """Of every kind of learner; `test_learners` plays the whole table."""
     case = TABLE[name]
     wanted = rollout(*case[:4], record=olx.trace)
     for rounds in (case.rounds, jax.tree.map(np.asarray, case.rounds)):
