@@ -1,9 +1,9 @@
-"""Plays the learners of the table in float32, as `test_run` asks; prints the names it finished."""
+"""Plays a learner of every kind in float32, as `test_run` asks; prints the names it finished."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from table import EACH, TABLE
+from table import KINDS, TABLE
 
 import olx
 
@@ -13,7 +13,7 @@ def single(leaf):
 
 
 if __name__ == "__main__":
-    for name in EACH:
+    for name in KINDS:
         case = TABLE[name]
         learner, rounds, params = jax.tree.map(single, (case.learner, case.rounds, case.params))
         run = olx.run(learner, case.loss, rounds, params)

@@ -30,8 +30,10 @@ KINDS = [
 
 # Numbers or a map handed to the functions of another row, which is looked at instead.
 ALIKE = {
+    "omd ball",
     "omd box",
     "omd simplex",
+    "omd pnorm",
     "omd hypentropy",
     "omd orthant entropy",
     "omd binary entropy",
@@ -40,8 +42,10 @@ ALIKE = {
     "omd tsallis",
     "omd log barrier",
     "omd schatten",
+    "md euclidean",
     "md entropy, decaying",
     "ftrl constant",
+    "ftrl composite l1",
     "ftrl growing",
     "ftrl adagrad",
     "ftrl leader",

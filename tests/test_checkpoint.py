@@ -71,7 +71,7 @@ def same_bits(seen, wanted):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(feed, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_learners` too
+    monkeypatch.setattr(feed, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_run` too
     learner, loss, rounds, params, *_ = TABLE[name]
     play = lambda pieces, **options: olx.run(
         learner, loss, pieces, params, record=olx.trace, **options

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from table import EACH, TABLE
@@ -30,7 +31,7 @@ def test_the_engine_plays_it_as_rollout_does_and_its_certificate_holds_after_eve
     learner, loss, rounds, params, comparators, _ = TABLE[name]
     each = jax.tree.map(lambda *points: np.stack(points), *comparators)
     wanted, proofs = certified(learner, loss, rounds, params, each)
-    run = olx.run(learner, loss, rounds, params, record=olx.trace)
+    run = olx.run(learner, loss, rounds, params)
     np.testing.assert_allclose(run.losses, wanted, rtol=1e-12, atol=1e-12)
     if proofs is not None:
         assert np.all(np.isfinite(proofs.right))
@@ -38,7 +39,21 @@ def test_the_engine_plays_it_as_rollout_does_and_its_certificate_holds_after_eve
             pytest.fail(str(jax.tree.map(lambda side, i=i: side[i], proofs)))
 
 
-DELICATE = [  # all others run in float32 in `single_precision`
+def single(tree):
+    real = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32) if real(leaf) else leaf, tree)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_nothing_is_promoted_to_double_precision(name):
+    case = TABLE[name]
+    learner, rounds, params = single((case.learner, case.rounds, case.params))
+    play = lambda *given: olx.rollout(given[0], case.loss, *given[1:])
+    for leaf in jax.tree.leaves(jax.eval_shape(play, learner, rounds, params)):
+        assert leaf.dtype != np.float64
+
+
+DELICATE = [  # a learner of every kind is played in float32 by `single_precision`
     "hedge",
     "omd pnorm",
     "omd unseen potential",
@@ -53,8 +68,7 @@ DELICATE = [  # all others run in float32 in `single_precision`
 @pytest.mark.parametrize("name", DELICATE)
 def test_float32_runs_stay_float32_and_close(name):
     case = TABLE[name]
-    single = lambda leaf: np.asarray(leaf, np.float32)
-    half = jax.tree.map(single, (case.learner, case.rounds, case.params))
+    half = single((case.learner, case.rounds, case.params))
     play = jax.jit(lambda learner, rounds, params: olx.rollout(learner, case.loss, rounds, params))
     run, full = play(*half), play(case.learner, case.rounds, case.params)
     assert run.losses.dtype == np.float32

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from table import EACH, KINDS, TABLE
+from table import KINDS, TABLE
 
 import olx
 from olx import convex, losses, regularizers, schedules, streams
@@ -52,14 +52,14 @@ def test_it_is_rollout_on_numpy_and_jax_arrays(name):
         close(results(seen), results(wanted))
 
 
-def test_no_learner_ends_the_process_in_single_precision():
+def test_no_kind_of_learner_ends_the_process_in_single_precision():
     """The compiler aborts where it should refuse, so this is played in a process of its own, which
     compiles as users do."""
     script = Path(__file__).parent / "single_precision.py"
     usual = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=usual)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]
-    assert done.stdout.splitlines() == EACH
+    assert done.stdout.splitlines() == KINDS
 
 
 @pytest.mark.parametrize("width", [64, 70, 5000])
