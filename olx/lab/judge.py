@@ -36,6 +36,7 @@ class Proof(NamedTuple):
     slack: float  # the least
     tightness: float
     holds: bool
+    about_regret: bool  # whether its left side is at least the regret; it may be about other losses
 
 
 def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
@@ -69,7 +70,9 @@ def certificate(part: Part, i: int, game: Game, against: Comparator) -> Proof | 
             return None
         rounds, start = _double(game.rounds), jnp.asarray(game.start, float)
         given = learner, as_tree(game.loss), rounds, start, jnp.asarray(against.u)
-        found = _certificate(*given)
+        found, paid = _certificate(*given)
+        regret = np.cumsum(paid) - against.totals
+        rounding = 64 * np.finfo(float).eps * (found.scale + np.abs(against.totals))
         return Proof(
             found.theorem,
             np.asarray(found.left),
@@ -77,6 +80,7 @@ def certificate(part: Part, i: int, game: Game, against: Comparator) -> Proof | 
             float(found.slack.min()),
             float(found.tightness),
             bool(found.holds),
+            bool(np.all(found.left >= regret - rounding)),
         )
 
 
@@ -86,9 +90,12 @@ def _losses(loss: Any, rounds: Rounds, u: Any, apply: Any) -> Any:
 
 
 @jax.jit
-def _certificate(learner: Learner, loss: Any, rounds: Rounds, start: Any, u: Any) -> Certificate:
+def _certificate(
+    learner: Learner, loss: Any, rounds: Rounds, start: Any, u: Any
+) -> tuple[Certificate, Any]:
+    """Both sides of the theorem, and the losses of the run."""
     run = olx.rollout(learner, loss, rounds, start, record=trace)
-    return olx.certify(learner, run, u)
+    return olx.certify(learner, run, u), run.losses
 
 
 def _double(rounds: Rounds) -> Rounds:

@@ -53,9 +53,8 @@ def play(part: Part, game: Game, limits: Limits) -> Played:
     run = _run(part, game, place)
     curve: Any = run.curve
     totals, sums = curve.total, curve.sums
-    last = lambda tree: jax.tree.map(lambda rows: rows[:, -1], tree)
     if game.half is None:
-        own = told(last(sums), length)
+        own = told(jax.tree.map(lambda rows: rows[:, -1], sums), length)
         test = {} if game.test is None else _examine(batch(part), run.state, game)
         return Played(curve.at, totals, own, test)
     middle = int(np.searchsorted(curve.at, game.half))

@@ -45,7 +45,7 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
     regret = None if against is None else totals - against.totals[at - 1]
     bound = np.full((count, marks), np.nan)
     for i, proof in proofs.items():
-        if regret is not None and _is_about(regret[i], proof.left[at - 1], totals[i]):
+        if proof.about_regret:
             bound[i] = proof.right[at - 1]
     known = np.isfinite(bound).reshape(-1)
     columns = {
@@ -56,14 +56,6 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
         "bound": pa.array(bound.reshape(-1), pa.float64(), mask=~known),
     }
     return store.table("curves", columns)
-
-
-def _is_about(regret: np.ndarray, left: np.ndarray, totals: np.ndarray) -> bool:
-    """Whether a theorem bounds the regret: its left side does, up to rounding in the run.
-
-    That of Passive-Aggressive, say, is about hinge losses, whatever the run is charged with.
-    """
-    return bool(np.all(left >= regret - 1e-3 * (1 + np.abs(totals))))
 
 
 def certificates(job: Job, proofs: Proofs) -> pa.Table:

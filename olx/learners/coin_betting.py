@@ -89,7 +89,7 @@ def predict(hp: CoinBettingHparams, state: CoinBettingState, context: PyTree) ->
 
 
 def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) -> CoinBettingState:
-    coin = tree.scale(-feedback.weight / hp.lipschitz, feedback.grad)
+    coin = _coin(hp, feedback)
     return CoinBettingState(
         state.start,
         tree.add(state.coins, coin),
@@ -115,8 +115,8 @@ def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
             new.won,
             least,
         )
-        coin = tree.sub(new.coins, state.coins)
-        fair = [jnp.all(x <= 1 + 1e-6) for x in jax.tree.leaves(_length(hp, coin))]
+        sizes = jax.tree.leaves(_length(hp, _coin(hp, feedback)))
+        fair = [jnp.all(x <= 1 + 64 * jnp.finfo(x.dtype).eps) for x in sizes]
         sides = left, right, size, printed
         return jnp.all(jnp.stack(fair)), [hp.lipschitz * jnp.asarray(tree.sum(s)) for s in sides]
 
@@ -131,6 +131,10 @@ def _make(owner, lipschitz, wealth, account, separable):
     wealth = check.positive(owner, "wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
     return Learner(hparams, init, predict, update, bound, separable=separable)
+
+
+def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:
+    return tree.scale(-feedback.weight / hp.lipschitz, feedback.grad)
 
 
 def _bet(hp: CoinBettingHparams, state: CoinBettingState) -> PyTree:

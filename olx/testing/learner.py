@@ -12,6 +12,7 @@ from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 from olx.engine.sweep import sweep
 from olx.testing.forms import check_dictionary, check_lowering, check_separable
+from olx.testing.played import after, before_update, is_real, study, weighed
 from olx.testing.report import close, fail, numbers, tolerance
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -45,14 +46,14 @@ def check_learner(
     ...     olx.linear(olx.ogd(0.1)), olx.losses.squared, rounds, jnp.zeros(4)
     ... )
     """
-    study = jax.jit(lambda learner, rounds: _study(learner, loss, rounds, params))
+    look = jax.jit(lambda learner, rounds: study(learner, loss, rounds, params))
     resume = jax.jit(
         lambda learner, rounds, state: rollout(
-            learner, loss, rounds, params, state=state, record=_state
+            learner, loss, rounds, params, state=state, record=before_update
         )
     )
-    play = lambda learner, rounds: study(learner, rounds)[0]
-    done, slope, actions = study(learner, rounds)
+    play = lambda learner, rounds: look(learner, rounds)[0]
+    done, slope, actions = look(learner, rounds)
     close("predicting twice differs", *actions)
     if not np.all(np.isfinite(done.losses)):
         at = int(np.argmin(np.isfinite(done.losses)))
@@ -61,12 +62,12 @@ def check_learner(
     check_resume(learner, rounds, done, resume)
     check_weight(learner, rounds, play(learner, rounds._replace(weight=None)), resume)
     check_batch(learner, loss, rounds, params, play)
-    check_one_program(learner, rounds, study)
+    check_one_program(learner, rounds, look)
     check_gradient(learner, rounds, done, slope, play)
     if trees:
         check_dictionary(learner, loss, rounds, params, done)
     check_separable(learner, loss, rounds, params, play)
-    check_lowering(learner, rounds, study, platforms)
+    check_lowering(learner, rounds, look, platforms)
 
 
 def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run) -> None:
@@ -75,22 +76,22 @@ def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done
     one = jax.tree.map(lambda leaf: leaf[at : at + 1], rounds)
     with jax.disable_jit():
         first = learner.init(params)
-        slow = rollout(learner, loss, one, params, state=_after(done, at))
+        slow = rollout(learner, loss, one, params, state=after(done, at))
     rtol = tolerance(done)
-    close("jit changes the first state", first, _after(done, 0), rtol)
+    close("jit changes the first state", first, after(done, 0), rtol)
     close("jit changes the losses", slow.losses, done.losses[at : at + 1], rtol)
-    close("jit changes the state", slow.state, _after(done, at + 1), rtol)
+    close("jit changes the state", slow.state, after(done, at + 1), rtol)
 
 
 def check_resume(learner: Learner, rounds: Rounds, done: Run, resume: Callable) -> None:
     """Stopping after a part and going on from its state changes no bit."""
     length, half = len(done.losses), len(done.losses) // 2
-    rounds = _weighed(rounds, 1 if rounds.weight is None else rounds.weight)
-    whole = resume(learner, rounds, _after(done, 0))
+    rounds = weighed(rounds, 1 if rounds.weight is None else rounds.weight)
+    whole = resume(learner, rounds, after(done, 0))
     rest_first = jax.tree.map(lambda leaf: np.roll(leaf, -half, axis=0), rounds)
-    rest = resume(learner, rest_first, _after(whole, half))
+    rest = resume(learner, rest_first, after(whole, half))
     close("resuming changes the losses", rest.losses[: length - half], whole.losses[half:])
-    close("resuming changes the state", _after(rest, length - half), whole.state)
+    close("resuming changes the state", after(rest, length - half), whole.state)
 
 
 def check_weight(learner: Learner, rounds: Rounds, plain: Run, resume: Callable) -> None:
@@ -98,19 +99,19 @@ def check_weight(learner: Learner, rounds: Rounds, plain: Run, resume: Callable)
 
     plain: the run of the same rounds without weights.
     """
-    begin, odd = _after(plain, 0), np.arange(len(plain.losses)) % 2
-    idle = resume(learner, _weighed(rounds, odd), begin)
+    begin, odd = after(plain, 0), np.arange(len(plain.losses)) % 2
+    idle = resume(learner, weighed(rounds, odd), begin)
     states = jax.tree.map(
         lambda before, last: np.concatenate([before, last[None]]),
         numbers(idle.trace),
         numbers(idle.state),
     )
-    before = jax.tree.map(lambda leaf: leaf[:-1:2], states)
-    after = jax.tree.map(lambda leaf: leaf[1::2], states)
-    close("a round of weight zero changes the state", after, before)
+    idle_from = jax.tree.map(lambda leaf: leaf[:-1:2], states)
+    idle_to = jax.tree.map(lambda leaf: leaf[1::2], states)
+    close("a round of weight zero changes the state", idle_to, idle_from)
     what = "a round of weight one is not an ordinary round"
-    weighted = resume(learner, _weighed(rounds, 1), begin)
-    close(what, _after(weighted, 1), _after(plain, 1), rtol=1e-6)
+    weighted = resume(learner, weighed(rounds, 1), begin)
+    close(what, after(weighted, 1), after(plain, 1), rtol=1e-6)
     close(what, weighted.losses, plain.losses, rtol=tolerance(plain))
 
 
@@ -126,11 +127,11 @@ def check_batch(
     close("a batch is not a loop", together.losses, apart, rtol=tolerance(together))
 
 
-def check_one_program(learner: Learner, rounds: Rounds, study: Any) -> None:
+def check_one_program(learner: Learner, rounds: Rounds, look: Any) -> None:
     """Another number is not another program."""
-    before = study._cache_size()
-    study(_with_numbers(learner, 0.8), rounds)
-    if study._cache_size() > before:
+    before = look._cache_size()
+    look(_with_numbers(learner, 0.8), rounds)
+    if look._cache_size() > before:
         fail("a new number is a new program: keep numbers in hparams as leaves, not as static")
 
 
@@ -141,7 +142,7 @@ def check_gradient(
 
     slope: the gradient of total loss in the real leaves, in order.
     """
-    real = [pair for pair in jax.tree_util.tree_leaves_with_path(learner) if _is_real(pair[1])]
+    real = [pair for pair in jax.tree_util.tree_leaves_with_path(learner) if is_real(pair[1])]
     for (path, _), d in zip(real, slope, strict=True):
         if not np.all(np.isfinite(d)):
             fail(f"the gradient of total loss is not finite in {jax.tree_util.keystr(path)}")
@@ -154,55 +155,9 @@ def check_gradient(
     close("the gradient of total loss disagrees with finite differences", along, difference, 1e-5)
 
 
-def _study(
-    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree
-) -> tuple[Run, list, list[PyTree]]:
-    """The run with its states, the slope of its total, and the first action predicted twice."""
-    leaves, structure = jax.tree.flatten(learner)
-
-    def total(real: list) -> tuple[jax.Array, Run]:
-        mine = iter(real)
-        both = [next(mine) if _is_real(leaf) else leaf for leaf in leaves]
-        run = rollout(jax.tree.unflatten(structure, both), loss, rounds, params, record=_state)
-        return jnp.sum(run.losses), run
-
-    slope, run = jax.grad(total, has_aux=True)([leaf for leaf in leaves if _is_real(leaf)])
-    state = learner.init(params)
-    context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
-    return run, slope, [learner.predict(state, context) for _ in range(2)]
-
-
-def _state(state: PyTree, feedback: Any) -> PyTree:
-    return state
-
-
-def _after(run: Run, count: int) -> PyTree:
-    """The state of a run after so many rounds."""
-    if count == len(run.losses):
-        return run.state
-    return jax.tree.map(lambda leaf: _row(leaf, count), run.trace)
-
-
-def _row(leaf: jax.Array, at: int) -> Any:
-    """NumPy knows neither keys nor weak types."""
-    plain = not getattr(leaf, "weak_type", True)  # a key has no such thing
-    return np.asarray(leaf)[at] if plain else leaf[at]
-
-
-def _weighed(rounds: Rounds, weight: Any) -> Rounds:
-    """The rounds with one weight for all, or one for each."""
-    leaves = jax.tree.leaves(rounds)
-    dtype = jnp.result_type(*[leaf for leaf in leaves if leaf.dtype.kind == "f"])
-    return rounds._replace(weight=np.full(len(leaves[0]), weight, dtype))
-
-
-def _is_real(leaf: Any) -> bool:
-    return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-
-
 def _with_numbers(learner: Learner, factor: float) -> Learner:
     """The same learner with every real number times `factor`."""
-    return jax.tree.map(lambda leaf: leaf * factor if _is_real(leaf) else leaf, learner)
+    return jax.tree.map(lambda leaf: leaf * factor if is_real(leaf) else leaf, learner)
 
 
 def _stack(learners: list[Learner]) -> Learner:

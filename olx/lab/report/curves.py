@@ -20,8 +20,7 @@ def loss_curves(
         figure, axes = canvas(dataset, "round", "mean loss so far")
         levels = []
         for score in chosen:
-            rounds, totals = _curve(curves, score, "total")
-            rounds, totals = _late(rounds, totals)
+            rounds, totals = _late(*_curve(curves, score, "total"))
             losses = totals / rounds
             if rounds.size:
                 _draw(axes, rounds, losses, score.learner, order)

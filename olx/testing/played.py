@@ -1,0 +1,59 @@
+"""What the kit for learners plays, and how it looks at the states of a run."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.rollout import rollout
+
+
+def study(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree
+) -> tuple[Run, list, list[PyTree]]:
+    """The run with its states, the slope of its total, and the first action predicted twice."""
+    leaves, structure = jax.tree.flatten(learner)
+
+    def total(real: list) -> tuple[jax.Array, Run]:
+        mine = iter(real)
+        both = [next(mine) if is_real(leaf) else leaf for leaf in leaves]
+        run = rollout(
+            jax.tree.unflatten(structure, both), loss, rounds, params, record=before_update
+        )
+        return jnp.sum(run.losses), run
+
+    slope, run = jax.grad(total, has_aux=True)([leaf for leaf in leaves if is_real(leaf)])
+    state = learner.init(params)
+    context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
+    return run, slope, [learner.predict(state, context) for _ in range(2)]
+
+
+def before_update(state: PyTree, feedback: Any) -> PyTree:
+    return state
+
+
+def after(run: Run, count: int) -> PyTree:
+    """The state of a run after so many rounds."""
+    if count == len(run.losses):
+        return run.state
+    return jax.tree.map(lambda leaf: _row(leaf, count), run.trace)
+
+
+def _row(leaf: jax.Array, at: int) -> Any:
+    """NumPy knows neither keys nor weak types."""
+    plain = not getattr(leaf, "weak_type", True)  # a key has no such thing
+    return np.asarray(leaf)[at] if plain else leaf[at]
+
+
+def weighed(rounds: Rounds, weight: Any) -> Rounds:
+    """The rounds with one weight for all, or one for each."""
+    leaves = jax.tree.leaves(rounds)
+    dtype = jnp.result_type(*[leaf for leaf in leaves if leaf.dtype.kind == "f"])
+    return rounds._replace(weight=np.full(len(leaves[0]), weight, dtype))
+
+
+def is_real(leaf: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
