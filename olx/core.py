@@ -56,6 +56,18 @@ def actions(state: PyTree, feedback: Feedback) -> PyTree:
     return feedback.action
 
 
+class AddsGradient(NamedTuple):
+    """Of a point learner: its state is one array, its decision; an update adds a * gradient."""
+
+    coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
+
+
+class AddsContext(NamedTuple):
+    """Of a predictor: its state is one array w, its score <w, x>; an update adds a * x."""
+
+    coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
+
+
 @pytree
 class Learner:
     """Three module-level pure functions and the numbers they share.
@@ -73,9 +85,8 @@ class Learner:
     separable: bool = static(default=False)
     # coordinates meet only in the score and in norms of the context, and one whose gradient, or
     # whose entry of the context, is zero keeps its state
-    coefficient_fn: Callable[..., Any] | None = static(default=None)
-    # (hparams, feedback) -> a: the state is one array, which is the decision, and an update adds a
-    # times the gradient to it; or it scores x by the inner product, and an update adds a times x
+    adds: AddsGradient | AddsContext | None = static(default=None)
+    # what an update adds to the state, where it is a multiple of one vector
     axes: PyTree = None  # of a batch: the values each learner was made from, by name
 
     def init(self, params: PyTree) -> PyTree:

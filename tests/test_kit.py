@@ -102,6 +102,10 @@ BROKEN_LEARNERS = {
         learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), separable=True),
         "says it is separable, but sparse rows differ",
     ),
+    "adds another multiple": (
+        learner(plain, adds=olx.core.AddsGradient(lambda hp, f: -2 * hp * f.weight)),
+        "a sweep of 64 is not rollout",
+    ),
     "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
 }
 
@@ -111,3 +115,16 @@ def test_what_a_learner_breaks_is_named(name):
     learner, message = BROKEN_LEARNERS[name]
     with pytest.raises(AssertionError, match=message):
         olx.testing.check_learner(learner, losses.squared, ROUNDS, jnp.zeros(4), trees=False)
+
+
+def half_distance(w, target):
+    return jnp.sum((w - target) ** 2) / 2
+
+
+def test_a_point_learner_that_says_it_adds_contexts_is_found_out():
+    claims = olx.core.AddsContext(lambda hp, f: -hp * f.weight)
+    update = lambda hp, w, f: w + plain(hp, w, f)
+    point = olx.Learner(0.1, lambda hp, w: w, lambda hp, w, x: w, update, adds=claims)
+    rounds = olx.Rounds(None, ROUNDS.context)
+    with pytest.raises(AssertionError, match="a sweep of 64 is not rollout"):
+        olx.testing.check_learner(point, half_distance, rounds, jnp.zeros(4), trees=False)

@@ -9,12 +9,27 @@ import pytest
 from table import EACH, TABLE
 
 import olx
+from olx.engine.table import is_linear
+from olx.testing.widths import check_widths
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_it_conforms(name):
     learner, loss, rounds, params, _, trees = TABLE[name]
     olx.testing.check_learner(learner, loss, rounds, params, trees=trees)
+
+
+FORMS = [
+    name
+    for name, case in TABLE.items()
+    if name not in EACH and (case.learner.adds or is_linear(case.learner) or case.learner.separable)
+]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_the_engine_plays_it_as_rollout_does(name):
+    learner, loss, rounds, params, *_ = TABLE[name]
+    check_widths(learner, loss, rounds, params)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -131,6 +131,36 @@ def test_hundreds_of_classifiers_are_as_exact_as_one(loss):
         close(at((runs.state, runs.losses), i), (one.state, one.losses))
 
 
+def distance(w, target):
+    return jnp.sum((w - target) ** 2)
+
+
+@pytest.mark.parametrize("make", [olx.ogd, lambda eta: olx.omd(eta, convex.euclidean())])
+def test_points_may_be_given_a_context_they_do_not_use(make):
+    etas = jnp.geomspace(1e-3, 0.1, 64)
+    rounds = olx.Rounds(X, np.roll(X, 1, axis=0))
+    runs = olx.sweep(olx.batch(make, eta=etas), distance, rounds, START)
+    for i in (0, 63):
+        one = olx.rollout(make(etas[i]), distance, rounds, START)
+        close(at((runs.state, runs.losses), i), (one.state, one.losses))
+
+
+@pytest.mark.parametrize(("count", "width"), [(64, 40_000), (1024, 2000)])
+def test_rows_may_be_so_wide_that_a_chunk_is_shorter_than_a_block(count, width):
+    x = np.random.default_rng(1).normal(size=(40, width)) / np.sqrt(width)
+    etas = jnp.geomspace(1e-3, 0.1, count)
+    rounds = olx.Rounds(x, x[:, 0])
+    runs = olx.sweep(olx.batch(lazy, eta=etas), losses.squared, rounds, jnp.zeros(width))
+    one = olx.run(lazy(etas[-1]), losses.squared, rounds, jnp.zeros(width))
+    close(at((runs.state, runs.losses), -1), (one.state, one.losses))
+
+
+def test_rows_of_another_width_are_refused_by_name():
+    learners = olx.batch(lazy, eta=jnp.geomspace(1e-3, 0.1, 64))
+    with pytest.raises(TypeError, match=r"^linear: context has shape \(4,\), decision has \(3,\)"):
+        olx.sweep(learners, losses.squared, ROUNDS, jnp.zeros(3))
+
+
 def test_totals_of_hundreds_of_configurations():
     learners = olx.batch(lazy, eta=jnp.geomspace(1e-4, 0.1, 512))
     seen, every = sweep(learners, keep=olx.totals), sweep(learners)

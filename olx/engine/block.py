@@ -18,23 +18,25 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree
 
-from olx.core import Learner, Loss, Rounds, actions
+from olx.core import AddsContext, Learner, Loss, Rounds, actions
 from olx.engine.kernel import Program, as_kernel
 from olx.engine.protocol import Watch, feedback_of
 
-ROWS = 32
+ROWS = 32  # of a block, at the most: a chunk of very wide rows has fewer
 LEAST = 64  # configurations; below, the loop over rounds is faster
 
 
-def fits(learners: Learner, watch: Watch, rounds: Any, configurations: int) -> bool:
+def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurations: int) -> bool:
     """Whether a sweep can be played in blocks, and gains by it."""
+    shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
     return (
         configurations >= LEAST
-        and learners.coefficient_fn is not None
+        and isinstance(learners.adds, AddsContext)
         and watch.record in (None, actions)
         and isinstance(rounds, Rounds)
         and hasattr(rounds.context, "shape")
         and len(rounds.context.shape) == 2
+        and shapes == [rounds.context.shape[1:]]
         and rounds.context.shape[0] >= ROWS
     )
 
@@ -55,8 +57,8 @@ def _one(
     """The coefficient of the row, and what the round leaves behind."""
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
-    assert learner.coefficient_fn is not None  # `fits` has looked
-    a = learner.coefficient_fn(learner.hparams, feedback)
+    assert isinstance(learner.adds, AddsContext)  # `fits` has looked
+    a = learner.adds.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
     return a, watch.see(None, feedback)
 
@@ -85,7 +87,7 @@ def _triangle(
         return put(coefficients, a, i), jax.tree.map(lambda o, k: put(o, k, i), out, kept)
 
     shapes = jax.eval_shape(play, count, scores[0])[1]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((ROWS, *leaf.shape), leaf.dtype), shapes)
+    empty = jax.tree.map(lambda leaf: jnp.zeros((len(gram), *leaf.shape), leaf.dtype), shapes)
     return lax.fori_loop(0, count, step, (jnp.zeros_like(scores), empty))
 
 
@@ -94,25 +96,26 @@ def _play(
 ) -> tuple[PyTree, PyTree]:
     (start,), structure = jax.tree.flatten(state)
     product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+    capacity = rounds.context.shape[0]
+    size = min(ROWS, capacity)
 
     def block(k: Int[Array, ""]) -> Rounds:
-        return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * ROWS, ROWS), rounds)
+        return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * size, size), rounds)
 
     def solve(k: Int[Array, ""], w: Float[Array, "d N"]) -> tuple[Array, Array, PyTree]:
         here = block(k)
         x = here.context
-        left = jnp.minimum(count - k * ROWS, ROWS)
+        left = jnp.minimum(count - k * size, size)
         a, kept = triangle(learner, loss, product(x, x.T), product(x, w), here, left)
         return x, a, kept
 
     def step(k: Int[Array, ""], carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         w, out = carry
         x, a, kept = solve(k, w)
-        put = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * ROWS, 0)
+        put = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * size, 0)
         return w + product(x.T, a), jax.tree.map(put, out, kept)
 
-    capacity = rounds.context.shape[0]
     shapes = jax.eval_shape(solve, count, start.T)[2]
     empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), shapes)
-    w, out = lax.fori_loop(0, (count + ROWS - 1) // ROWS, step, (start.T, empty))
+    w, out = lax.fori_loop(0, (count + size - 1) // size, step, (start.T, empty))
     return jax.tree.unflatten(structure, [w.T]), out

@@ -58,14 +58,15 @@ def sweep(
     watch = watching("sweep", record, measure, keep)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    program = block_program if fits(learners, watch, rounds, count) else sweep_program
+    state = _start(learners, params)
+    program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
     done = drive(
         "sweep",
         program(watch, spread(devices)),
         learners,
         loss,
         rounds,
-        _start(learners, params),
+        state,
         configurations=count,
         keep=keep,
         progress=progress,

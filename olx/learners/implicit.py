@@ -22,7 +22,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
 from olx.losses.score import ScoreLoss
 
@@ -58,7 +58,7 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
         )
     hparams = ImplicitHparams(eta, loss)
     return Learner(
-        hparams, init, predict, update, bound, separable=True, coefficient_fn=_coefficient
+        hparams, init, predict, update, bound, separable=True, adds=AddsContext(_coefficient)
     )
 
 

@@ -18,7 +18,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Trace
+from olx.core import AddsContext, AddsGradient, Feedback, Learner, Trace
 
 
 @pytree
@@ -43,14 +43,14 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
     """
     check.function("model", "apply", apply)
     check.instance("model", "inner", inner, Learner)
-    adds = apply is dot and inner.coefficient_fn is not None
+    adds = apply is dot and isinstance(inner.adds, AddsGradient)
     return Learner(
         LiftHparams(as_tree(apply), inner),
         init,
         predict,
         update,
         None if inner.bound_fn is None else bound,
-        coefficient_fn=_coefficient if adds else None,
+        adds=AddsContext(_coefficient) if adds else None,
     )
 
 
@@ -93,8 +93,8 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
 
 
 def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:
-    assert hp.inner.coefficient_fn is not None  # or this function is not the learner's
-    return hp.inner.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
+    assert isinstance(hp.inner.adds, AddsGradient)  # or this function is not the learner's
+    return hp.inner.adds.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
 
 
 def _inner_trace(hp: LiftHparams, trace: Trace) -> Trace:

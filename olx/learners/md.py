@@ -22,7 +22,7 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
-from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
 from olx.learners.master import rounding_scale
 from olx.schedules.decay import as_schedule
 
@@ -60,7 +60,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
         update,
         bound,
         separable=mirror.separable and eta.separable,
-        coefficient_fn=_coefficient if constant and mirror.identity else None,
+        adds=AddsGradient(_coefficient) if constant and mirror.identity else None,
     )
 
 

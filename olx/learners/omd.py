@@ -22,7 +22,7 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
 from olx.convex.entropy import negative_entropy
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import AddsGradient, Feedback, Learner, Scalar, Trace
 from olx.learners.master import Game, master_inequality
 
 
@@ -60,7 +60,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
         update,
         bound,
         separable=mirror.separable,
-        coefficient_fn=_coefficient if mirror.identity else None,
+        adds=AddsGradient(_coefficient) if mirror.identity else None,
     )
 
 

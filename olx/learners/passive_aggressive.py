@@ -25,7 +25,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
 from olx.losses.hinges import hinge
 
@@ -126,4 +126,4 @@ def bound(hp: PassiveAggressiveHparams, trace: Trace, u: PyTree) -> Certificate:
 
 
 def _learner(hp: PassiveAggressiveHparams) -> Learner:
-    return Learner(hp, init, predict, update, bound, separable=True, coefficient_fn=coefficient)
+    return Learner(hp, init, predict, update, bound, separable=True, adds=AddsContext(coefficient))

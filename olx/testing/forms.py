@@ -1,6 +1,5 @@
-"""The other forms a learner comes in: dictionaries, sparse rows, programs for other devices."""
+"""The other forms a learner comes in: dictionaries, programs for other devices."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,14 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.export import export
 from jaxtyping import PyTree
-from scipy.sparse import csr_array
 
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
-from olx.engine.run import run
-from olx.engine.table import is_linear
-from olx.streams.sparse_rows import sparse_rows
-from olx.testing.report import close, fail, tolerance
+from olx.testing.report import close, fail
 
 
 def check_dictionary(
@@ -33,23 +28,6 @@ def check_dictionary(
     parted = Rounds(vectors(rounds.context), vectors(rounds.outcome), rounds.weight)
     other = jax.jit(lambda learner: rollout(learner, loss, parted, split(params)))(learner)
     close("a dictionary of parameters differs from one vector", other.losses, done.losses, 1e-6)
-
-
-def check_separable(
-    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play: Callable
-) -> None:
-    """A predictor that says its coordinates meet only in the score plays sparse rows."""
-    predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
-    if not predicts or not (is_linear(learner) or learner.separable) or np.ndim(params) != 1:
-        return
-    if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
-        return
-    rows = np.array(rounds.context)
-    rows[:, 1::2][::2] = 0.0  # every other coordinate, in every other row
-    dense = play(learner, rounds._replace(context=rows))
-    sparse = run(learner, loss, rounds._replace(context=sparse_rows(csr_array(rows))), params)
-    what = "the learner says it is separable, but sparse rows differ from dense ones"
-    close(what, sparse.losses, dense.losses, rtol=tolerance(dense))
 
 
 def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:

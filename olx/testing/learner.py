@@ -11,9 +11,10 @@ from jaxtyping import PyTree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 from olx.engine.sweep import sweep
-from olx.testing.forms import check_dictionary, check_lowering, check_separable
+from olx.testing.forms import check_dictionary, check_lowering
 from olx.testing.played import after, before_update, is_real, study, weighed
 from olx.testing.report import close, fail, numbers, tolerance
+from olx.testing.widths import check_widths
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
@@ -33,8 +34,9 @@ def check_learner(
     a loop; another number is not another program; total loss is differentiable in every real
     number, and in float64 agrees with finite differences; stopping and going on changes no bit; a
     round of weight zero changes nothing; dictionaries of parameters do as well as one vector; a
-    learner that says it is separable plays sparse rows; and the program lowers for every platform,
-    none of which needs to be there.
+    learner that says what its updates add is played so by sweeps of 1 to 128 configurations; one
+    that says it is separable plays sparse rows; and the program lowers for every platform, none of
+    which needs to be there.
 
     trees: False for a learner whose potential or model takes one array and no dictionary.
 
@@ -66,7 +68,7 @@ def check_learner(
     check_gradient(learner, rounds, done, slope, play)
     if trees:
         check_dictionary(learner, loss, rounds, params, done)
-    check_separable(learner, loss, rounds, params, play)
+    check_widths(learner, loss, rounds, params)
     check_lowering(learner, rounds, look, platforms)
 
 

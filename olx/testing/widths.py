@@ -1,0 +1,96 @@
+"""The forms of the engine that a learner's own statements allow, against `rollout`.
+
+The engine plays a learner in blocks of rounds where its updates add multiples of the context, and
+on the coordinates of a sparse row where it is separable. Each form takes over from some number of
+configurations on, or for some kind of rows, so all of them are crossed.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+from scipy.sparse import csr_array
+
+from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.block import ROWS
+from olx.engine.rollout import rollout
+from olx.engine.run import run
+from olx.engine.sweep import sweep
+from olx.engine.table import is_linear
+from olx.streams.sparse_rows import sparse_rows
+from olx.testing.played import is_real
+from olx.testing.report import close, tolerance
+
+WIDTHS = (1, 3, 63, 64, 65, 128)
+
+
+def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """A learner that the engine may play in another form plays as in `rollout`, at every width."""
+    sparse = _takes_sparse_rows(learner, rounds, params)
+    numbers = bool(jax.tree.leaves(learner))
+    if learner.adds is None and not sparse:
+        return
+    rounds = _stretched(_with_context(rounds, params))
+    if sparse:
+        rounds = rounds._replace(context=_with_zeros(rounds.context))
+    learners = _scaled(learner, np.linspace(1.0, 0.7, max(WIDTHS)))
+    play = lambda learner, rounds: rollout(learner, loss, rounds, params)
+    many = jax.vmap(play, (0, None), axis_size=max(WIDTHS))
+    wanted = jax.jit(many)(learners, rounds)
+    for width in WIDTHS if learner.adds is not None and numbers else ():
+        some = jax.tree.map(lambda leaf, width=width: leaf[:width], learners)
+        seen = sweep(some, loss, rounds, params)
+        _compare(f"a sweep of {width} is not rollout", seen, wanted, slice(width))
+    if sparse:
+        rows = rounds._replace(context=sparse_rows(csr_array(rounds.context)))
+        for last in [width - 1 for width in WIDTHS]:
+            one = jax.tree.map(lambda leaf, last=last: leaf[last], learners)
+            what = "the learner says it is separable, but sparse rows differ from dense ones"
+            _compare(what, run(one, loss, rows, params), wanted, last)
+
+
+def _compare(what: str, seen: Run, wanted: Run, which: int | slice) -> None:
+    of = lambda run: (run.losses, run.state)
+    part = jax.tree.map(lambda leaf: leaf[which], of(wanted))
+    close(what, of(seen), part, rtol=tolerance(seen))
+
+
+def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
+    predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
+    shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
+    own = is_linear(learner) or learner.separable
+    return own and predicts and not shaped and np.ndim(params) == 1
+
+
+def _with_context(rounds: Rounds, params: PyTree) -> Rounds:
+    """A stream without a context gets one that is shaped like a decision, for nobody to look at."""
+    if rounds.context is not None or np.ndim(params) != 1:
+        return rounds
+    length = len(jax.tree.leaves(rounds)[0])
+    context = np.random.default_rng(0).normal(size=(length, *np.shape(params)))
+    return rounds._replace(context=context.astype(jnp.result_type(params)))
+
+
+def _stretched(rounds: Rounds) -> Rounds:
+    """The stream again and again, until it is longer than a block of rounds."""
+    times = 1 + ROWS // len(jax.tree.leaves(rounds)[0])
+    return jax.tree.map(lambda leaf: np.concatenate([leaf] * times), rounds)
+
+
+def _with_zeros(context: np.ndarray) -> np.ndarray:
+    """The same rows without every other coordinate, in every other row."""
+    rows = np.array(context)
+    rows[::2, 1::2] = 0.0
+    return rows
+
+
+def _scaled(learner: Learner, factors: np.ndarray) -> Learner:
+    """A batch: the learner with every real number times each of the factors."""
+
+    def stack(leaf: jax.Array) -> jax.Array:
+        leaf = jnp.asarray(leaf)
+        if not is_real(leaf):
+            return jnp.broadcast_to(leaf, (len(factors), *leaf.shape))
+        return jnp.tensordot(jnp.asarray(factors, leaf.dtype), leaf, axes=0)
+
+    return jax.tree.map(stack, learner)
