@@ -6,32 +6,19 @@ $$\tau_t = \arg\max_\tau\; -c_t f^*\Big(\frac{acc_t - h_t \tau x_t}{c_t}\Big)
 At the maximum the new score $s(\tau) = \langle\nabla f^*((acc_t - h_t\tau x_t)/c_t), x_t\rangle$
 is one whose slope is $\tau$. In Euclidean space that is the proximal map of the loss,
 $s(\tau) = \mathrm{prox}(h_t \|x_t\|^2 / c_t, s(0))$, and for the hinge the Passive-Aggressive
-algorithm. Elsewhere $\tau$ lies between 0 and the slope at the decision played, and is found there
-by Newton's method in a bracket; its derivative is implicit.
+algorithm. Elsewhere $\tau$ is a root between 0 and the slope at the decision played.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.12) and (5.14).
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx.ascents.base import Ascent, Problem, move, nothing, slope
-
-_STEPS = 200
-
-
-class Search(NamedTuple):
-    t: Float[Array, ""]
-    low: Float[Array, ""]
-    high: Float[Array, ""]
-    last: Float[Array, ""]  # the length of the last step
-    done: Bool[Array, ""]
-    steps: Int[Array, ""]
+from olx.convex.roots import root
 
 
 def aggressive() -> Ascent:
@@ -71,47 +58,18 @@ def _proximal(problem: Problem, first: Array) -> Array:
     return jnp.where((stride > 0) & (gain(tau) > gain(first)), tau, first)
 
 
-@jax.custom_jvp
 def _fraction(problem: Problem, first: Array) -> Array:
     """The part of the slope `first` that makes the dual largest, from 0 to 1."""
-    eps = jnp.finfo(first.dtype).eps
-    excess = lambda t: _excess(problem, first, t)
-
-    def narrow(search: Search) -> Search:
-        t = search.t
-        miss, curve = jax.jvp(excess, (t,), (jnp.ones_like(t),))
-        low = jnp.where(miss >= 0, t, search.low)
-        high = jnp.where(miss >= 0, search.high, t)
-        jump = -miss / jnp.where(curve < 0, curve, -1.0)
-        newton = t + jump
-        settled = (miss == 0) | ((curve < 0) & (jnp.abs(jump) <= 2 * eps * t))
-        usable = (curve < 0) & (newton > low) & (newton < high)
-        usable &= jnp.abs(jump) <= search.last / 2
-        new = jnp.where(usable, newton, low / 2 + high / 2)
-        new = jnp.where(settled, t, new)
-        done = settled | (high - low <= 2 * eps * high) | (search.steps >= _STEPS)
-        return Search(new, low, high, jnp.abs(new - t), done, search.steps + 1)
-
     one = jnp.ones_like(first)
-    whole = ~(excess(one) < 0)
-    start = Search(one, 0 * one, one, 4 * one, whole, jnp.zeros((), int))
-    return lax.while_loop(lambda search: ~search.done, narrow, start).t
-
-
-@_fraction.defjvp
-def _fraction_jvp(primals, tangents):
-    t = _fraction(*primals)
-    _, change = jax.jvp(lambda problem, first: _excess(problem, first, t), primals, tangents)
-    curve = jax.grad(_excess, argnums=2)(*primals, t)
-    inside = (t < 1) & (curve < 0)
-    return t, jnp.where(inside, -change / jnp.where(inside, curve, -1.0), 0.0)
+    t = root(Partial(_excess, problem, first), jnp.zeros_like(one), one, one)
+    return jnp.where(t < 1, t, 1.0)  # the whole slope does not move with the numbers of the root
 
 
 def _excess(problem: Problem, first: Array, t: Array) -> Array:
-    """How much the dual still grows with t, times a positive number; decreasing in t."""
+    """How much the dual falls as t grows, times a positive number; increasing in t."""
     tau = t * first
     theta = jax.tree.map(
         lambda acc, x: (acc - problem.weight * tau * x) / problem.c, problem.acc, problem.x
     )
     score = tree.vdot(problem.mirror.to_primal(theta), problem.x)
-    return first * (score - jax.grad(problem.loss.conjugate)(tau, problem.y))
+    return first * (jax.grad(problem.loss.conjugate)(tau, problem.y) - score)

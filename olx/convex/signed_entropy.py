@@ -21,6 +21,7 @@ from olx import _check as check
 from olx.convex import _domain, norms
 from olx.convex._stretch import stretched
 from olx.convex.base import MirrorMap
+from olx.convex.roots import root
 from olx.core import Scalar
 
 
@@ -75,19 +76,16 @@ def _split_entropy_jvp(primals, tangents):
 def _product_root(w):
     r"""The common $s = \sqrt{p_i q_i}$, the root of $\sum_i \sqrt{w_i^2 + 4 s^2} = 1$.
 
-    The sum is convex in $s$ and too large at the start, so Newton's steps only ever come down;
+    The sum is convex in $s$ and at least 1 at the start, so Newton's steps only ever come down;
     towards a double root at the border they still halve the distance.
     """
+    high = jnp.full((), 1 / (2 * w.size), w.dtype)
+    return root(Partial(_excess, w), jnp.zeros_like(high), high, high)
 
-    def down(_, s):
-        sizes = jnp.sqrt(w**2 + 4 * s**2)
-        rise = jnp.sum(jnp.where(sizes > 0, 4 * s / jnp.where(sizes > 0, sizes, 1.0), 0.0))
-        excess = jnp.sum(sizes) - 1
-        moves = (excess > 0) & (rise > 0)
-        return jnp.maximum(s - jnp.where(moves, excess / jnp.where(moves, rise, 1.0), 0.0), 0.0)
 
-    start = jnp.full((), 1 / (2 * w.size), w.dtype)
-    return lax.fori_loop(0, 80, down, start)
+def _excess(w, s):
+    squares = w**2 + 4 * s**2
+    return jnp.sum(jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)) - 1
 
 
 def _in_ball(w):

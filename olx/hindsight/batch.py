@@ -12,9 +12,10 @@ Mathematical Analysis of Machine Learning Algorithms, 2023, chapter 14.
 """
 
 import jax.numpy as jnp
-from jax import lax
+from jax.tree_util import Partial
 from jaxtyping import Array
 
+from olx.convex import roots
 from olx.core import Scalar
 
 
@@ -110,13 +111,12 @@ def perceptron_bound(mistakes: Scalar, rounds: Scalar, delta: Scalar) -> Scalar:
 
     mistakes: $k = \|w^*\|^2 \sup\|X\|^2 / \gamma^2$, the mistake bound; positive.
 
-    The best $\lambda$ solves $e^\lambda = 1 + \lambda + \ln(1/\delta)/k$, found by Newton's method.
+    The best $\lambda$ solves $e^\lambda = 1 + \lambda + \ln(1/\delta)/k$.
     """
     log = jnp.log(1 / delta)
     ratio = log / mistakes
-    first = jnp.minimum(jnp.sqrt(2 * ratio), 2 * jnp.log1p(ratio) + 1)  # above the root
-    newton = lambda _, x: x - (jnp.expm1(x) - x - ratio) / jnp.expm1(x)
-    best = lax.fori_loop(0, 50, newton, first)
+    above = jnp.minimum(jnp.sqrt(2 * ratio), 2 * jnp.log1p(ratio) + 1)
+    best = roots.root(Partial(_steepness, ratio), jnp.zeros_like(above), above, above)
     return (best * mistakes + log) / (-jnp.expm1(-best) * rounds)
 
 
@@ -159,3 +159,7 @@ def weighted_risk_bound(
     objective plus $\frac{2}{\sigma(T+3)}(G + \sigma r)^2$."""
     slope = lipschitz + sigma * radius
     return objective + 2 * slope**2 / (sigma * (rounds + 3))
+
+
+def _steepness(ratio, x):
+    return jnp.expm1(x) - x - ratio

@@ -12,8 +12,7 @@ $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant 
 $p(1 - p) = 0.20363...$
 
 Its proximal map has no closed form. In the margin $m$ it is the root of
-$m - m_0 = c\,\sigma(-m)$, found by Newton's method inside a bracket; the derivative is implicit,
-$dm = (dm_0 + \sigma(-m)\,dc) / (1 + c\,\sigma(m)\sigma(-m))$.
+$m - m_0 = c\,\sigma(-m)$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 6.1 and A.3.
 """
@@ -22,11 +21,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import entr
+from jax.tree_util import Partial
 
+from olx.convex.roots import root
 from olx.losses.score import ScoreLoss
 
 _SELF_BOUND = 0.2036321887945369
-_STEPS = 60
 
 
 def _logistic(_, score, label):
@@ -54,28 +54,31 @@ def _exponential_conjugate(_, tau, label):
     return jnp.where(alpha >= 0, -entr(safe) - safe, jnp.inf)
 
 
-@jax.custom_jvp
 def _margin(step, start):
     """The root of m - start = step * sigmoid(-m), which lies between start and start + step."""
-
-    def narrow(_, search):
-        low, high, m = search
-        p = jax.nn.sigmoid(-m)
-        excess = m - start - step * p
-        low, high = jnp.where(excess < 0, m, low), jnp.where(excess < 0, high, m)
-        newton = m - excess / (1 + step * p * (1 - p))
-        return low, high, jnp.where((low < newton) & (newton < high), newton, (low + high) / 2)
-
-    low, high = start + 0 * step, start + step
-    return lax.fori_loop(0, _STEPS, narrow, (low, high, low))[2]
+    dtype = jnp.result_type(float, step, start)
+    step, start = jnp.broadcast_arrays(jnp.asarray(step, dtype), jnp.asarray(start, dtype))
+    begin = jnp.clip(_near(*lax.stop_gradient((step, start))), start, start + step)
+    return root(Partial(_excess, step, start), start, start + step, begin)
 
 
-@_margin.defjvp
-def _margin_jvp(primals, tangents):
-    step, start = primals
-    m = _margin(step, start)
-    p = jax.nn.sigmoid(-m)
-    return m, (tangents[1] + p * tangents[0]) / (1 + step * p * (1 - p))
+def _excess(step, start, m):
+    return m - start - step * jax.nn.sigmoid(-m)
+
+
+def _near(step, start):
+    """A point left of a root above 0, right of one below 0, and about 1 from it.
+
+    From there Newton's steps run straight to the root. Above 0 the root is at least that of
+    m - start = (step / 2) exp(-m), and m - start at least L - log L, L = log(step / 2) - start,
+    for L > 1. Below 0 the same holds mirrored: -m is the root with -(start + step) as its start.
+    """
+    below = start + step / 2 < 0
+    start = jnp.where(below, -(start + step), start)
+    log = jnp.log(jnp.maximum(step, jnp.finfo(step.dtype).tiny) / 2) - start
+    rise = jnp.where(log > 1, log - jnp.log(jnp.where(log > 1, log, 1.0)), 0.0)
+    near = jnp.maximum(start + rise, 0.0)
+    return jnp.where(below, -near, near)
 
 
 logistic = ScoreLoss(

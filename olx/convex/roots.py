@@ -1,0 +1,146 @@
+r"""The zero of an increasing function of one number, found in a bracket that cannot be left.
+
+Every element of an array has a search of its own. It takes Newton's step where that stays inside
+the bracket and is at most half as long as the step before, else the middle of the bracket, else,
+while one side is still open, a step some times as long as the last. A point where the function is
+NaN or breaks the order lies outside its domain and closes the bracket. So nothing is asked of the
+function but to increase, and smooth ones converge quadratically.
+
+At the zero $m$ of $h(m; p)$ the derivative in every number $p$ of the function is implicit,
+$dm = -\partial_p h\,dp / \partial_m h$, which is right to every order.
+
+Press, Teukolsky, Vetterling, Flannery, Numerical Recipes, 3rd edition, 2007, section 9.4.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Int, PyTree
+
+_STEPS = 400
+_GROWTH = 8
+
+Look = Callable[[Array, PyTree], tuple[Array, Array, PyTree]]
+
+
+class Search(NamedTuple):
+    trial: Array
+    good: Array  # the last trial inside the domain
+    miss: Array  # the function there
+    low: Array
+    high: Array
+    last: Array  # the length of the last step
+    done: Bool[Array, "..."]
+    steps: Int[Array, ""]
+    memory: PyTree
+
+
+def root(excess: Partial, low: Array, high: Array, start: Array) -> Array:
+    """The zero of `excess` between `low` and `high`, element by element.
+
+    excess: takes an array of the shape of `start` and treats each element alone; increasing, with
+        a zero in the bracket. Its numbers are leaves of the Partial; derivatives flow through them
+        and through nothing else.
+    low, high: the bracket; infinite where not known. Without a zero in it the answer is an end.
+    start: where to begin, in the domain of `excess` and in the bracket.
+
+    >>> import jax, jax.numpy as jnp
+    >>> cube = lambda a, m: m**3 - a
+    >>> side = lambda a: root(Partial(cube, a), jnp.zeros(()), 1 + a, jnp.ones(()))
+    >>> round(float(side(jnp.array(8.0))), 6), round(float(jax.grad(side)(jnp.array(8.0))), 6)
+    (2.0, 0.083333)
+    """
+    ends = (jnp.broadcast_to(jnp.asarray(end, start.dtype), start.shape) for end in (low, high))
+    return _root(excess, *lax.stop_gradient((*ends, start)))
+
+
+@jax.custom_jvp
+def _root(excess: Partial, low: Array, high: Array, start: Array) -> Array:
+    look = lambda m, memory: (*with_slope(excess, m), memory)
+    return search(look, low, high, start, jnp.zeros(start.shape, bool))[0]
+
+
+@_root.defjvp
+def _root_jvp(primals, tangents):
+    excess, *bracket = primals
+    m = _root(excess, *bracket)
+    _, change = jax.jvp(lambda excess: excess(m), (excess,), (tangents[0],))
+    _, slope = with_slope(excess, m)
+    smooth = (slope > 0) & jnp.isfinite(slope)
+    return m, jnp.where(smooth, -change / jnp.where(smooth, slope, 1.0), 0.0)
+
+
+def search(
+    look: Look,
+    low: Array,
+    high: Array,
+    start: Array,
+    lost: Bool[Array, "..."],
+    memory: PyTree = None,
+) -> tuple[Array, PyTree]:
+    """The zero and the last `memory`, without a derivative.
+
+    look: of a trial and the memory: the function there, its slope, and a new memory.
+    lost: where there is no zero to be found: the answer is NaN, as it is where the function is NaN
+        at the start.
+    """
+
+    def step(seen: Search) -> Search:
+        miss, slope, memory = look(seen.trial, seen.memory)
+        return _next(seen, miss, slope, memory)
+
+    far, unknown = jnp.full_like(start, jnp.inf), jnp.full_like(start, jnp.nan)
+    good = jnp.where(lost, jnp.nan, start)
+    first = Search(start, good, unknown, low, high, far, lost, jnp.zeros((), int), memory)
+    # A batched loop evaluates its condition twice, rounding otherwise: let it only read flags.
+    unfinished = lambda seen: jnp.any(~seen.done) & (seen.steps < _STEPS)
+    last = lax.while_loop(unfinished, step, first)
+    return last.good, last.memory
+
+
+def with_slope(function: Callable[[Array], Array], m: Array) -> tuple[Array, Array]:
+    """An elementwise function and its derivative."""
+    return jax.jvp(function, (m,), (jnp.ones_like(m),))
+
+
+def _next(seen: Search, miss: Array, slope: Array, memory: PyTree) -> Search:
+    m, eps = seen.trial, jnp.finfo(seen.trial.dtype).eps
+    lost = jnp.isnan(miss) & (seen.steps == 0)
+    disorder = (m < seen.good) & (miss > seen.miss) | (m > seen.good) & (miss < seen.miss)
+    inside = ~jnp.isnan(miss) & ~disorder
+    below = jnp.where(inside, miss < 0, m < seen.good)
+    above = jnp.where(inside, miss > 0, m > seen.good)
+    low = jnp.where(below, jnp.maximum(m, seen.low), seen.low)
+    high = jnp.where(above, jnp.minimum(m, seen.high), seen.high)
+    good = jnp.where(inside, m, jnp.where(lost, jnp.nan, seen.good))
+
+    jump = -miss / jnp.where(slope > 0, slope, 1.0)
+    newton = m + jump
+    smooth = inside & (slope > 0) & jnp.isfinite(slope) & jnp.isfinite(jump)
+    usable = smooth & (newton > low) & (newton < high) & (jnp.abs(jump) <= seen.last / 2)
+    open_ended = jnp.isinf(low) | jnp.isinf(high)
+    stride = jnp.where(jnp.isinf(seen.last), 1 + jnp.abs(m), _GROWTH * seen.last)
+    onward = jnp.where(jnp.isinf(high), good + stride, good - stride)
+    other = jnp.where(open_ended, onward, low / 2 + high / 2)
+    trial = jnp.where(usable, newton, other)
+
+    settled = smooth & (jnp.abs(jump) <= 2 * eps * jnp.abs(m))
+    narrow = ~open_ended & (high - low <= eps * jnp.maximum(jnp.abs(low), jnp.abs(high)))
+    done = seen.done | lost | (inside & (miss == 0)) | settled | narrow
+    hold = lambda new, old: jnp.where(seen.done, old, new)
+    good = hold(jnp.where(settled & usable, newton, good), seen.good)
+    return Search(
+        jnp.where(done, good, trial),
+        good,
+        hold(jnp.where(inside, miss, seen.miss), seen.miss),
+        hold(low, seen.low),
+        hold(high, seen.high),
+        hold(jnp.abs(trial - m), seen.last),
+        done,
+        seen.steps + 1,
+        memory,
+    )
