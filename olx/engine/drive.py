@@ -27,6 +27,7 @@ def drive(
     learner: Learner,
     loss: Loss,
     stream: Rounds | Iterable[Rounds],
+    params: PyTree,
     state: PyTree,
     *,
     configurations: int = 1,
@@ -39,29 +40,28 @@ def drive(
     _refuse_tracers(owner, (learner, state, stream if isinstance(stream, Rounds) else None))
     pieces = feed.pieces(owner, stream)
     first = next(pieces)
-    capacity = feed.capacity_for(first, configurations, isinstance(stream, Rounds))
+    plan = feed.plan(first, params, configurations, isinstance(stream, Rounds))
     learner, loss = jax.tree.map(jnp.asarray, (learner, as_tree(loss)))
     state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
     collector = Collector(keep)
     if checkpoint is not None:
-        one = next(feed.chunks(owner, iter([feed.take(first, 0, 1)]), first, 1, 0))
+        one = next(feed.chunks(owner, iter([feed.take(first, 0, 1)]), plan._replace(capacity=1), 0))
         traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
         collector.structure = traced.out_info[1]
-        sample = feed.take(first, 0, capacity)
+        sample = feed.take(first, 0, plan.capacity)
         described = describe(learner, loss, state, sample, keep, traced)
         state = checkpoint.restore(owner, described, state, collector)
     length = feed.len_of(stream) if isinstance(stream, Rounds) else None
     bar = Progress(progress, length, collector.played)
     call, pending = None, None
     with contextlib.closing(bar):
-        for chunk in feed.chunks(
-            owner, itertools.chain([first], pieces), first, capacity, collector.played
-        ):
+        everything = itertools.chain([first], pieces)
+        for chunk in feed.chunks(owner, everything, plan, collector.played):
             arguments = (state, learner, loss, chunk.rounds, np.int32(chunk.count))
             if call is None:
                 call, path = program.choose(_width(state), *arguments)
                 if explain:
-                    print(f"{owner}: {path}; chunks of {capacity} rounds on {_device()}.")
+                    print(f"{owner}: {path}; chunks of {plan.capacity} rounds on {_device()}.")
             state, out = call(*arguments)
             if pending is not None:  # the device works on this chunk while the last is put away,
                 # and no longer reads where the next is to be written

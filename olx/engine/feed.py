@@ -1,20 +1,21 @@
 """Streams of any size as chunks of one shape: arrays, memory maps, or an iterable of `Rounds`."""
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from olx.core import Rounds
+from olx.engine import contexts
 from olx.engine.protocol import check_rounds
 from olx.engine.sparse import Room, blocks
+from olx.engine.stage import Stage
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
 _MOST = 1 << 16  # rounds of a chunk
-_LINE = 64  # bytes: an array that begins at a multiple of it is taken without a copy
 
 
 class Chunk(NamedTuple):
@@ -23,13 +24,30 @@ class Chunk(NamedTuple):
     start: int  # number of the first one, from 0
 
 
-def capacity_for(first: Rounds, configurations: int, whole: bool) -> int:
-    """How many rounds a chunk should hold, a power of two.
+class Plan(NamedTuple):
+    """How a stream is cut."""
 
-    whole: whether `first` is all there is; otherwise longer pieces may follow a short one.
+    first: Rounds  # all pieces look like this one
+    dtypes: list  # of the leaves of a chunk
+    capacity: int  # rounds of a chunk
+    owned: bool  # whether pieces stay as they are while they are played; else they are copied
+
+
+def plan(first: Rounds, params: PyTree, configurations: int, whole: bool) -> Plan:
+    """Chunks for a stream whose first piece is given, and for a learner that starts from `params`.
+
+    whole: whether `first` is all there is. What an iterable yields may be overwritten as soon as
+        the next piece is asked for.
     """
+    rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
+    dtypes = contexts.dtypes(first.context, params, 1) + rest
+    return Plan(first, dtypes, _capacity(first, dtypes, configurations, whole), whole)
+
+
+def _capacity(first: Rounds, dtypes: list, configurations: int, whole: bool) -> int:
+    """How many rounds a chunk should hold, a power of two; a piece may be longer than the first."""
     length = len_of(first)
-    row = max(sum(_bytes(leaf) for leaf in jax.tree.leaves(first)) // length, 1)
+    row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
     best = _BYTES // row // max(1, configurations // 64)
     best = min(_MOST, max(4, best))
     if not whole:
@@ -58,18 +76,21 @@ def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
         raise ValueError(f"{owner}: the stream is empty.")
 
 
-def chunks(
-    owner: str, pieces: Iterator[Rounds], first: Rounds, capacity: int, skip: int
-) -> Iterator[Chunk]:
+def chunks(owner: str, pieces: Iterator[Rounds], plan: Plan, skip: int) -> Iterator[Chunk]:
     """Cut pieces into chunks of one shape, after the first `skip` rounds.
 
     Every chunk is checked before it is handed on: numbers finite, shapes and dtypes as in the
     first piece. A chunk may lie in memory that the next but one is written to.
     """
-    start, room, stage = 0, Room(), _Stage(capacity)
+    start, capacity, room, stage = (
+        0,
+        plan.capacity,
+        Room(),
+        Stage(plan.capacity, plan.dtypes, plan.owned),
+    )
     for piece in pieces:
         length = len_of(piece)
-        _check_like(owner, piece, first, start)
+        _check_like(owner, piece, plan.first, start)
         begin = max(0, skip - start)
         if isinstance(piece.context, SparseRows):
             room = room.grown(piece.context, begin, capacity)
@@ -79,7 +100,8 @@ def chunks(
             staged = stage.put(part)
             _check_finite(owner, take(staged, 0, count), start + low)
             if isinstance(piece.context, SparseRows):
-                staged = staged._replace(context=blocks(piece.context, low, capacity, room))
+                cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
+                staged = staged._replace(context=cut if plan.owned else jax.tree.map(np.array, cut))
             yield Chunk(staged, count, start + low)
         start += length
     if start < skip:
@@ -94,48 +116,10 @@ def _host(leaf: Any) -> np.ndarray | SparseRows:
     return leaf if isinstance(leaf, np.ndarray | SparseRows) else np.asarray(leaf)
 
 
-def _bytes(leaf: np.ndarray | SparseRows) -> int:
-    return leaf.values.nbytes * 2 if isinstance(leaf, SparseRows) else leaf.nbytes
-
-
-class _Stage:
-    """Two places in memory, in turn, from where a device can take a chunk without another copy.
-
-    An array that is aligned already is left where it is.
-    """
-
-    def __init__(self, capacity: int):
-        self._capacity, self._turn = capacity, 0
-        self._places: dict[tuple[int, int], np.ndarray] = {}
-
-    def put(self, part: Rounds) -> Rounds:
-        """The rounds, followed by zeros up to the capacity."""
-        self._turn ^= 1
-        leaves, structure = jax.tree.flatten(part)
-        return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
-
-    def _put(self, number: int, leaf: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
-        count = leaf.shape[0]
-        if isinstance(leaf, SparseRows) or (count == self._capacity and _is_aligned(leaf)):
-            return leaf
-        key = number, self._turn
-        if key not in self._places:
-            self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), leaf.dtype)
-        place = self._places[key]
-        place[:count] = leaf
-        place[count:] = 0
-        return place
-
-
-def _is_aligned(leaf: np.ndarray) -> bool:
-    return leaf.flags.c_contiguous and leaf.ctypes.data % _LINE == 0
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    size = math.prod(shape) * dtype.itemsize
-    room = np.empty(size + _LINE, np.uint8)
-    skip = -room.ctypes.data % _LINE
-    return room[skip : skip + size].view(dtype).reshape(shape)
+def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
+    if isinstance(leaf, SparseRows):
+        return leaf.values.size * dtype.itemsize * 2
+    return leaf.size * dtype.itemsize
 
 
 def _check_numbers(owner: str, piece: Rounds) -> None:

@@ -7,6 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Adversary, Learner, Rounds, Run
+from olx.engine import contexts
 from olx.engine.protocol import Record, Watch, feedback_of, settle
 
 
@@ -28,7 +29,7 @@ def play(
 
     def step(states, _):
         state, nature = states
-        context = adversary.ask(nature)
+        context = contexts.cast(adversary.ask(nature), params)
         action = learner.predict(state, context)
         outcome, nature = adversary.answer(nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)

@@ -7,6 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine import contexts
 from olx.engine.protocol import Record, Watch, check_rounds, feedback_of, settle
 
 
@@ -39,9 +40,10 @@ def rollout(
     length = check_rounds("rollout", rounds)
 
     def step(state, one: Rounds):
-        action = learner.predict(state, one.context)
+        context = contexts.cast(one.context, params)
+        action = learner.predict(state, context)
         weight = 1.0 if one.weight is None else one.weight
-        feedback = feedback_of(loss, one.context, action, one.outcome, weight)
+        feedback = feedback_of(loss, context, action, one.outcome, weight)
         return settle(learner, Watch(record), state, feedback)
 
     if state is None:

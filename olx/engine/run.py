@@ -66,10 +66,10 @@ def run(
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     rows, rounds = _peek(rounds)
     if not isinstance(rows, SparseRows):
-        return drive("run", single_program(watch), learner, loss, rounds, state, **options)
-    layout = layout_of("run", learner, params, rows.shape[1])
+        return drive("run", single_program(watch), learner, loss, rounds, params, state, **options)
+    layout = layout_of("run", learner, params, rows)
     program = (sparse_program if is_linear(learner) else gather_program)(watch, layout)
-    done = drive("run", program, learner, loss, rounds, pack(layout, state), **options)
+    done = drive("run", program, learner, loss, rounds, params, pack(layout, state), **options)
     return dataclasses.replace(done, state=unpack(layout, done.state))
 
 

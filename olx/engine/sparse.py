@@ -49,7 +49,7 @@ class Room(NamedTuple):
         )
 
 
-def blocks(rows: SparseRows, start: int, capacity: int, room: Room) -> Blocks:
+def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) -> Blocks:
     """The chunk of rows from `start` on.
 
     Blocks past the last row of the chunk are never looked at, so they may be anybody's: the arrays
@@ -63,7 +63,7 @@ def blocks(rows: SparseRows, start: int, capacity: int, room: Room) -> Blocks:
         pad(rows.pointers[start:stop] - low, capacity),
         pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
         pad(rows.indices[low : low + size], size),
-        pad(rows.values[low : low + size], size),
+        pad(rows.values[low : low + size].astype(dtype, copy=False), size),
         np.zeros(room.widest, np.int8),
     )
 

@@ -66,6 +66,7 @@ def sweep(
         learners,
         loss,
         rounds,
+        params,
         state,
         configurations=count,
         keep=keep,

@@ -12,7 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx.core import Learner
+from olx.engine import contexts
 from olx.learners.lift import LiftHparams, dot
+from olx.streams.sparse_rows import SparseRows
 
 
 class Layout(NamedTuple):
@@ -27,8 +29,9 @@ class Packed(NamedTuple):
     rest: tuple  # the other leaves
 
 
-def layout_of(owner: str, learner: Learner, params: PyTree, width: int) -> Layout:
+def layout_of(owner: str, learner: Learner, params: PyTree, rows: SparseRows) -> Layout:
     """How the state of `learner` is laid out; refuses learners that need dense rows."""
+    width = rows.shape[1]
     if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
         raise TypeError(
             f"{owner}: a learner with a number for each coordinate, such as a prior, needs dense "
@@ -37,6 +40,14 @@ def layout_of(owner: str, learner: Learner, params: PyTree, width: int) -> Layou
     if np.shape(params) != (width,):
         raise TypeError(
             f"{owner}: `params` has shape {np.shape(params)}, the sparse rows have {width} columns."
+        )
+    if width == 0:
+        raise TypeError(f"{owner}: the sparse rows have no column: pass `rows.toarray()`.")
+    seen = jax.dtypes.canonicalize_dtype(contexts.dtypes(rows, params, 1)[0])
+    if seen != jnp.result_type(params):
+        raise TypeError(
+            f"{owner}: the sparse rows hold {rows.dtype}, `params` is {params.dtype}; start from "
+            "the wider dtype, or cast the rows."
         )
     leaves, structure = jax.tree.flatten(learner)
     layout = _layout(structure, tuple(map(jnp.result_type, leaves)), width, params.dtype)

@@ -72,7 +72,9 @@ def sparse_rows(matrix: Any) -> SparseRows:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    dtype = rows.dtype if rows.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    dtype = np.promote_types(rows.dtype, np.float32)
+    if rows.dtype.kind in "iu" and np.array_equal(rows.data.astype(np.float32), rows.data):
+        dtype = np.dtype(np.float32)  # whole numbers small enough to keep their digits
     count = np.diff(rows.indptr)
     blocks = np.maximum(-(-count // LANES), 1)  # an empty row still ticks the clock
     pointers = np.r_[0, np.cumsum(blocks)].astype(np.int32)

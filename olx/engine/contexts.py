@@ -1,0 +1,51 @@
+"""Contexts in the dtype of the decision.
+
+Whole numbers, truth values and half precision wrap around or overflow in a product such as
+<x, x>. A context that is shaped like the decision is a vector of the same space, so it is cast to
+the dtype of the decision once, before any learner looks at it. A context of another shape, such as
+an index that a model looks up, is left as it is.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+
+def dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
+    """The dtype of each leaf of the context, once it is cast.
+
+    lead: how many axes a leaf of the context has before those of a decision.
+    """
+    leaves, structure = jax.tree.flatten(context)
+    decision, like = jax.tree.flatten(params)
+    own = [leaf.dtype for leaf in leaves]
+    if structure != like:
+        return own
+    if any(np.shape(x)[lead:] != np.shape(w) for x, w in zip(leaves, decision, strict=True)):
+        return own
+    return [_wider(a, jnp.result_type(w)) for a, w in zip(own, decision, strict=True)]
+
+
+def cast(context: PyTree, params: PyTree) -> PyTree:
+    """The context of one round, for a learner that starts from `params`."""
+    context = jax.tree.map(jnp.asarray, context)
+    leaves, structure = jax.tree.flatten(context)
+    wanted = dtypes(context, params, 0)
+    return jax.tree.unflatten(structure, map(_as, leaves, wanted))
+
+
+def _as(leaf: jax.Array, dtype: np.dtype) -> jax.Array:
+    return leaf if leaf.dtype == dtype else leaf.astype(dtype)
+
+
+def _wider(own: np.dtype, wanted: np.dtype) -> Any:
+    """A float that is wider already stays: an update would say that it changes the state."""
+    if not jnp.issubdtype(wanted, jnp.floating):
+        return own
+    if jnp.issubdtype(own, jnp.floating):
+        return wanted if own.itemsize < wanted.itemsize else own
+    whole = jnp.issubdtype(own, jnp.integer) or jnp.issubdtype(own, jnp.bool_)
+    return wanted if whole else own

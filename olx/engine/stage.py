@@ -1,0 +1,55 @@
+"""Where chunks wait to be played: memory that a device reads without another copy."""
+
+import math
+
+import jax
+import numpy as np
+
+from olx.core import Rounds
+from olx.streams.sparse_rows import SparseRows
+
+_LINE = 64  # bytes: an array that begins at a multiple of it is taken without a copy
+
+
+class Stage:
+    """Two places in memory, in turn, from where a device can take a chunk without another copy.
+
+    An array that is aligned already, and stays as it is, is left where it is.
+    """
+
+    def __init__(self, capacity: int, dtypes: list, owned: bool):
+        """owned: whether what is put stays as it is until it is played; else it is copied."""
+        self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
+        self._places: dict[tuple[int, int], np.ndarray] = {}
+
+    def put(self, part: Rounds) -> Rounds:
+        """The rounds, followed by zeros up to the capacity."""
+        self._turn ^= 1
+        leaves, structure = jax.tree.flatten(part)
+        return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
+
+    def _put(self, number: int, leaf: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+        count, dtype = leaf.shape[0], self._dtypes[number]
+        if isinstance(leaf, SparseRows):
+            return leaf
+        ready = leaf.dtype == dtype and count == self._capacity and _is_aligned(leaf)
+        if self._owned and ready:
+            return leaf
+        key = number, self._turn
+        if key not in self._places:
+            self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), dtype)
+        place = self._places[key]
+        place[:count] = leaf
+        place[count:] = 0
+        return place
+
+
+def _is_aligned(leaf: np.ndarray) -> bool:
+    return leaf.flags.c_contiguous and leaf.ctypes.data % _LINE == 0
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + _LINE, np.uint8)
+    skip = -room.ctypes.data % _LINE
+    return room[skip : skip + size].view(dtype).reshape(shape)
