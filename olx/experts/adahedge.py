@@ -22,9 +22,9 @@ from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
-from olx.experts._vectors import highest
+from olx.experts._mix_gap import mix_gap
+from olx.experts._vectors import highest, lowest
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.hedge import mix_gap
 from olx.experts.history import certificate, history, relative_entropy
 
 
@@ -65,7 +65,7 @@ def weigh(_, prior: Array, stats: AdaHedgeStats) -> Weights:
 
 
 def learn(_, prior: Array, stats: AdaHedgeStats, seen: Seen) -> AdaHedgeStats:
-    gap = _gap(stats, seen.share, seen.regret)
+    gap = _gap(stats, seen.log_share, seen.regret)
     return AdaHedgeStats(stats.regret + seen.regret, stats.gap + gap)
 
 
@@ -73,7 +73,7 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The inequality above; printed with the second one for $\Delta_T$."""
     past, (flat, _) = history(hp, trace), ravel_pytree(u)
     stats, log_n = trace.state.stats, _log_size(flat)
-    gap = jax.vmap(_gap)(stats, past.share, past.regret)
+    gap = jax.vmap(_gap)(stats, past.log_share, past.regret)
     entropy = relative_entropy(flat, past.prior) / log_n
     paid = jnp.where(jnp.isinf(entropy), jnp.inf, entropy * stats.gap)
     most = jnp.sqrt(past.rounds * log_n) / 2 + 2 / 3 * log_n + 1
@@ -81,16 +81,18 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     return certificate(past, u, right, "de Rooij et al. 2014, AdaHedge", printed)
 
 
-def _gap(stats: AdaHedgeStats, share: Array, regret: Array) -> Array:
+def _gap(stats: AdaHedgeStats, log_share: Array, regret: Array) -> Array:
     begun, eta = _step(stats)
-    ahead = jnp.where(share > 0, regret, 0.0)
+    ahead = jnp.where(log_share > lowest(log_share), regret, 0.0)
     best = jax.nn.one_hot(jnp.argmax(ahead), ahead.size, dtype=ahead.dtype)
-    return jnp.where(begun, mix_gap(share, regret, eta), best @ ahead)  # the limit of large steps
+    return jnp.where(begun, mix_gap(log_share, regret, eta), best @ ahead)  # of an infinite step
 
 
 def _step(stats: AdaHedgeStats) -> tuple[Array, Array]:
-    begun = stats.gap > 0
-    return begun, _log_size(stats.regret) / jnp.where(begun, stats.gap, 1.0)
+    """A gap so small that the step, or a step times a weight, is no number counts as none."""
+    log_n = _log_size(stats.regret)
+    begun = stats.gap > 1e6 * jnp.finfo(stats.gap.dtype).tiny * log_n
+    return begun, log_n / jnp.where(begun, stats.gap, 1.0)
 
 
 def _log_size(regret: Array) -> Array:

@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
     regret: Float[Array, " N"]
     loss: Float[Array, " N"]  # a sleeping expert loses what the learner does
-    share: Float[Array, " N"]  # the distribution before confidences
+    log_share: Float[Array, " N"]  # of the distribution before confidences; `lowest` means no share
     feedback: Feedback
 
 
@@ -143,7 +143,7 @@ def update(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> ExpertS
 def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     """What a round teaches: regrets, with the losses of sleepers masked."""
     prior, _ = ravel_pytree(state.prior)
-    share = _normalized(prior, hp.weigh_fn(hp.own, prior, state.stats), None)
+    log_share = _log_share(prior, hp.weigh_fn(hp.own, prior, state.stats))
     confidence = _confidence(hp, feedback.context)
     losses, played = ravel_pytree(feedback.outcome)[0], ravel_pytree(feedback.action)[0]
     if confidence is not None:
@@ -153,12 +153,16 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
         losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
     name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
     losses = check.between(hp.owner, name, losses, 0.0, 1.0)
-    value = jnp.vdot(played, losses)
-    regret = value - losses
+    # Less the loss of the heaviest expert: ties then have no regret at all, not one of rounding.
+    center = lax.stop_gradient(_of_heaviest(played, losses))
+    over = losses - center
+    mean = jnp.vdot(played, over)
+    regret = mean - over
     if confidence is not None:
         regret = confidence * regret
+        losses = confidence * losses + (1 - confidence) * (center + mean)
     weight = feedback.weight
-    return Seen(weight * regret, weight * (value - regret), share, feedback)
+    return Seen(weight * regret, weight * losses, log_share, feedback)
 
 
 def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
@@ -176,6 +180,22 @@ def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Arr
     empty = total == 0  # not where it is NaN
     instead = prior if confidence is None else _of_the_awake(prior, confidence)
     return jnp.where(empty, instead, mass / jnp.where(empty, 1.0, total))
+
+
+def _log_share(prior: Array, weights: Weights) -> Array:
+    """The logarithm of what `_normalized` gives where all are awake, without underflow."""
+    factor = jnp.where(jnp.any(weights.factor > 0), weights.factor, prior)
+    live = factor > 0
+    over = weights.log - lax.stop_gradient(highest(weights.log, live))
+    logs = jnp.where(live, over, 0.0) + jnp.log(jnp.where(live, factor, 1.0))
+    top = lax.stop_gradient(highest(logs, live))
+    total = jnp.sum(jnp.where(live, jnp.exp(jnp.where(live, logs - top, 0.0)), 0.0))
+    return jnp.where(live, logs - top - jnp.log(total), lowest(logs))
+
+
+def _of_heaviest(p: Array, losses: Array) -> Array:
+    """The loss of an expert of the largest weight, the least one if there are several."""
+    return -highest(-losses, p == jnp.max(p))
 
 
 def _of_the_awake(prior: Array, confidence: Array) -> Array:

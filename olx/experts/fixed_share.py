@@ -24,8 +24,9 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
+from olx.experts._mix_gap import mix_gap
+from olx.experts._vectors import lowest
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.hedge import mix_gap
 from olx.experts.history import certificate, history, relative_entropy
 
 
@@ -73,7 +74,7 @@ def weigh(hp: FixedShareHparams, prior: Array, share: Array) -> Weights:
 
 
 def learn(hp: FixedShareHparams, prior: Array, share: Array, seen: Seen) -> Array:
-    gain = hp.eta * seen.regret
+    gain = jnp.where(share > 0, hp.eta * seen.regret, lowest(share))
     grown = share * jnp.exp(gain - lax.stop_gradient(jnp.max(gain)))
     return (1 - hp.alpha) * grown / jnp.sum(grown) + hp.alpha * prior
 
@@ -91,5 +92,5 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
 def mix_gaps(hp: ExpertHparams, trace: Trace) -> Float[Array, " T"]:
     r"""$\sum_{s \le t} \delta_s$ after every round."""
     past = history(hp, trace)
-    gap = lambda share, regret: mix_gap(share, regret, hp.own.eta)
-    return jnp.cumsum(jax.vmap(gap)(past.share, past.regret))
+    gap = lambda log_share, regret: mix_gap(log_share, regret, hp.own.eta)
+    return jnp.cumsum(jax.vmap(gap)(past.log_share, past.regret))

@@ -19,14 +19,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Process, Scalar, Trace
-from olx.experts._vectors import expm1, highest
+from olx.experts._mix_gap import mix_gap
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.experts.history import certificate, history, relative_entropy
 from olx.schedules.decay import as_schedule
@@ -91,14 +90,6 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     eta = jax.vmap(step)(trace.state.stats, past.rounds)
     grew = jnp.cumsum(eta > jnp.concatenate([eta[:1], eta[:-1]])) > 0
     paid = relative_entropy(flat, past.prior) / eta + jnp.where(grew, jnp.inf, 0.0)
-    gaps = jax.vmap(mix_gap)(past.share, past.regret, eta)
+    gaps = jax.vmap(mix_gap)(past.log_share, past.regret, eta)
     right, printed = paid + jnp.cumsum(gaps), paid + jnp.cumsum(eta) / 8
     return certificate(past, u, right, "Hedge with steps that never grow", printed)
-
-
-def mix_gap(share: Float[Array, " N"], regret: Float[Array, " N"], eta: Array) -> Array:
-    r"""$\frac1\eta \ln \sum_i p_i e^{\eta r_i}$ of a distribution whose mean regret is 0."""
-    top = lax.stop_gradient(highest(regret, share > 0))
-    below = jnp.where(share > 0, regret - top, 0.0)
-    rest = jnp.vdot(share, expm1(eta * below))
-    return jnp.maximum(top + jnp.log1p(rest) / eta, 0.0)

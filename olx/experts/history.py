@@ -29,7 +29,7 @@ class History(NamedTuple):
     prior: Float[Array, " N"]
     regret: Float[Array, "T N"]  # of each round
     loss: Float[Array, "T N"]
-    share: Float[Array, "T N"]
+    log_share: Float[Array, "T N"]
     beyond: Float[Array, " T"]  # 0 as long as no round weighed more than 1, then infinite
     unit: Array  # the width of the range
 
@@ -52,7 +52,7 @@ def history(hp: ExpertHparams, trace: Trace) -> History:
     beyond = jnp.where(jnp.broadcast_to(heavy, rows.regret.shape[:1]) > 0, jnp.inf, 0.0)
     unit = 1.0 if hp.span is None else hp.span[1] - hp.span[0]
     unit = jnp.asarray(unit, prior.dtype)
-    return History(prior, rows.regret, rows.loss, rows.share, beyond.astype(prior.dtype), unit)
+    return History(prior, rows.regret, rows.loss, rows.log_share, beyond.astype(prior.dtype), unit)
 
 
 def certificate(
