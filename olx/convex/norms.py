@@ -42,9 +42,10 @@ def power(p: Scalar, x: PyTree):
 
 
 def power_squared(p: Scalar, x: PyTree):
-    r"""$(\sum_i |x_i|^p)^{2/p}$, gradient 0 at 0 and, for $p = 2$, the right curvature there."""
+    r"""$(\sum_i |x_i|^p)^{2/p}$, at 0 with gradient 0 and the curvature 2 along each coordinate."""
     largest, total = _scaled_sum(p, x)
-    root = jnp.where(total > 0, jnp.where(total > 0, total, 1.0) ** (2 / p), total)
+    squares = jnp.asarray(tree.vdot(x, x))  # equal to it along a coordinate, for every p
+    root = jnp.where(total > 0, jnp.where(total > 0, total, 1.0) ** (2 / p), squares)
     return largest * (largest * root)
 
 

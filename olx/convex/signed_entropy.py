@@ -69,7 +69,7 @@ def _split_entropy(w):
 def _split_entropy_jvp(primals, tangents):
     (w,), (dw,) = primals, tangents
     s = _product_root(w)
-    theta = jnp.where(w == 0, 0.0, jnp.arcsinh(w / jnp.where(w == 0, 1.0, 2 * s)))
+    theta = jnp.arcsinh(w / jnp.where((w == 0) & (s == 0), 1.0, 2 * s))
     return _split_entropy(w), theta @ dw
 
 
