@@ -1,24 +1,40 @@
 """Counting rounds, for processes that look at the time only."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PyTree, UInt32
+
+from olx._pytree import pytree, static
 
 
-class Clock(NamedTuple):
-    rounds: Float[Array, ""]  # finished so far; a float of the decisions' own precision
+@pytree
+class Clock:
+    rounds: UInt32[Array, ""]  # finished so far: a float32 that adds up ones stops at 2^24
+    dtype: Any = static()  # of the decisions
 
     @property
-    def now(self) -> Array:
+    def past(self) -> Float[Array, ""]:
+        """How many rounds are finished, in the decisions' own precision."""
+        return self.rounds.astype(self.dtype)
+
+    @property
+    def now(self) -> Float[Array, ""]:
         """The number of the round about to be played, from 1."""
-        return self.rounds + 1
+        return self.past + 1
 
 
 def start(hparams: Any, params: PyTree) -> Clock:
-    return Clock(jnp.zeros((), jnp.result_type(*(jax.tree.leaves(params) or [float]))))
+    dtype = jnp.result_type(*(jax.tree.leaves(params) or [float]))
+    return Clock(jnp.zeros((), jnp.uint32), dtype)
 
 
 def tick(hparams: Any, clock: Clock, feedback: Any) -> Clock:
-    return Clock(clock.rounds + 1)
+    return advance(clock, True)
+
+
+def advance(clock: Clock, counts: Any) -> Clock:
+    """Count the round where `counts` is true; the clock stands still at its last number."""
+    more = counts & (clock.rounds < jnp.iinfo(jnp.uint32).max)
+    return Clock(clock.rounds + more.astype(jnp.uint32), clock.dtype)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import olx
-from olx import convex, losses
+from olx import _clock as clock
+from olx import convex, losses, regularizers, schedules
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,56 @@ def test_the_derivative_in_a_start_at_zero_is_what_differences_say(learner):
     slope = np.asarray(jax.grad(rollout)(zeros))
     assert np.all(np.abs(slope) > 1e-3)
     np.testing.assert_allclose(slope, differences, rtol=1e-5)
+
+
+@pytest.mark.parametrize("level", [0.0, -7e4, -7e5, 3e6])
+def test_entropic_projections_add_up_to_one_far_from_zero(level):
+    logits = np.float32(level) + np.array([0.0, -0.5, -1.0, -3.0], np.float32)
+    exact = np.exp(logits.astype(float) - level)
+    floored = convex.floored_entropy(0.05).to_primal(jnp.asarray(logits))
+    assert floored.dtype == np.float32
+    free = 0.95 * exact[:3] / exact[:3].sum()
+    np.testing.assert_allclose(floored, [*free, 0.05], rtol=3e-6)
+    # one far above the others is held at the cap, and the rest is split as exactly
+    above = jnp.concatenate([jnp.asarray(logits), jnp.float32([level + 2e6])])
+    capped = convex.projections.entropic_cap(above, 0.5)
+    np.testing.assert_allclose(capped, [*(0.5 * exact / exact.sum()), 0.5], rtol=3e-6)
+
+
+def test_mirror_descent_with_a_floor_stays_on_the_simplex():
+    losses_ = np.random.default_rng(0).random((3000, 4)).astype(np.float32) + 20
+    learner = olx.omd(1.0, convex.floored_entropy(0.05))
+    start = jnp.full(4, 0.25, jnp.float32)
+    run = olx.rollout(learner, losses.linear, olx.Rounds(None, losses_), start, record=olx.actions)
+    assert np.max(np.abs(run.trace.sum(axis=1) - 1)) <= 1e-6
+
+
+def past_float32(stats):
+    """The same statistics after as many rounds as a float32 can count by ones."""
+    is_clock = lambda node: isinstance(node, clock.Clock)
+    late = lambda node: clock.Clock(jnp.uint32(2**24), node.dtype) if is_clock(node) else node
+    return jax.tree.map(late, stats, is_leaf=is_clock)
+
+
+def test_counts_go_on_past_what_a_float32_can_add_ones_to():
+    params = jnp.zeros(2, jnp.float32)
+    feedback = olx.Feedback(jnp.ones(2, jnp.float32), jnp.float32(0), jnp.float32(1), None, 0, 0)
+    for process in (
+        schedules.decay(1.0, 1.0),
+        schedules.mistakes(1.0, convex.norms.l2()),
+        regularizers.growing(convex.euclidean()),
+    ):
+        stats = past_float32(process.init(params))
+        for _ in range(2**4):
+            stats = process.update(stats, feedback)
+        counted = [leaf for leaf in jax.tree.leaves(stats) if leaf.dtype == jnp.uint32]
+        assert counted == [2**24 + 2**4]
+    learner = olx.alma(0.5)
+    state = past_float32(learner.init(params))
+    state = learner.update(learner.update(state, feedback), feedback)
+    assert int(state.corrections.rounds) == 2**24 + 2
+
+
+def test_a_clock_stands_still_at_its_last_number():
+    last = clock.Clock(jnp.uint32(2**32 - 1), jnp.dtype("float32"))
+    assert int(clock.tick(None, last, None).rounds) == 2**32 - 1

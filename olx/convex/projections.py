@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -108,9 +107,15 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
 
 def _shares(ordered: Float[Array, " n"], bound: Scalar) -> Float[Array, " n"]:
     """What coordinate l gets if those before it in the order are held at `bound`."""
-    ordered = lax.stop_gradient(ordered)
+    ordered = jnp.maximum(lax.stop_gradient(ordered), jnp.finfo(ordered.dtype).min)
     left = 1 - jnp.arange(ordered.size, dtype=ordered.dtype) * bound
-    return left * jnp.exp(ordered - lax.cumlogsumexp(ordered, reverse=True))
+    gaps = jnp.append(jnp.diff(ordered), 0.0)
+
+    def join(later, earlier):  # logits as distances to the first: large ones keep their digits
+        return earlier[0] + later[0], jnp.logaddexp(earlier[1], earlier[0] + later[1])
+
+    start = (gaps, jnp.zeros_like(gaps))
+    return left * jnp.exp(-lax.associative_scan(join, start, reverse=True)[1])
 
 
 def _rest(logits, bound, order, legal: Bool[Array, " n"]):
@@ -118,10 +123,11 @@ def _rest(logits, bound, order, legal: Bool[Array, " n"]):
     last = jnp.arange(legal.size) == legal.size - 1
     held = jnp.argmax(legal | last)
     free = jnp.zeros_like(legal).at[order].set(jnp.arange(legal.size) >= held)
-    whole = logsumexp(logits, where=free)
+    lowest = jnp.finfo(logits.dtype).min
+    top = lax.stop_gradient(jnp.max(jnp.where(free, logits, lowest)))  # any constant would do
+    mass = jnp.where(free, jnp.exp(jnp.where(free, logits, top) - top), 0.0)
     left = 1 - held.astype(logits.dtype) * bound
-    share = left * jnp.exp(jnp.where(free, logits, whole) - whole)
-    return jnp.where(free, share, bound)
+    return jnp.where(free, left * mass / jnp.sum(mass), bound)
 
 
 def _reachable(total, caps):

@@ -19,6 +19,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
+from olx import _clock as clock
+from olx._clock import Clock
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
@@ -28,7 +30,8 @@ from olx.experts.history import certificate, history
 
 class NormalHedgeDTStats(NamedTuple):
     regret: Float[Array, " N"]
-    rounds: Float[Array, ""]  # finished so far
+    clock: Clock
+    beyond: Float[Array, ""]  # by how much weights exceeded 1, in all
 
 
 def normal_hedge_dt(
@@ -51,16 +54,21 @@ def normal_hedge_dt(
 
 
 def start(_, prior: Array) -> NormalHedgeDTStats:
-    return NormalHedgeDTStats(jnp.zeros_like(prior), jnp.zeros((), prior.dtype))
+    zero = jnp.zeros((), prior.dtype)
+    return NormalHedgeDTStats(jnp.zeros_like(prior), clock.start(None, prior), zero)
 
 
 def weigh(_, prior: Array, stats: NormalHedgeDTStats) -> Weights:
-    return _normal.weigh(prior, stats.regret, stats.rounds)
+    return _normal.weigh(prior, stats.regret, stats.clock.past + stats.beyond)
 
 
 def learn(_, prior: Array, stats: NormalHedgeDTStats, seen: Seen) -> NormalHedgeDTStats:
-    longest = jnp.maximum(1.0, seen.feedback.weight)  # so that |R| <= C
-    return NormalHedgeDTStats(stats.regret + seen.regret, stats.rounds + longest)
+    beyond = jnp.maximum(seen.feedback.weight - 1, 0.0)  # so that |R| <= C
+    return NormalHedgeDTStats(
+        stats.regret + seen.regret,
+        clock.tick(None, stats.clock, seen.feedback),
+        stats.beyond + beyond,
+    )
 
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:

@@ -25,6 +25,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
 from olx._pytree import as_tree
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
@@ -36,7 +38,7 @@ Potential = Callable[[Array, Array], Array]
 
 class PotentialStats(NamedTuple):
     position: Float[Array, " N"]
-    rounds: Float[Array, ""]  # finished so far
+    clock: Clock
 
 
 def potential_experts(
@@ -70,16 +72,17 @@ def potential_experts(
 
 
 def start(potential: Partial, prior: Array) -> PotentialStats:
-    return PotentialStats(jnp.zeros_like(prior), jnp.zeros((), prior.dtype))
+    return PotentialStats(jnp.zeros_like(prior), clock.start(potential, prior))
 
 
 def weigh(potential: Partial, prior: Array, stats: PotentialStats) -> Weights:
-    now, s = stats.rounds + 1, stats.position
+    now, s = stats.clock.now, stats.position
     return Weights(jnp.zeros_like(s), prior * (potential(now, s - 1) - potential(now, s + 1)))
 
 
 def learn(potential: Partial, prior: Array, stats: PotentialStats, seen: Seen) -> PotentialStats:
-    return PotentialStats(stats.position - seen.regret, stats.rounds + 1)
+    time = clock.tick(potential, stats.clock, seen.feedback)
+    return PotentialStats(stats.position - seen.regret, time)
 
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
@@ -89,8 +92,8 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     """
     past, stats = history(hp, trace), trace.state.stats
     phi = jax.vmap(hp.own)
-    after = phi(stats.rounds + 1, stats.position - past.regret)
-    before = phi(stats.rounds, stats.position)
+    after = phi(stats.clock.now, stats.position - past.regret)
+    before = phi(stats.clock.past, stats.position)
     first = jnp.sum(past.prior * hp.own(jnp.zeros_like(past.unit), jnp.zeros_like(past.prior)))
     left, right = after @ past.prior, before @ past.prior + past.beyond
     scale = 1 + (jnp.abs(after) + jnp.abs(before)) @ past.prior + jnp.abs(first)

@@ -19,10 +19,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.convex import norms
@@ -40,7 +42,7 @@ class ALMAHparams:
 
 class ALMAState(NamedTuple):
     theta: PyTree
-    corrections: Float[Array, ""]
+    corrections: Clock
 
 
 def alma(
@@ -72,7 +74,7 @@ def alma(
 
 def init(hp: ALMAHparams, params: PyTree) -> ALMAState:
     theta = tree.zeros_like(params)
-    return ALMAState(theta, jnp.zeros((), jnp.result_type(*jax.tree.leaves(theta))))
+    return ALMAState(theta, clock.start(hp, theta))
 
 
 def predict(hp: ALMAHparams, state: ALMAState, context: PyTree) -> Array:
@@ -84,8 +86,7 @@ def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
     moved = tree.add_scale(state.theta, add, feedback.context)
     size = _size(hp, moved)
     shrink = jnp.where(corrects & (size > 1), 1 / jnp.where(size > 1, size, 1.0), 1.0)
-    count = state.corrections + jnp.where(corrects, jnp.ones_like(state.corrections), 0.0)
-    return ALMAState(tree.scale(shrink, moved), count)
+    return ALMAState(tree.scale(shrink, moved), clock.advance(state.corrections, corrects))
 
 
 def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
@@ -126,7 +127,7 @@ def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
 def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
     """Whether to correct, and what the row is added with."""
     y, size, p = feedback.outcome, _size(hp, feedback.context), power_of(hp)
-    k = state.corrections + 1
+    k = state.corrections.now
     wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
     corrects = (y * feedback.action <= wanted * size) & (size > 0)
     eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)

@@ -103,7 +103,7 @@ def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
 
     def one(state: CoinBettingState, feedback: Feedback):
         new = update(hp, state, feedback)
-        t, v = new.clock.rounds, tree.sub(u, state.start)
+        t, v = new.clock.past, tree.sub(u, state.start)
         along = hp.account(v, new.coins)
         left = jax.tree.map(lambda along, won: along - won, along, new.won)
         least = jax.tree.map(lambda x: _potential(hp, t, x), _length(hp, new.coins))

@@ -19,6 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.base import Norm
 from olx.core import Feedback, Process, Scalar
@@ -33,7 +35,8 @@ class MistakesHparams:
 
 class MistakesStats(NamedTuple):
     largest: Float[Array, ""]
-    mistakes: Float[Array, ""]
+    mistakes: Clock
+    beyond: Float[Array, ""]  # their weights, less 1 each
 
 
 def mistakes(complexity: Scalar, norm: Norm) -> Process:
@@ -65,11 +68,11 @@ def structured(complexity: Scalar, norm: Norm) -> Process:
 
 
 def init(hp: MistakesHparams, params: PyTree) -> MistakesStats:
-    return MistakesStats(_scalar.zero(params), _scalar.zero(params))
+    return MistakesStats(_scalar.zero(params), clock.start(hp, params), _scalar.zero(params))
 
 
 def update(hp: MistakesHparams, stats: MistakesStats, feedback: Feedback) -> MistakesStats:
-    return MistakesStats(_largest(hp, stats, feedback.context), _count(stats, feedback))
+    return MistakesStats(_largest(hp, stats, feedback.context), *_count(stats, feedback))
 
 
 def update_on_mistakes(
@@ -77,12 +80,12 @@ def update_on_mistakes(
 ) -> MistakesStats:
     larger = _largest(hp, stats, feedback.context)
     return MistakesStats(
-        jnp.where(_wrong(feedback), larger, stats.largest), _count(stats, feedback)
+        jnp.where(_wrong(feedback), larger, stats.largest), *_count(stats, feedback)
     )
 
 
 def at(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:
-    rate = jnp.sqrt((stats.mistakes + 1) / hp.complexity)
+    rate = jnp.sqrt((stats.mistakes.now + stats.beyond) / hp.complexity)
     return _scalar.or_one(_largest(hp, stats, context) * rate)
 
 
@@ -90,8 +93,10 @@ def _largest(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Arra
     return jnp.maximum(stats.largest, hp.norm.dual(context))
 
 
-def _count(stats: MistakesStats, feedback: Feedback) -> Array:
-    return stats.mistakes + jnp.where(_wrong(feedback), feedback.weight, 0.0)
+def _count(stats: MistakesStats, feedback: Feedback) -> tuple[Clock, Array]:
+    wrong = _wrong(feedback)
+    beyond = jnp.where(wrong, feedback.weight - 1, 0.0)
+    return clock.advance(stats.mistakes, wrong), stats.beyond + beyond
 
 
 def _wrong(feedback: Feedback) -> Array:
