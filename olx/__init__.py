@@ -82,3 +82,4 @@ from olx.learners.winnow import balanced_winnow as balanced_winnow
 from olx.learners.winnow import unnormalized_winnow as unnormalized_winnow
 from olx.learners.winnow import winnow as winnow
 from olx.meta.mix import mix as mix
+from olx.needs import Need as Need

@@ -22,8 +22,9 @@ def non_negative(owner: str, name: str, value: Any) -> Any:
     return _values(owner, name, value, lambda v: v >= 0, "must be non-negative")
 
 
-def between(owner: str, name: str, value: Any, low: float, high: float) -> Any:
-    legal = lambda v: (v >= low) & (v <= high)
+def between(owner: str, name: str, value: Any, low: float, high: float, slack: Any = 0.0) -> Any:
+    """slack: how far outside a value may lie by rounding; it is returned as it is."""
+    legal = lambda v: (v >= low - slack) & (v <= high + slack)
     return _values(owner, name, value, legal, f"must lie in [{low:g}, {high:g}]")
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
+from olx.needs import Need
 
 Scalar = int | float | Array
 Loss = Callable[[Any, Any], Array]
@@ -87,6 +88,7 @@ class Learner:
     # whose entry of the context, is zero keeps its state
     adds: AddsGradient | AddsContext | None = static(default=None)
     # what an update adds to the state, where it is a multiple of one vector
+    needs: tuple[Need, ...] = static(default=())  # what it needs of its data
     axes: PyTree = None  # of a batch: the values each learner was made from, by name
 
     def init(self, params: PyTree) -> PyTree:

@@ -9,6 +9,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, app
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from olx import _check as check
 from olx._pytree import as_tree, pytree, static
 from olx.convex import legendre
 from olx.core import Scalar
+from olx.needs import Need
 
 Function = Callable[[PyTree], Array]
 
@@ -72,6 +74,11 @@ class MirrorMap:
         r"""The indicator of the domain: 0 inside, infinite outside."""
         inside = True if self.contains is None else self.contains(u)
         return jnp.where(inside, 0.0, jnp.inf)
+
+    def starts(self, w: PyTree) -> Array:
+        """Whether a learner can start at `w`: it lies in the domain and its dual is finite."""
+        dual = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(self.to_dual(w))]
+        return jnp.isfinite(self.outside(w)) & jnp.all(jnp.stack(dual))
 
     def gap(self, w: PyTree, theta: PyTree) -> Array:
         r"""Fenchel-Young: $\psi(w) + \psi^*(\theta) - \langle \theta, w \rangle \ge 0$."""
@@ -146,6 +153,17 @@ def mirror_map(
         None if contains is None else as_tree(contains),
         separable=separable and total is None,
     )
+
+
+def start_inside(owner: str) -> Need:
+    """The need of a learner whose hparams hold a `mirror` and that starts from `params`."""
+    demand = "`params` must lie in the domain of the mirror map and have a finite dual"
+    remedy = "start inside, such as at `mirror.to_primal` of zeros"
+    return Need("params", _starts, demand, owner, remedy)
+
+
+def _starts(hparams: Any, params: PyTree, rounds: None) -> Array:
+    return hparams.mirror.starts(params)
 
 
 def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:

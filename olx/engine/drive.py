@@ -1,6 +1,7 @@
 """The loop around the program: feed chunks, gather what comes out, show progress, save."""
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,7 @@ from jaxtyping import PyTree
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import feed
+from olx.engine.boundary import judge
 from olx.engine.checkpoint import Checkpoint, describe
 from olx.engine.collect import Collector
 from olx.engine.keep import Keep
@@ -38,6 +40,7 @@ def drive(
 ) -> Run:
     """Play a stream through a program."""
     _refuse_tracers(owner, (learner, state, stream if isinstance(stream, Rounds) else None))
+    check = functools.partial(judge, owner, learner, loss, params)
     pieces = feed.pieces(owner, stream)
     first = next(pieces)
     plan = feed.plan(first, params, configurations, isinstance(stream, Rounds))
@@ -45,7 +48,11 @@ def drive(
     state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
     collector = Collector(keep)
     if checkpoint is not None:
-        one = next(feed.chunks(owner, iter([feed.take(first, 0, 1)]), plan._replace(capacity=1), 0))
+        one = next(
+            feed.chunks(
+                owner, iter([feed.take(first, 0, 1)]), plan._replace(capacity=1), 0, check
+            )
+        )
         traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
         collector.structure = traced.out_info[1]
         sample = feed.take(first, 0, plan.capacity)
@@ -56,7 +63,7 @@ def drive(
     call, pending = None, None
     with contextlib.closing(bar):
         everything = itertools.chain([first], pieces)
-        for chunk in feed.chunks(owner, everything, plan, collector.played):
+        for chunk in feed.chunks(owner, everything, plan, collector.played, check):
             arguments = (state, learner, loss, chunk.rounds, np.int32(chunk.count))
             if call is None:
                 call, path = program.choose(_width(state), *arguments)

@@ -1,6 +1,6 @@
 """Streams of any size as chunks of one shape: arrays, memory maps, or an iterable of `Rounds`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -69,18 +69,23 @@ def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     for piece in [stream] if isinstance(stream, Rounds) else stream:
         check_rounds(owner, piece)
         empty = False
-        piece = jax.tree.map(_host, piece)
-        _check_numbers(owner, piece)
-        yield piece
+        yield jax.tree.map(_host, piece)
     if empty:
         raise ValueError(f"{owner}: the stream is empty.")
 
 
-def chunks(owner: str, pieces: Iterator[Rounds], plan: Plan, skip: int) -> Iterator[Chunk]:
+def chunks(
+    owner: str,
+    pieces: Iterator[Rounds],
+    plan: Plan,
+    skip: int,
+    judge: Callable[[Rounds, int], object],
+) -> Iterator[Chunk]:
     """Cut pieces into chunks of one shape, after the first `skip` rounds.
 
-    Every chunk is checked before it is handed on: numbers finite, shapes and dtypes as in the
-    first piece. A chunk may lie in memory that the next but one is written to.
+    Every chunk is checked before it is handed on: its numbers by `judge`, which gets the rounds and
+    the number of the first; shapes and dtypes as in the first piece. A chunk may lie in memory that
+    the next but one is written to.
     """
     start, capacity, room, stage = (
         0,
@@ -98,7 +103,7 @@ def chunks(owner: str, pieces: Iterator[Rounds], plan: Plan, skip: int) -> Itera
             part = take(piece, low, low + capacity)
             count = len_of(part)
             staged = stage.put(part)
-            _check_finite(owner, take(staged, 0, count), start + low)
+            judge(take(staged, 0, count), start + low)
             if isinstance(piece.context, SparseRows):
                 cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
                 staged = staged._replace(context=cut if plan.owned else jax.tree.map(np.array, cut))
@@ -122,14 +127,6 @@ def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
     return leaf.size * dtype.itemsize
 
 
-def _check_numbers(owner: str, piece: Rounds) -> None:
-    for path, leaf in jax.tree_util.tree_leaves_with_path(piece):
-        if leaf.dtype.kind in "OSUMm":
-            raise TypeError(
-                f"{owner}: rounds{jax.tree_util.keystr(path)} holds {leaf.dtype}; give numbers."
-            )
-
-
 def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
     if jax.tree.structure(piece) != jax.tree.structure(first):
         raise TypeError(
@@ -145,27 +142,3 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
                 f"{owner}: rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
                 f"{seen[1]}{list(seen[0])} a round, the first chunk {wanted[1]}{list(wanted[0])}."
             )
-
-
-def _sums_up(numbers: np.ndarray) -> bool:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if numbers.flags.c_contiguous:
-            flat = numbers.reshape(-1)
-            return bool(np.isfinite(np.dot(flat, flat)))
-        return bool(np.isfinite(np.sum(numbers)))
-
-
-def _check_finite(owner: str, part: Rounds, start: int) -> None:
-    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
-        numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
-        if leaf.dtype.kind != "f" or _sums_up(numbers) or np.all(np.isfinite(numbers)):
-            continue  # one fast pass: a finite sum has finite terms; an infinite one may have too
-        if isinstance(leaf, SparseRows):
-            leaf = leaf.toarray()
-        row, *column = (int(i) for i in np.argwhere(~np.isfinite(leaf))[0])
-        where = f"row {start + row}" + (f", column {', '.join(map(str, column))}" if column else "")
-        value = leaf[(row, *column)]
-        raise ValueError(
-            f"{owner}: rounds{jax.tree_util.keystr(path)} holds {value} at {where}; clean the "
-            "stream first."
-        )

@@ -8,6 +8,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Adversary, Learner, Rounds, Run
 from olx.engine import contexts
+from olx.engine.boundary import first_state, judge, legal_so_far, on_host
 from olx.engine.protocol import Record, Watch, feedback_of, settle
 
 
@@ -36,6 +37,10 @@ def play(
         state, ((value, _), kept) = settle(learner, Watch(record), state, feedback)
         return (state, nature), (value, (kept, Rounds(context, outcome)))
 
-    states = jax.tree.map(jnp.asarray, (learner.init(params), adversary.init()))
+    state = first_state("play", learner, params)
+    states = jax.tree.map(jnp.asarray, (state, adversary.init()))
     (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
+    traced = judge("play", learner, adversary.loss, params, jax.tree.map(on_host, seen))
+    if traced:
+        losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, seen)

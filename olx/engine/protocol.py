@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss, Rounds, Scalar
+from olx.engine.finite import check_kind
 
 Record = Callable[[PyTree, Feedback], PyTree]
 Measure = Callable[[Feedback], PyTree]
@@ -78,6 +79,7 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
                 f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a "
                 "leading axis of rounds."
             )
+        check_kind(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
         lengths[jax.tree_util.keystr(path)] = np.shape(leaf)[0]
     if len(set(lengths.values())) > 1:
         seen = ", ".join(f"rounds{path}: {length}" for path, length in lengths.items())
@@ -85,6 +87,11 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
     length = next(iter(lengths.values()))
     if length == 0:
         raise ValueError(f"{owner}: `rounds` is empty.")
+    if rounds.weight is not None and np.ndim(rounds.weight) != 1:
+        raise TypeError(
+            f"{owner}: rounds.weight has shape {np.shape(rounds.weight)}; give one number per "
+            "round."
+        )
     return length
 
 

@@ -8,6 +8,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import contexts
+from olx.engine.boundary import first_state, judge, legal_so_far, on_host
 from olx.engine.protocol import Record, Watch, check_rounds, feedback_of, settle
 
 
@@ -47,13 +48,16 @@ def rollout(
         return settle(learner, Watch(record), state, feedback)
 
     if state is None:
-        state = learner.init(params)
+        state = first_state("rollout", learner, params)
+    traced = judge("rollout", learner, loss, params, jax.tree.map(on_host, rounds))
     state = jax.tree.map(jnp.asarray, state)
     if segment is None:
         state, ((losses, _), kept) = lax.scan(step, state, rounds)
     else:
         check.count("rollout", "segment", segment)
         state, ((losses, _), kept) = _in_segments(step, state, rounds, length, segment)
+    if traced:
+        losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept)
 
 

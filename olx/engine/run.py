@@ -5,11 +5,11 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-import jax
 from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.boundary import first_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
@@ -61,7 +61,7 @@ def run(
     """
     check.instance("run", "learner", learner, Learner)
     if state is None:
-        state = start(learner, params)
+        state = first_state("run", learner, params)
     watch = watching("run", record, measure, keep)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     rows, rounds = _peek(rounds)
@@ -71,12 +71,6 @@ def run(
     program = (sparse_program if is_linear(learner) else gather_program)(watch, layout)
     done = drive("run", program, learner, loss, rounds, params, pack(layout, state), **options)
     return dataclasses.replace(done, state=unpack(layout, done.state))
-
-
-@jax.jit
-def start(learner: Learner, params: PyTree) -> PyTree:
-    """The first state, made in one call."""
-    return learner.init(params)
 
 
 def _peek(rounds: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rounds]]:

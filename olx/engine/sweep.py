@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Curve, Learner, Loss, Rounds, Run
 from olx.engine.block import block_program, fits
+from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import spread, sweep_program
 from olx.engine.drive import drive
@@ -58,7 +59,7 @@ def sweep(
     watch = watching("sweep", record, measure, keep)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    state = _start(learners, params)
+    state = first_states("sweep", learners, params)
     program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
     done = drive(
         "sweep",
@@ -75,9 +76,6 @@ def sweep(
         explain=explain,
     )
     return done if count % devices == 0 else _trim(done, count)
-
-
-_start = jax.jit(jax.vmap(lambda learner, params: learner.init(params), in_axes=(0, None)))
 
 
 def _configurations(learners: Learner) -> int:

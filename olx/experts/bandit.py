@@ -21,9 +21,10 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.core import Feedback, Learner
+from olx.core import Feedback, Learner, Rounds
 from olx.experts.sampled import draw
 from olx.losses.points import linear, linear_feedback
+from olx.needs import Need, within
 
 
 @pytree
@@ -55,7 +56,16 @@ def bandit(experts: Learner, key: Array) -> Learner:
     True
     """
     check.instance("bandit", "experts", experts, Learner)
-    return Learner(BanditHparams(experts, key), init, predict, update)
+    needs = (*within(experts, "experts", "params", "context", "weight"), _KNOWN)
+    return Learner(BanditHparams(experts, key), init, predict, update, needs=needs)
+
+
+def _are_known(hparams: BanditHparams, params: PyTree, rounds: Rounds) -> PyTree:
+    """NaN is a loss that nobody knows, of an arm that is not pulled."""
+    return jax.tree.map(lambda loss: (abs(loss) < jnp.inf) | (loss != loss), rounds.outcome)
+
+
+_KNOWN = Need("outcome", _are_known, "losses must be finite, or NaN where unknown", "bandit")
 
 
 def init(hp: BanditHparams, params: PyTree) -> BanditState:

@@ -24,8 +24,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.core import Feedback, Learner
+from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
+from olx.needs import Need, within
 
 
 class Path(NamedTuple):
@@ -63,7 +64,26 @@ def best_pruning(experts: Learner) -> Learner:
     True
     """
     check.instance("best_pruning", "experts", experts, Learner)
-    return Learner(BestPruningHparams(experts), init, predict, update)
+    needs = (*within(experts, "experts", "params", "weight"), _PATHS)
+    return Learner(BestPruningHparams(experts), init, predict, update, needs=needs)
+
+
+def _are_paths(hparams: BestPruningHparams, params: PyTree, rounds: Rounds) -> Path:
+    """Edges are -1 or numbers of edges that `params` has; advice is finite along the path."""
+    edges = rounds.context.edges
+    known = (edges >= -1) & (edges < params.shape[0])
+    past = lambda leaf: (edges < 0).reshape(edges.shape + (1,) * (leaf.ndim - 2))
+    finite = lambda leaf: past(leaf) | (abs(leaf) < jnp.inf)
+    return Path(known, jax.tree.map(finite, rounds.context.advice))
+
+
+_PATHS = Need(
+    "context",
+    _are_paths,
+    "a path must hold numbers of edges, or -1 past the leaf, and finite advice",
+    "best_pruning",
+    "`params` holds one weight per edge",
+)
 
 
 def init(hp: BestPruningHparams, params: Float[Array, " E"]) -> PyTree:

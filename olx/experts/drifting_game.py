@@ -32,6 +32,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
+from olx.needs import within
 
 
 @pytree
@@ -127,7 +128,8 @@ def experts_from_game(game: Learner) -> Learner:
     r"""Algorithm 2: experts played by a `game` of $\beta = 0$, on moves $\ell_i - \langle p, \ell
     \rangle$."""
     check.instance("experts_from_game", "game", game, Learner)
-    return Learner(game, _init, _predict, _update_experts)
+    needs = within(game, None, "params", "context")
+    return Learner(game, _init, _predict, _update_experts, needs=needs)
 
 
 def game_from_experts(learner: Learner) -> Learner:
@@ -136,7 +138,8 @@ def game_from_experts(learner: Learner) -> Learner:
     Nature may not move two chips apart by more than 1 in a round.
     """
     check.instance("game_from_experts", "learner", learner, Learner)
-    return Learner(learner, _init, _predict, _update_game)
+    needs = within(learner, None, "params", "context", "weight")
+    return Learner(learner, _init, _predict, _update_game, needs=needs)
 
 
 def _init(inner: Learner, params: PyTree) -> PyTree:

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
+from olx.experts._needs import prior_need
 from olx.experts.bandit import BanditHparams, bandit, estimate
 
 
@@ -51,7 +52,7 @@ def exp3(eta: Scalar, key: Array) -> Learner:
 
 def exponential_weights(eta: Scalar) -> Learner:
     """Weights that fall by `eta` times the loss, in logarithms, from the prior `params`."""
-    return Learner(eta, init, predict, update)
+    return Learner(eta, init, predict, update, needs=(prior_need("exponential_weights"),))
 
 
 def init(eta: Scalar, params: Float[Array, " N"]) -> WeightsState:

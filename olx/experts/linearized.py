@@ -20,6 +20,7 @@ from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Trace
 from olx.losses.points import linear_feedback
+from olx.needs import within
 
 
 def linearized(experts: Learner) -> Learner:
@@ -39,7 +40,9 @@ def linearized(experts: Learner) -> Learner:
     True
     """
     check.instance("linearized", "experts", experts, Learner)
-    return Learner(experts, init, predict, update, None if experts.bound_fn is None else bound)
+    proof = None if experts.bound_fn is None else bound
+    needs = within(experts, None, "params", "weight")
+    return Learner(experts, init, predict, update, proof, needs=needs)
 
 
 def init(experts: Learner, params: PyTree) -> PyTree:

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Rounds, Scalar, Trace
 from olx.experts._rates import RatesStats, rates, rates_bound, start, weigh
 from olx.experts.base import ExpertHparams, Seen, expert_learner
+from olx.needs import Need
 
 
 def adapt_ml_prod(
@@ -35,8 +36,30 @@ def adapt_ml_prod(
     [0.5, 0.375, 0.258]
     """
     return expert_learner(
-        "adapt_ml_prod", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "adapt_ml_prod",
+        None,
+        start,
+        weigh,
+        learn,
+        bound,
+        prior=prior,
+        low=low,
+        high=high,
+        needs=(_LIGHT,),
     )
+
+
+def _is_light(hp: ExpertHparams, params: PyTree, rounds: Rounds) -> Array | bool:
+    return True if rounds.weight is None else rounds.weight < 2  # rates are at most 1/2
+
+
+_LIGHT = Need(
+    "weight",
+    _is_light,
+    "the weight of a round must be below 2",
+    "adapt_ml_prod",
+    "divide all weights by the largest",
+)
 
 
 def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:

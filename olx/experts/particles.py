@@ -27,8 +27,10 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
+from olx.experts._needs import prior_need
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback
+from olx.needs import within
 
 
 @pytree
@@ -64,7 +66,8 @@ def particles(experts: Learner, points: PyTree) -> Learner:
     """
     check.instance("particles", "experts", experts, Learner)
     bound = None if experts.bound_fn is None else particles_bound
-    return Learner(ParticlesHparams(experts, points), init, predict, update, bound)
+    needs = within(experts, "experts", "params", "weight")
+    return Learner(ParticlesHparams(experts, points), init, predict, update, bound, needs=needs)
 
 
 def init(hp: ParticlesHparams, params: Float[Array, " P"]) -> PyTree:
@@ -106,7 +109,8 @@ def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
     """
     eta = check.positive("gibbs", "eta", eta)
     hparams = GibbsHparams(eta, points, key)
-    return Learner(hparams, gibbs_init, gibbs_predict, gibbs_update, gibbs_bound)
+    needs = (prior_need("gibbs"),)
+    return Learner(hparams, gibbs_init, gibbs_predict, gibbs_update, gibbs_bound, needs=needs)
 
 
 def gibbs_init(hp: GibbsHparams, params: Float[Array, " P"]) -> GibbsState:

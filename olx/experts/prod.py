@@ -17,9 +17,10 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Rounds, Scalar, Trace
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.experts.history import certificate, history, relative_entropy
+from olx.needs import Need
 
 
 def prod(
@@ -36,7 +37,31 @@ def prod(
     [0.5, 0.333, 0.2]
     """
     eta = check.above("prod", "eta", eta, 0.0, 0.5)
-    return expert_learner("prod", eta, start, weigh, learn, bound, prior=prior, low=low, high=high)
+    return expert_learner(
+        "prod",
+        eta,
+        start,
+        weigh,
+        learn,
+        bound,
+        prior=prior,
+        low=low,
+        high=high,
+        needs=(_LIGHT,),
+    )
+
+
+def _is_light(hp: ExpertHparams, params: PyTree, rounds: Rounds) -> Array | bool:
+    return True if rounds.weight is None else rounds.weight * jnp.min(jnp.asarray(hp.own)) < 1
+
+
+_LIGHT = Need(
+    "weight",
+    _is_light,
+    "`eta` times the weight of a round must be below 1",
+    "prod",
+    "divide all weights by the largest",
+)
 
 
 def start(eta: Scalar, prior: Array) -> Float[Array, " N"]:

@@ -30,6 +30,7 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Run, Scalar, Trace
 from olx.losses.points import linear_feedback
+from olx.needs import PARTS, within
 
 
 @pytree
@@ -56,13 +57,15 @@ def sampled(experts: Learner, key: Array) -> Learner:
     [0.0, 0.0, 0.0, 0.0]
     """
     check.instance("sampled", "experts", experts, Learner)
-    return Learner(SampledHparams(experts, key), init, predict, update)
+    needs = within(experts, "experts", *PARTS)
+    return Learner(SampledHparams(experts, key), init, predict, update, needs=needs)
 
 
 def committed(experts: Learner, key: Array) -> Learner:
     """As `sampled`, but `experts` is told that it played the vertex drawn."""
     check.instance("committed", "experts", experts, Learner)
-    return Learner(SampledHparams(experts, key), init, predict, update_committed)
+    needs = within(experts, "experts", *PARTS)
+    return Learner(SampledHparams(experts, key), init, predict, update_committed, needs=needs)
 
 
 def init(hp: SampledHparams, params: PyTree) -> SampledState:

@@ -27,6 +27,7 @@ from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Trace
 from olx.learners.lift import dot
 from olx.losses.hinges import hinge
+from olx.losses.signs import signs
 
 
 @pytree
@@ -61,7 +62,8 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
             "them to `olx.mirror_map`."
         )
     hparams = AggressivePerceptronHparams(mirror)
-    return Learner(hparams, init, predict, update, bound, separable=mirror.separable)
+    needs = (signs("aggressive_perceptron"),)
+    return Learner(hparams, init, predict, update, bound, separable=mirror.separable, needs=needs)
 
 
 def init(hp: AggressivePerceptronHparams, params: PyTree) -> AggressivePerceptronState:

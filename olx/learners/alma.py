@@ -30,6 +30,7 @@ from olx.certificate import Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
+from olx.losses.signs import signs
 
 
 @pytree
@@ -69,7 +70,8 @@ def alma(
         p = check.between("alma", "p", p, 2, float("inf"))
     asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
     step = check.positive("alma", "step", step)
-    return Learner(ALMAHparams(alpha, p, asked, step), init, predict, update, bound)
+    hparams = ALMAHparams(alpha, p, asked, step)
+    return Learner(hparams, init, predict, update, bound, needs=(signs("alma"),))
 
 
 def init(hp: ALMAHparams, params: PyTree) -> ALMAState:

@@ -30,6 +30,7 @@ from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.lift import dot
 from olx.losses.score import ScoreLoss
+from olx.needs import within
 from olx.schedules.decay import as_schedule
 
 
@@ -75,11 +76,16 @@ def dual_ascent(
     check.instance("dual_ascent", "mirror", mirror, MirrorMap)
     check.instance("dual_ascent", "loss", loss, ScoreLoss)
     check.instance("dual_ascent", "ascent", ascent, Ascent)
+    if loss.conjugate_fn is None:
+        raise TypeError(
+            "dual_ascent: `loss` must come with a conjugate; this one has no `conjugate_fn`."
+        )
     if not isinstance(schedule, Process):
         schedule = check.positive("dual_ascent", "schedule", schedule)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule(schedule))
     separable = mirror.separable and ascent.separable
-    return Learner(hparams, init, predict, update, bound, separable=separable)
+    needs = within(loss, "loss", "outcome")
+    return Learner(hparams, init, predict, update, bound, separable=separable, needs=needs)
 
 
 def init(hp: DualAscentHparams, params: PyTree) -> DualAscentState:

@@ -25,6 +25,7 @@ from olx.certificate import Certificate
 from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
 from olx.losses.score import ScoreLoss
+from olx.needs import within
 
 
 @pytree
@@ -58,7 +59,14 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
         )
     hparams = ImplicitHparams(eta, loss)
     return Learner(
-        hparams, init, predict, update, bound, separable=True, adds=AddsContext(_coefficient)
+        hparams,
+        init,
+        predict,
+        update,
+        bound,
+        separable=True,
+        adds=AddsContext(_coefficient),
+        needs=within(loss, "loss", "outcome"),
     )
 
 

@@ -19,6 +19,7 @@ from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.certificate import Certificate
 from olx.core import AddsContext, AddsGradient, Feedback, Learner, Trace
+from olx.needs import PARTS, within
 
 
 @pytree
@@ -51,6 +52,7 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
         update,
         None if inner.bound_fn is None else bound,
         adds=AddsContext(_coefficient) if adds else None,
+        needs=within(inner, "inner", *PARTS),
     )
 
 

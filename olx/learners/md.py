@@ -20,7 +20,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.convex.base import MirrorMap
+from olx.convex.base import MirrorMap, start_inside
 from olx.convex.euclidean import euclidean
 from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
 from olx.learners.master import rounding_scale
@@ -61,6 +61,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
         bound,
         separable=mirror.separable and eta.separable,
         adds=AddsGradient(_coefficient) if constant and mirror.identity else None,
+        needs=(start_inside("md"),),
     )
 
 

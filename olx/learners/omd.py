@@ -20,7 +20,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.convex.base import MirrorMap
+from olx.convex.base import MirrorMap, start_inside
 from olx.convex.entropy import negative_entropy
 from olx.core import AddsGradient, Feedback, Learner, Scalar, Trace
 from olx.learners.master import Game, master_inequality
@@ -61,6 +61,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
         bound,
         separable=mirror.separable,
         adds=AddsGradient(_coefficient) if mirror.identity else None,
+        needs=(start_inside("omd"),),
     )
 
 

@@ -16,7 +16,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.convex.base import MirrorMap
+from olx.convex.base import MirrorMap, start_inside
 from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.hints import last_gradient
 from olx.learners.master import rounding_scale
@@ -44,7 +44,9 @@ def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -
     check.instance("optimistic_md", "mirror", mirror, MirrorMap)
     hint = last_gradient() if hint is None else hint
     check.instance("optimistic_md", "hint", hint, Process)
-    return Learner(OptimisticMDHparams(eta, mirror, hint), init, predict, update, bound)
+    hparams = OptimisticMDHparams(eta, mirror, hint)
+    needs = (start_inside("optimistic_md"),)
+    return Learner(hparams, init, predict, update, bound, needs=needs)
 
 
 def init(hp: OptimisticMDHparams, params: PyTree) -> OptimisticMDState:

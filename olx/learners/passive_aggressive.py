@@ -28,6 +28,7 @@ from olx.certificate import Certificate
 from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
 from olx.losses.hinges import hinge
+from olx.losses.signs import signs
 
 
 @pytree
@@ -126,4 +127,13 @@ def bound(hp: PassiveAggressiveHparams, trace: Trace, u: PyTree) -> Certificate:
 
 
 def _learner(hp: PassiveAggressiveHparams) -> Learner:
-    return Learner(hp, init, predict, update, bound, separable=True, adds=AddsContext(coefficient))
+    return Learner(
+        hp,
+        init,
+        predict,
+        update,
+        bound,
+        separable=True,
+        adds=AddsContext(coefficient),
+        needs=(signs("passive_aggressive"),),
+    )

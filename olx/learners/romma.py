@@ -30,6 +30,7 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
+from olx.losses.signs import signs
 
 
 @pytree
@@ -63,6 +64,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
         predict,
         update,
         bound,
+        needs=(signs("romma"),),
     )
 
 

@@ -24,7 +24,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.convex.base import MirrorMap
+from olx.convex.base import MirrorMap, start_inside
 from olx.convex.euclidean import euclidean
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.learners.master import rounding_scale
@@ -58,7 +58,9 @@ def strongly_convex_ogd(sigma: Scalar, mirror: MirrorMap | None = None) -> Learn
     sigma = check.positive("strongly_convex_ogd", "sigma", sigma)
     mirror = euclidean() if mirror is None else mirror
     check.instance("strongly_convex_ogd", "mirror", mirror, MirrorMap)
-    return Learner(StronglyConvexHparams(sigma, mirror), init, predict, update, bound)
+    hparams = StronglyConvexHparams(sigma, mirror)
+    needs = (start_inside("strongly_convex_ogd"),)
+    return Learner(hparams, init, predict, update, bound, needs=needs)
 
 
 def init(hp: StronglyConvexHparams, params: PyTree) -> StronglyConvexState:

@@ -25,6 +25,7 @@ from jax.tree_util import Partial
 
 from olx.convex.roots import root
 from olx.losses.score import ScoreLoss
+from olx.losses.signs import signs
 
 _SELF_BOUND = 0.2036321887945369
 
@@ -87,5 +88,8 @@ logistic = ScoreLoss(
     value_fn=_logistic,
     conjugate_fn=_logistic_conjugate,
     prox_fn=_logistic_prox,
+    needs=(signs("logistic"),),
 )
-exponential = ScoreLoss(value_fn=_exponential, conjugate_fn=_exponential_conjugate)
+exponential = ScoreLoss(
+    value_fn=_exponential, conjugate_fn=_exponential_conjugate, needs=(signs("exponential"),)
+)

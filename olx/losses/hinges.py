@@ -5,7 +5,9 @@ With $\alpha = -\tau y$:
 - hinge: $\ell = \max(0, \gamma - y s)$, $\ell^* = -\gamma \alpha$ on $0 \le \alpha \le 1$;
   1-Lipschitz;
 - squared hinge: $\ell = \frac12 \max(0, 1 - y s)^2$, $\ell^* = \frac12 \alpha^2 - \alpha$ on
-  $\alpha \ge 0$; 1-self-bounded.
+  $\alpha \ge 0$; 1-self-bounded;
+- zero-one: 1 for a mistake, which is $y s \le 0$, else 0; not convex, so without a conjugate, and
+  its slope is 0.
 
 The slope is 0 wherever the loss is 0, kink included, so a learner that moves on the slope moves
 exactly on positive loss. A score that is not a number has a loss that is none: divergence shows.
@@ -14,11 +16,11 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from olx import _check as check
 from olx.core import Scalar
 from olx.losses.score import ScoreLoss
+from olx.losses.signs import signs
 
 
 def margin_hinge(margin: Scalar) -> ScoreLoss:
@@ -29,12 +31,16 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
     """
     margin = check.positive("margin_hinge", "margin", margin)
     return ScoreLoss(
-        margin, lipschitz=1.0, value_fn=_hinge, conjugate_fn=_hinge_conjugate, prox_fn=_hinge_prox
+        margin,
+        lipschitz=1.0,
+        value_fn=_hinge,
+        conjugate_fn=_hinge_conjugate,
+        prox_fn=_hinge_prox,
+        needs=(signs("hinge"),),
     )
 
 
-def zero_one(score: Array, label: Array) -> Array:
-    r"""1 for a mistake, which is $y s \le 0$, else 0; not convex, its slope is 0."""
+def _zero_one(_, score, label):
     margin = jnp.asarray(label * score)
     return jnp.where(margin <= 0, jnp.ones_like(margin), jnp.where(margin > 0, 0.0, jnp.nan))
 
@@ -74,4 +80,6 @@ squared_hinge = ScoreLoss(
     value_fn=_squared_hinge,
     conjugate_fn=_squared_hinge_conjugate,
     prox_fn=_squared_hinge_prox,
+    needs=(signs("squared_hinge"),),
 )
+zero_one = ScoreLoss(value_fn=_zero_one, needs=(signs("zero_one"),))

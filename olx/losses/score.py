@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree, static
 from olx.core import Scalar
+from olx.needs import Need
 
 
 @pytree
@@ -33,15 +34,22 @@ class ScoreLoss:
     lipschitz: Scalar | None = None
     self_bound: Scalar | None = None
     value_fn: Callable[..., Array] = static(kw_only=True)  # (hparams, score, outcome)
-    conjugate_fn: Callable[..., Array] = static(kw_only=True)  # (hparams, tau, outcome)
+    conjugate_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
+    # (hparams, tau, outcome)
     prox_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, step, center, outcome)
+    needs: tuple[Need, ...] = static(kw_only=True, default=())  # what it needs of outcomes
 
     def __call__(self, score: Any, outcome: Any) -> Array:
         return self.value_fn(self.hparams, score, outcome)
 
     def conjugate(self, tau: Any, outcome: Any) -> Array:
         r"""$\sup_s \tau s - \ell(s, y)$."""
+        if self.conjugate_fn is None:
+            raise TypeError(
+                f"{self.value_fn.__module__}: this loss comes with no conjugate; give "
+                "`conjugate_fn`."
+            )
         return self.conjugate_fn(self.hparams, tau, outcome)
 
     def prox(self, step: Any, center: Any, outcome: Any) -> Array:

@@ -23,6 +23,7 @@ from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.needs import PARTS, within
 from olx.schedules.decay import as_schedule
 
 
@@ -57,7 +58,8 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     if not isinstance(weights, Process):
         weights = check.positive("average", "weights", weights)
     hparams = AverageHparams(inner, as_schedule(weights))
-    return Learner(hparams, init, predict, update, None if inner.bound_fn is None else bound)
+    proof = None if inner.bound_fn is None else bound
+    return Learner(hparams, init, predict, update, proof, needs=within(inner, "inner", *PARTS))
 
 
 def averaged(state: AverageState) -> PyTree:

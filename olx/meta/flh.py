@@ -24,6 +24,7 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.meta import adaptive
 from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
+from olx.needs import PARTS, within
 
 
 def flh(base: Learner, eta: Scalar, levels: int) -> Learner:
@@ -49,7 +50,8 @@ def flh(base: Learner, eta: Scalar, levels: int) -> Learner:
         period += [2 ** (k + 1 if top else k + 2)] * 2
         phase += [0, 2**k] if top else [2**k, 3 * 2**k]
     hparams = AdaptiveHparams(base, eta, tuple(period), tuple(phase))
-    return Learner(hparams, init, adaptive.predict, update, bound)
+    needs = within(base, "base", *PARTS)
+    return Learner(hparams, init, adaptive.predict, update, bound, needs=needs)
 
 
 def init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:

@@ -23,6 +23,7 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Trace
 from olx.losses.points import linear_feedback
+from olx.needs import PARTS, within
 
 
 @pytree
@@ -54,7 +55,9 @@ def mix(experts: Learner, mixer: Learner) -> Learner:
     check.instance("mix", "mixer", mixer, Learner)
     _count(experts)
     proven = experts.bound_fn is not None and mixer.bound_fn is not None
-    return Learner(MixHparams(experts, mixer), init, predict, update, bound if proven else None)
+    hparams, proof = MixHparams(experts, mixer), bound if proven else None
+    needs = within(experts, "experts", *PARTS, stacked=True)
+    return Learner(hparams, init, predict, update, proof, needs=needs)
 
 
 def init(hp: MixHparams, params: PyTree) -> MixState:

@@ -20,6 +20,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
+from olx.needs import PARTS, within
 
 
 @pytree
@@ -53,7 +54,8 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     """
     check.instance("random_stop", "inner", inner, Learner)
     hparams = RandomStopHparams(inner, key)
-    return Learner(hparams, init, predict, update, None if inner.bound_fn is None else bound)
+    proof = None if inner.bound_fn is None else bound
+    return Learner(hparams, init, predict, update, proof, needs=within(inner, "inner", *PARTS))
 
 
 def stopped(state: RandomStopState) -> PyTree:

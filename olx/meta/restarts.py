@@ -18,6 +18,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Loss, Rounds
 from olx.meta.random_stop import Reservoir, draw, reservoir
+from olx.needs import PARTS, within
 
 
 @pytree
@@ -51,7 +52,8 @@ def restarts(inner: Learner, key: Array, length: int, blocks: int) -> Learner:
     check.instance("restarts", "inner", inner, Learner)
     check.count("restarts", "length", length)
     check.count("restarts", "blocks", blocks)
-    return Learner(RestartsHparams(inner, key, length, blocks), init, predict, update)
+    hparams, needs = RestartsHparams(inner, key, length, blocks), within(inner, "inner", *PARTS)
+    return Learner(hparams, init, predict, update, needs=needs)
 
 
 def candidates(state: RestartsState) -> PyTree:

@@ -24,6 +24,7 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.meta import adaptive
 from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
+from olx.needs import PARTS, within
 
 
 def saol(base: Learner, levels: int, span: Scalar = 1.0) -> Learner:
@@ -44,7 +45,8 @@ def saol(base: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     span = check.positive("saol", "span", span)
     period = tuple(2**k for k in range(levels))
     hparams = AdaptiveHparams(base, span, period, (0,) * levels)
-    return Learner(hparams, init, adaptive.predict, update, bound)
+    needs = within(base, "base", *PARTS)
+    return Learner(hparams, init, adaptive.predict, update, bound, needs=needs)
 
 
 def init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:

@@ -1,0 +1,69 @@
+"""Numbers that no driver takes: not real, hidden by a mask, not finite, or too large to keep."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from olx.streams.sparse_rows import SparseRows
+
+
+def check_kind(owner: str, name: str, leaf: Any) -> None:
+    """Refuse what does not hold real numbers, or hides some of them."""
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError(
+            f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop what "
+            "it hides."
+        )
+    kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    if getattr(kind, "kind", "V") in "OSUMmc":
+        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers.")
+
+
+def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "row") -> None:
+    """Refuse a number that is not finite, or not once it has the dtype that JAX gives it.
+
+    start, row: number of the first entry of the first axis, and what such an entry is called.
+    """
+    numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
+    kind = jax.dtypes.canonicalize_dtype(numbers.dtype)
+    narrow = kind != numbers.dtype
+    if numbers.dtype.kind == "f":
+        low, high = (np.finfo(kind).min, np.finfo(kind).max) if narrow else (None, None)
+        if _sums_up(numbers, high):
+            return  # one fast pass: a finite sum has finite terms; an infinite one may have too
+    elif numbers.dtype.kind in "iu" and narrow:
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    else:
+        return
+    legal = np.isfinite(numbers) if low is None else (numbers >= low) & (numbers <= high)
+    if np.all(legal):
+        return
+    if isinstance(leaf, SparseRows):
+        leaf = leaf.toarray()
+        legal = np.isfinite(leaf) if low is None else (leaf >= low) & (leaf <= high)
+    where, value = first_of(~legal, leaf, start, row)
+    if np.isfinite(value):
+        raise ValueError(
+            f"{owner}: {name} holds {value}{where}, which does not fit into {kind}; rescale it, or "
+            "enable 64 bits in JAX."
+        )
+    raise ValueError(f"{owner}: {name} holds {value}{where}; clean it first.")
+
+
+def first_of(wrong: np.ndarray, leaf: np.ndarray, start: int, row: str) -> tuple[str, Any]:
+    """Where the first wrong entry is, in words, and the entry itself."""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    if not at:
+        return "", leaf[()]
+    columns = f", column {', '.join(map(str, at[1:]))}" if at[1:] else ""
+    return f" at {row} {start + at[0]}{columns}", leaf[at]
+
+
+def _sums_up(numbers: np.ndarray, most: Any) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if numbers.flags.c_contiguous:
+            flat = numbers.reshape(-1)
+            squares = np.dot(flat, flat)
+            return bool(np.isfinite(squares) if most is None else squares <= float(most) ** 2)
+        return most is None and bool(np.isfinite(np.sum(numbers)))

@@ -1,0 +1,84 @@
+"""What expert learners need of their data: a prior, confidences, and losses in a known range."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PyTree
+
+from olx.core import Rounds, Scalar
+from olx.needs import Need, in_range
+
+_ROUNDING = 16  # times the precision: what arithmetic on losses may add to the range
+
+
+def expert_needs(owner: str) -> tuple[Need, ...]:
+    """The needs of an `expert_learner`: for its prior, which `params` is, comes first."""
+    return (
+        prior_need(owner),
+        Need("context", _are_confidences, "confidences must lie in [0, 1]", owner),
+        Need(
+            "outcome",
+            _are_losses,
+            "losses of experts who are awake must lie in their range",
+            owner,
+            "it is [0, 1] unless `low` and `high` say another; rescale the losses or give both",
+        ),
+    )
+
+
+def prior_need(owner: str) -> Need:
+    """The need for `params` to be the weights of a prior."""
+    demand = "`params` is the prior: its weights must be non-negative with a positive sum"
+    return Need("params", is_prior, demand, owner, "give jnp.ones(N)")
+
+
+def is_prior(hparams: Any, params: PyTree, rounds: None) -> Array:
+    flat, _ = ravel_pytree(params)
+    return jnp.all(flat >= 0) & (jnp.sum(flat) > 0) & jnp.isfinite(jnp.sum(flat))
+
+
+def rounding(dtype: Any, span: tuple[Scalar, Scalar] | None) -> Scalar:
+    """How far outside [0, 1] rounding may put a loss that was scaled from `span`."""
+    size = 1.0 if span is None else _size(*span) / (span[1] - span[0])
+    return _ROUNDING * float(jnp.finfo(dtype).eps) * size
+
+
+def _size(low: Scalar, high: Scalar) -> Scalar:
+    return abs(low) + abs(high)
+
+
+def _are_confidences(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
+    slack = lambda leaf: rounding(_precision(leaf), None)
+    legal = lambda leaf: in_range(leaf, -slack(leaf), 1 + slack(leaf))
+    return jax.tree.map(legal, rounds.context)
+
+
+def _are_losses(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
+    low, high = _range(hparams.span)
+
+    def legal(losses: Any) -> Any:
+        slack = _ROUNDING * float(jnp.finfo(_precision(losses)).eps) * _size(low, high)
+        return in_range(losses, low - slack, high + slack)
+
+    fine = jax.tree.map(legal, rounds.outcome)
+    if rounds.context is None or all(mask is True for mask in jax.tree.leaves(fine)):
+        return fine
+    return jax.tree.map(lambda mask, confidence: mask | (confidence == 0), fine, rounds.context)
+
+
+def _range(span: tuple[Scalar, Scalar] | None) -> tuple[Scalar, Scalar]:
+    """The range of losses; of a batch, from the lowest to the highest of all."""
+    if span is None:
+        return 0.0, 1.0
+    if any(isinstance(end, Tracer) for end in span):
+        return span
+    return float(np.min(span[0])), float(np.max(span[1]))
+
+
+def _precision(leaf: Any) -> Any:
+    kind = jnp.result_type(leaf)
+    return kind if jnp.issubdtype(kind, jnp.floating) else jnp.float32
