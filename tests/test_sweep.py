@@ -37,7 +37,7 @@ MAKERS = {
         {"eta": jnp.array([0.1, 0.2]), "beta": jnp.array([1.0, 0.1])},
     ),
     "sort": (
-        lambda eta: olx.linear(olx.ogd(eta, convex.euclidean_simplex())),
+        lambda eta: olx.linear(olx.ogd(eta, convex.euclidean_l1_ball(1.0))),
         {"eta": jnp.array([0.1, 0.2])},
     ),
 }
