@@ -16,6 +16,14 @@ def box(low, high, w):
     return jnp.all((flat >= low - slack) & (flat <= high + slack))
 
 
+def unit_simplex(w):
+    return simplex(0.0, 1.0, w)
+
+
+def unit_box(w):
+    return box(0.0, 1.0, w)
+
+
 def orthant(w):
     flat, _ = ravel_pytree(w)
     return jnp.all(flat >= 0)

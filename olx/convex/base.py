@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
@@ -24,6 +25,8 @@ from olx.core import Scalar
 from olx.needs import Need
 
 Function = Callable[[PyTree], Array]
+
+_BESIDE = 2e-6
 
 
 @pytree
@@ -76,9 +79,17 @@ class MirrorMap:
         return jnp.where(inside, 0.0, jnp.inf)
 
     def starts(self, w: PyTree) -> Array:
-        """Whether a learner can start at `w`: it lies in the domain and its dual is finite."""
-        dual = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(self.to_dual(w))]
-        return jnp.isfinite(self.outside(w)) & jnp.all(jnp.stack(dual))
+        """Whether a learner can start at `w`: it lies in the domain and its dual is finite.
+
+        A point a millionth beside the domain, by rounding elsewhere, starts at its projection.
+        """
+        theta = self.to_dual(w)
+        finite = jnp.isfinite(ravel_pytree(theta)[0])
+        if self.contains is None:
+            return jnp.all(finite)
+        flat, moved = ravel_pytree(w)[0], ravel_pytree(self.to_primal(theta))[0]
+        near = jnp.abs(moved - flat) <= _BESIDE * (1 + jnp.abs(flat))
+        return jnp.all(finite) & (self.contains(w) | jnp.all(near))
 
     def gap(self, w: PyTree, theta: PyTree) -> Array:
         r"""Fenchel-Young: $\psi(w) + \psi^*(\theta) - \langle \theta, w \rangle \ge 0$."""

@@ -35,7 +35,7 @@ def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
         Partial(_conjugate, scale),
         norms.l2(),
         4 * scale,
-        contains=Partial(_domain.box, 0.0, 1.0),
+        contains=Partial(_domain.unit_box),
         retraction=Partial(_domain.same),
         separable=True,
     )

@@ -41,7 +41,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         Partial(_conjugate, scale, prior),
         norms.l1(),
         scale,
-        contains=Partial(_domain.simplex, 0.0, 1.0),
+        contains=Partial(_domain.unit_simplex),
         retraction=Partial(_retract, scale, prior),
     )
 

@@ -54,7 +54,7 @@ def log_barrier_simplex(scale: Scalar = 1.0) -> MirrorMap:
         Partial(_argmax, scale),
         norm=norms.l1(),
         modulus=scale,
-        contains=Partial(_domain.simplex, 0.0, 1.0),
+        contains=Partial(_domain.unit_simplex),
     )
 
 

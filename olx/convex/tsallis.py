@@ -43,7 +43,7 @@ def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
         Partial(_argmax, alpha, scale),
         norm=norms.l1(),
         modulus=alpha * scale,
-        contains=Partial(_domain.simplex, 0.0, 1.0),
+        contains=Partial(_domain.unit_simplex),
     )
 
 
