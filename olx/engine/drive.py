@@ -49,9 +49,7 @@ def drive(
     collector = Collector(keep)
     if checkpoint is not None:
         one = next(
-            feed.chunks(
-                owner, iter([feed.take(first, 0, 1)]), plan._replace(capacity=1), 0, check
-            )
+            feed.chunks(owner, iter([feed.take(first, 0, 1)]), plan._replace(capacity=1), 0, check)
         )
         traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
         collector.structure = traced.out_info[1]

@@ -9,16 +9,17 @@ from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
+from olx import _check as check
 from olx.core import Rounds, Scalar
 from olx.needs import Need, in_range
 
 _ROUNDING = 16  # times the precision: what arithmetic on losses may add to the range
 
 
-def expert_needs(owner: str) -> tuple[Need, ...]:
-    """The needs of an `expert_learner`: for its prior, which `params` is, comes first."""
+def expert_needs(owner: str, prior: PyTree) -> tuple[Need, ...]:
+    """The needs of an `expert_learner`; without a `prior`, `params` is it."""
     return (
-        prior_need(owner),
+        *((prior_need(owner),) if prior is None else ()),
         Need("context", _are_confidences, "confidences must lie in [0, 1]", owner),
         Need(
             "outcome",
@@ -41,9 +42,17 @@ def is_prior(hparams: Any, params: PyTree, rounds: None) -> Array:
     return jnp.all(flat >= 0) & (jnp.sum(flat) > 0) & jnp.isfinite(jnp.sum(flat))
 
 
-def rounding(dtype: Any, span: tuple[Scalar, Scalar] | None) -> Scalar:
-    """How far outside [0, 1] rounding may put a loss that was scaled from `span`."""
-    size = 1.0 if span is None else _size(*span) / (span[1] - span[0])
+def unit(owner: str, name: str, values: Array, span: tuple[Scalar, Scalar] | None = None) -> Array:
+    """Values in [0, 1], without what rounding added; others are refused, or NaN where traced.
+
+    span: the range that they were scaled from.
+    """
+    slack = _slack(values.dtype, 1.0 if span is None else _size(*span) / (span[1] - span[0]))
+    values = check.between(owner, name, values, 0.0, 1.0, slack)
+    return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # of slope 1 at both ends
+
+
+def _slack(dtype: Any, size: Scalar) -> Scalar:
     return _ROUNDING * float(jnp.finfo(dtype).eps) * size
 
 
@@ -52,8 +61,10 @@ def _size(low: Scalar, high: Scalar) -> Scalar:
 
 
 def _are_confidences(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
-    slack = lambda leaf: rounding(_precision(leaf), None)
-    legal = lambda leaf: in_range(leaf, -slack(leaf), 1 + slack(leaf))
+    def legal(confidences: Any) -> Any:
+        slack = _slack(_precision(confidences), 1.0)
+        return in_range(confidences, -slack, 1 + slack)
+
     return jax.tree.map(legal, rounds.context)
 
 
@@ -61,7 +72,7 @@ def _are_losses(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
     low, high = _range(hparams.span)
 
     def legal(losses: Any) -> Any:
-        slack = _ROUNDING * float(jnp.finfo(_precision(losses)).eps) * _size(low, high)
+        slack = _slack(_precision(losses), _size(low, high))
         return in_range(losses, low - slack, high + slack)
 
     fine = jax.tree.map(legal, rounds.outcome)

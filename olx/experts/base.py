@@ -30,7 +30,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.experts._needs import expert_needs, rounding
+from olx.experts._needs import expert_needs, unit
 from olx.experts._vectors import highest, lowest
 from olx.needs import Need
 
@@ -107,8 +107,8 @@ def expert_learner(
         low, high = 0.0 if low is None else low, 1.0 if high is None else high
         span = (low, low + check.positive(owner, "high - low", high - low))
     hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn)
-    own_needs = expert_needs(owner) if prior is None else expert_needs(owner)[1:]
-    return Learner(hparams, init, predict, update, bound, needs=(*own_needs, *needs))
+    needs = (*expert_needs(owner, prior), *needs)
+    return Learner(hparams, init, predict, update, bound, needs=needs)
 
 
 def expected_loss(action: PyTree, outcome: PyTree) -> Array:
@@ -157,8 +157,7 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     if hp.span is not None:
         losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
     name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
-    slack = rounding(losses.dtype, hp.span)
-    losses = _clipped(check.between(hp.owner, name, losses, 0.0, 1.0, slack))
+    losses = unit(hp.owner, name, losses, hp.span)
     # Less the loss of the heaviest expert: ties then have no regret at all, not one of rounding.
     center = lax.stop_gradient(_of_heaviest(played, losses))
     over = losses - center
@@ -172,16 +171,7 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
 
 
 def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
-    if context is None:
-        return None
-    given, _ = ravel_pytree(context)
-    slack = rounding(given.dtype, None)
-    return _clipped(check.between(hp.owner, "context", given, 0.0, 1.0, slack))
-
-
-def _clipped(values: Array) -> Array:
-    """Without what rounding added to [0, 1]; NaN stays, and the slope at 0 and 1 is 1."""
-    return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))
+    return None if context is None else unit(hp.owner, "context", ravel_pytree(context)[0])
 
 
 def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Array:
