@@ -1,6 +1,6 @@
 """A run that is interrupted ends with the bits of one that was not."""
 
-import builtins
+import itertools
 import os
 import random
 import shutil
@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ import killed
 import numpy as np
 import pytest
 from killed import JOBS, leaves_of
+from scipy.sparse import csr_array
 from table import KINDS, TABLE
 
 import olx
@@ -60,7 +60,7 @@ def saving(directory, every=1):
 
 
 def steps(directory):
-    return sorted(int(path.name) for path in (directory / "steps").iterdir())
+    return sorted(int(path.stem) for path in directory.glob("steps/*.step"))
 
 
 def same_bits(seen, wanted):
@@ -88,7 +88,7 @@ def test_a_process_killed_at_a_random_moment_resumes_to_the_bit(tmp_path):
     seed = random.randrange(10**6)
     chance = random.Random(seed)
     start = lambda: subprocess.Popen([sys.executable, killed.__file__, tmp_path])
-    saves = lambda: sum(1 for _ in tmp_path.glob("*/steps/*"))
+    saves = lambda: sum(1 for _ in tmp_path.glob("*/steps/*.step"))
     worker, moment = start(), chance.randrange(1, 8 * (len(JOBS) - 1))
     while worker.poll() is None and saves() < moment:
         time.sleep(0.001)
@@ -128,16 +128,7 @@ def test_a_stream_in_memory_resumes(tmp_path, monkeypatch):
     x = np.random.default_rng(1).normal(size=(140_000, 3))
     rounds = olx.Rounds(x, x[:, 0])  # three chunks
     whole = run(rounds)
-    with monkeypatch.context() as patch:
-        save = olx.engine.checkpoint.Checkpoint.save
-
-        def once(self, *saved):
-            save(self, *saved)
-            raise Interruption
-
-        patch.setattr(olx.engine.checkpoint.Checkpoint, "save", once)
-        with pytest.raises(Interruption):
-            run(rounds, checkpoint=saving(tmp_path))
+    stop_after(1, lambda: run(rounds, checkpoint=saving(tmp_path)), monkeypatch)
     assert len(steps(tmp_path)) == 1
     same_bits(run(rounds, checkpoint=saving(tmp_path)), whole)
 
@@ -231,7 +222,7 @@ OTHERS = {
     "map": ({"learner": olx.linear(olx.md(0.1, convex.hypentropy(1.0)))}, "learner, program"),
     "params": ({"params": jnp.ones(3)}, "start"),
     "loss": ({"loss": named_loss}, "loss, program"),
-    "stream": ({"rounds": olx.Rounds(X + 1, X[:, 0])}, "stream"),
+    "stream": ({"rounds": olx.Rounds(X.astype(np.float32), X[:, 0])}, "stream"),
     "keep": ({"keep": olx.every(100)}, "keep"),
     "record": ({"record": olx.actions}, "record, program"),
 }
@@ -286,49 +277,205 @@ def test_a_stream_shorter_than_what_was_played_is_refused(tmp_path):
 
 def test_a_directory_without_a_save_is_open_to_any_run(tmp_path):
     interrupted(tmp_path, after=1, loss=first_loss)
-    shutil.rmtree(tmp_path / "steps" / "100")
+    (tmp_path / "steps" / "100.step").unlink()
     same_bits(run(loss=mean_loss, checkpoint=saving(tmp_path)), run(loss=mean_loss))
 
 
-def half_written(steps: Path) -> None:
-    shutil.copytree(steps / "300", steps / "400.orbax-checkpoint-tmp-7")
-    shutil.rmtree(steps / "400.orbax-checkpoint-tmp-7" / "default" / "d")
-
-
-def hardly_begun(steps: Path) -> None:
-    (steps / "400.orbax-checkpoint-tmp-7").mkdir()
-
-
-def without_arrays(steps: Path) -> None:
-    shutil.rmtree(steps / "300" / "default")
-
-
-def empty(steps: Path) -> None:
-    shutil.rmtree(steps / "200")
-    (steps / "200").mkdir()
-
-
-@pytest.mark.parametrize("damage", [half_written, hardly_begun, without_arrays, empty])
-def test_a_half_written_step_is_ignored(damage, tmp_path):
+def test_a_half_written_step_is_ignored(tmp_path):
     interrupted(tmp_path)
-    damage(tmp_path / "steps")
+    half = (tmp_path / "steps" / "300.step").read_bytes()[:500]
+    (tmp_path / "steps" / "400.draft").write_bytes(half)
     same_bits(run(checkpoint=saving(tmp_path)), run())
 
 
-def test_without_orbax_it_says_what_to_install(tmp_path, monkeypatch):
-    inside = builtins.__import__
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    path.write_bytes(data)
 
-    def absent(name, *rest, **options):
-        if name.startswith("orbax"):
-            raise ImportError(name)
-        return inside(name, *rest, **options)
 
-    monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(ImportError) as caught:
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+DAMAGES = {
+    "a bit of the first step": (lambda place: flip(place / "100.step", 300), 100),
+    "a bit of the seal": (lambda place: flip(place / "200.step", -1), 200),
+    "the last byte": (lambda place: cut_short(place / "300.step"), 300),
+    "all bytes": (lambda place: (place / "300.step").write_bytes(b""), 300),
+    "a step is gone": (lambda place: (place / "200.step").unlink(), 300),
+    "another name": (lambda place: (place / "300.step").rename(place / "400.step"), 400),
+    "a folder": (
+        lambda place: [(place / "300.step").unlink(), (place / "300.step").mkdir()],
+        300,
+    ),
+    "twice the same": (lambda place: shutil.copy(place / "200.step", place / "300.step"), 300),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_step_is_refused_and_nothing_is_deleted(name, tmp_path):
+    damage, step = DAMAGES[name]
+    interrupted(tmp_path)
+    damage(tmp_path / "steps")
+    there = sorted((tmp_path / "steps").iterdir())
+    earlier = [other for other in steps(tmp_path) if other < step]
+    again = f"to go on from round {earlier[-1]}" if earlier else "to start again"
+    with pytest.raises(ValueError, match="is damaged") as caught:
         run(checkpoint=saving(tmp_path))
     assert str(caught.value) == (
-        "checkpoint: saving needs orbax-checkpoint; install it with pip install 'olx[lab]'."
+        f"run: {tmp_path / 'steps' / f'{step}.step'} is damaged, or a step before it is missing. "
+        f"Remove it and all later steps {again}, or give another directory."
     )
+    assert sorted((tmp_path / "steps").iterdir()) == there
+
+
+def test_without_the_damaged_steps_it_goes_on(tmp_path):
+    interrupted(tmp_path)
+    flip(tmp_path / "steps" / "200.step", 300)
+    for name in ("200.step", "300.step"):
+        (tmp_path / "steps" / name).unlink()
+    same_bits(run(checkpoint=saving(tmp_path)), run())
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}"])
+def test_a_damaged_description_is_refused(text, tmp_path):
+    interrupted(tmp_path)
+    path = tmp_path / "run.json"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(ValueError, match=r"^run: .*(run.json, which says|is of another run)"):
+        run(checkpoint=saving(tmp_path))
+
+
+def test_any_flipped_bit_is_found(tmp_path):
+    interrupted(tmp_path, record=olx.actions, keep=olx.every(30))
+    whole = run(record=olx.actions, keep=olx.every(30))
+    chance = np.random.default_rng(0)
+    for _ in range(24):
+        place = tmp_path / "copy"
+        shutil.copytree(tmp_path, place, ignore=shutil.ignore_patterns("copy"))
+        path = place / "steps" / f"{chance.choice([100, 200, 300])}.step"
+        flip(path, int(chance.integers(path.stat().st_size)))
+        with pytest.raises(ValueError, match="is damaged"):
+            run(record=olx.actions, keep=olx.every(30), checkpoint=saving(place))
+        shutil.rmtree(place)
+    same_bits(run(record=olx.actions, keep=olx.every(30), checkpoint=saving(tmp_path)), whole)
+
+
+@pytest.mark.parametrize("at", [0, 99, 100, 250, 299])
+@pytest.mark.parametrize("leaf", ["context", "outcome"])
+def test_a_stream_that_has_changed_anywhere_is_refused(leaf, at, tmp_path):
+    interrupted(tmp_path)
+    other = getattr(ROUNDS, leaf).copy()
+    other[at] += 1e-9
+    stop = 100 * (1 + at // 100)
+    with pytest.raises(ValueError, match="the stream has changed") as caught:
+        run(cut(ROUNDS._replace(**{leaf: other}), 100), checkpoint=saving(tmp_path))
+    assert str(caught.value) == (
+        f"run: the stream has changed between rounds {stop - 100} and {stop}, which the checkpoint "
+        f"in {tmp_path} has played already. Give the stream as it was, or another directory."
+    )
+    assert steps(tmp_path) == [100, 200, 300]
+
+
+def test_rounds_that_are_still_to_come_may_change(tmp_path):
+    interrupted(tmp_path)
+    later = X.copy()
+    later[300:] += 1
+    changed = ROUNDS._replace(context=later)
+    same_bits(run(cut(changed, 100), checkpoint=saving(tmp_path)), run(cut(changed, 100)))
+
+
+def test_a_sparse_stream_that_has_changed_is_refused(tmp_path):
+    rows = np.where(np.abs(X) > 0.5, X, 0.0)
+    play = lambda rows, **options: run(
+        ROUNDS._replace(context=olx.streams.sparse_rows(csr_array(rows))), **options
+    )
+    done = play(rows, checkpoint=saving(tmp_path))
+    same_bits(play(rows, checkpoint=saving(tmp_path)), done)
+    moved = rows[:, [1, 0, 2]]
+    with pytest.raises(ValueError, match="the stream has changed between rounds 0 and 500"):
+        play(moved, checkpoint=saving(tmp_path))
+
+
+def test_the_way_a_stream_is_cut_does_not_change_it(tmp_path):
+    interrupted(tmp_path)
+    seen = run(cut(ROUNDS, 60), checkpoint=saving(tmp_path))
+    np.testing.assert_array_equal(seen.losses, run().losses)
+
+
+def closing_over(target):
+    return lambda score, y: (score - y) ** 2 + jnp.sum(jnp.asarray(target)) * score
+
+
+def nested(target):
+    return lambda score, y: jax.jit(lambda s: s * jnp.asarray(target)[2])(score - y) ** 2
+
+
+@pytest.mark.parametrize("make", [closing_over, nested])
+def test_a_loss_that_closes_over_another_array_is_another(make, tmp_path):
+    long = np.linspace(0.0, 1e-3, 2000)
+    other = long.copy()
+    other[2] = 0.5
+    interrupted(tmp_path, loss=make(long))
+    same_bits(run(loss=make(long), checkpoint=saving(tmp_path)), run(loss=make(long)))
+    with pytest.raises(ValueError, match=r"they differ in program\."):
+        run(loss=make(other), checkpoint=saving(tmp_path))
+
+
+def test_a_map_that_closes_over_another_array_is_another(tmp_path):
+    make = lambda scale: olx.linear(
+        olx.omd(0.1, olx.mirror_map(conjugate=lambda t: jnp.sum(jnp.asarray(scale) * t**2)))
+    )
+    interrupted(tmp_path, learner=make(np.array([0.5, 0.5, 0.5])))
+    with pytest.raises(ValueError, match="is of another run; they differ in program"):
+        run(learner=make(np.array([0.5, 0.6, 0.5])), checkpoint=saving(tmp_path))
+
+
+def test_a_rule_that_keeps_other_rounds_is_another(tmp_path):
+    make = lambda step: lambda start, stop: np.arange(start + 1, stop + 1)[::step]
+    interrupted(tmp_path, keep=make(7))
+    with pytest.raises(ValueError, match=r"they differ in keep\."):
+        run(keep=make(8), checkpoint=saving(tmp_path))
+
+
+def test_two_runs_at_once_do_not_share_a_directory(tmp_path):
+    def pieces():
+        yield from cut(ROUNDS, 250)
+        with pytest.raises(RuntimeError) as caught:
+            run(checkpoint=saving(tmp_path))
+        assert str(caught.value) == (
+            f"run: another run is using the checkpoint in {tmp_path}. Wait until it ends, or give "
+            "another directory."
+        )
+
+    same_bits(run(pieces(), checkpoint=saving(tmp_path)), run(cut(ROUNDS, 250)))
+    run(cut(ROUNDS, 250), checkpoint=saving(tmp_path))
+
+
+@pytest.mark.parametrize("count", [1, 64, 65])
+def test_a_sweep_in_blocks_resumes_to_the_bit(count, tmp_path, monkeypatch):
+    monkeypatch.setattr(feed, "_MOST", 128)
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.geomspace(1e-3, 0.1, count))
+    play = lambda **options: olx.sweep(learners, losses.squared, ROUNDS, START, **options)
+    stop_after(2, lambda: play(checkpoint=saving(tmp_path)), monkeypatch)
+    assert steps(tmp_path) == [128, 256]
+    same_bits(play(checkpoint=saving(tmp_path)), play())
+
+
+def stop_after(saves, play, monkeypatch):
+    """A run that breaks off after so many saves."""
+    save, count = olx.engine.checkpoint.Checkpoint.save, itertools.count(1)
+
+    def once(self, *saved):
+        save(self, *saved)
+        if next(count) == saves:
+            raise Interruption
+
+    with monkeypatch.context() as patch:
+        patch.setattr(olx.engine.checkpoint.Checkpoint, "save", once)
+        with pytest.raises(Interruption):
+            play()
 
 
 def test_it_is_saved_a_whole_number_of_times(tmp_path):

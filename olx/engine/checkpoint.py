@@ -1,15 +1,14 @@
 """Saving a run on the way, and resuming it to the bit.
 
-A save is a step of an orbax directory: the state, and what was gathered since the step before.
-Steps appear whole or not at all. Beside them stands a description of the run; a directory that
-describes another one is refused.
+A save is a step: the state, and what was gathered since the step before. Beside the steps stands a
+description of the run. A directory that describes another run, a stream that has changed and a
+step that is damaged are refused.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,179 +18,157 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Learner, Loss, Rounds
-from olx.engine.collect import Collector, Segment, data_of, is_key
-from olx.engine.feed import take
-from olx.engine.keep import Keep
-
-_SAMPLE = 1024  # rounds of the stream that its description looks at, at the most
+from olx.engine import lock, steps
+from olx.engine.collect import Collector, Segment, is_key
+from olx.engine.describe import marks_of, numbered
 
 
 def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     """Save in `directory` after every so many chunks, and resume from what is there.
 
     Run the same call again after an interruption: it goes on from the last save, and ends with the
-    same bits as if nothing had happened. An iterable stream must then start from its beginning.
+    same bits as if nothing had happened. An iterable stream must then start from its beginning, in
+    the same pieces; what was played before is read again, to see that it has not changed.
+
+    SIGINT and SIGTERM end the run after the chunk that is being played, and save it first.
     """
     check.count("checkpoint", "every", every)
+    if not isinstance(directory, str | os.PathLike):
+        raise TypeError(f"checkpoint: `directory` must be a path, got {type(directory).__name__}.")
     return Checkpoint(Path(directory).absolute(), every)
 
 
 class Checkpoint:
     def __init__(self, directory: Path, every: int):
         self.directory, self.every = directory, every
+        self._steps = directory / "steps"
         self._chunks = self._saved = 0
+        self._seal = b""
         self._description: dict[str, str] = {}
+
+    def held(self, owner: str) -> contextlib.AbstractContextManager[None]:
+        """Keep other runs out of the directory."""
+        return lock.held(owner, self.directory)
 
     def restore(
         self, owner: str, description: dict[str, str], state: PyTree, collector: Collector
-    ) -> PyTree:
-        """The state to start from; `collector` gets what had been gathered."""
+    ) -> tuple[PyTree, dict[int, bytes]]:
+        """The state to start from, and what the stream looked like after so many rounds.
+
+        `collector` gets what had been gathered.
+        """
         self._chunks = self._saved = 0
         self._description = description
-        self._refuse_another(owner)
-        segments, position, total = [], 0, None
-        for step, kept in self._readable():
-            segments.append(_segment(kept["kept"], collector))
-            state = _like(kept["state"], state)
-            position, total = step, _sums(kept["total"], collector)
+        self._seal = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).digest()
+        there = self._found(owner)
+        segments, stream, total = [], {}, None
+        for step in there:
+            arrays = self._read(owner, step, there)
+            parts = {name: _of(name, arrays) for name in ("state", "kept", "total")}
+            if arrays["marks"].tobytes() != marks_of(collector.keep, step):
+                raise self._of_another(owner, ["keep"])
+            segments.append(_segment(parts["kept"], collector))
+            state, total = _like(parts["state"], state), _sums(parts["total"], collector)
+            stream[step] = arrays["stream"].tobytes()
         if segments:
-            collector.restore(segments, position, total)
+            collector.restore(segments, there[-1], total)
             self._saved = len(segments)
-        return state
+        return state, stream
 
     def due(self) -> bool:
         """Whether to save after this chunk."""
         self._chunks += 1
         return self._chunks % self.every == 0
 
-    def save(self, state: PyTree, collector: Collector) -> None:
-        """Write one more step, unless nothing happened since the last."""
+    def save(self, state: PyTree, collector: Collector, stream: bytes) -> None:
+        """Write one more step, unless nothing happened since the last.
+
+        stream: the digest of the rounds played.
+        """
         fresh = collector.segments[self._saved :]
         if not fresh:
             return
         collector.segments[self._saved :] = [collector.joined(fresh)]
-        self._saved += 1
-        if self._saved == 1:
+        if self._saved == 0:
             self._write_description()
-        kept = {
-            "state": dict(_leaves(state)),
-            "kept": dict(_leaves(collector.segments[-1])),
-            "total": dict(_leaves(collector.total)),
-        }
-        args = _orbax().args.StandardSave(kept)
-        self._manager().save(collector.played, args=args)
-        self._manager().wait_until_finished()
+        self._saved += 1
+        trees = {"state": state, "kept": collector.segments[-1], "total": collector.total}
+        arrays = {f"{name}.{i}": leaf for name, tree in trees.items() for i, leaf in numbered(tree)}
+        arrays["stream"] = np.frombuffer(stream, np.uint8)
+        marks = marks_of(collector.keep, collector.played)
+        arrays["marks"] = np.frombuffer(marks, np.uint8)
+        self._seal = steps.write(self._steps, collector.played, arrays, self._seal)
 
-    def _manager(self) -> Any:
-        if not hasattr(self, "_opened"):
-            ocp = _orbax()
-            options = ocp.CheckpointManagerOptions(
-                max_to_keep=None, enable_async_checkpointing=False, create=True
-            )
-            self._opened = ocp.CheckpointManager(self.directory / "steps", options=options)
-        return self._opened
+    def changed(self, owner: str, start: int, stop: int) -> ValueError:
+        """What to raise where the stream is not the one that was played."""
+        return ValueError(
+            f"{owner}: the stream has changed between rounds {start} and {stop}, which the "
+            f"checkpoint in {self.directory} has played already. Give the stream as it was, or "
+            "another directory."
+        )
 
-    def _readable(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The steps up to the first that is damaged, which goes with all that build on it."""
-        steps = sorted(self._manager().all_steps())
-        for i, step in enumerate(steps):
-            try:
-                kept = self._manager().restore(step, args=_orbax().args.StandardRestore())
-            except (KeyError, ValueError, FileNotFoundError):
-                for damaged in reversed(steps[i:]):
-                    self._manager().delete(damaged)
-                return
-            yield step, kept
+    def _read(self, owner: str, step: int, there: list[int]) -> dict[str, np.ndarray]:
+        try:
+            arrays, self._seal = steps.read(self._steps, step, self._seal)
+        except (steps.Damaged, OSError):
+            earlier = [other for other in there if other < step]
+            again = f"to go on from round {earlier[-1]}" if earlier else "to start again"
+            raise ValueError(
+                f"{owner}: {steps.path_of(self._steps, step)} is damaged, or a step before it is "
+                f"missing. Remove it and all later steps {again}, or give another directory."
+            ) from None
+        return arrays
 
     def _write_description(self) -> None:
         draft = self.directory / "run.draft"
         draft.write_text(json.dumps(self._description, indent=1))
         draft.replace(self.directory / "run.json")
 
-    def _refuse_another(self, owner: str) -> None:
-        """A directory without a step is nobody's."""
-        if not self._manager().all_steps():
-            return
-        there = json.loads((self.directory / "run.json").read_text())
-        mine = self._description
-        different = [name for name in mine if there.get(name) != mine[name]]
-        if different:
+    def _found(self, owner: str) -> list[int]:
+        """The steps of this very run; a directory without a step is nobody's."""
+        there = steps.steps_in(self._steps)
+        if not there:
+            return []
+        path = self.directory / "run.json"
+        try:
+            other = json.loads(path.read_text())
+            assert isinstance(other, dict)
+        except (OSError, ValueError, AssertionError):
             raise ValueError(
-                f"{owner}: the checkpoint in {self.directory} is of another run; they differ in "
-                f"{', '.join(different)}. Give another directory, or remove this one."
-            )
+                f"{owner}: {path}, which says what run the checkpoint is of, is missing or "
+                "damaged. Give another directory, or remove this one."
+            ) from None
+        mine = self._description
+        if different := [name for name in mine if other.get(name) != mine[name]]:
+            raise self._of_another(owner, different)
+        return there
+
+    def _of_another(self, owner: str, different: list[str]) -> ValueError:
+        return ValueError(
+            f"{owner}: the checkpoint in {self.directory} is of another run; they differ in "
+            f"{', '.join(different)}. Give another directory, or remove this one."
+        )
 
 
-def describe(
-    learner: Learner, loss: Loss, state: PyTree, sample: Rounds, keep: Keep | None, traced: Any
-) -> dict[str, str]:
-    """What tells one run from another, the same in every process.
-
-    sample: rounds of the first chunk, so that they are checked before anything is saved.
-    traced: the program; it tells functions apart that have the same name or none.
-    """
-    sample = jax.tree.map(lambda leaf: getattr(leaf, "arrays", leaf), take(sample, 0, _SAMPLE))
-    return {
-        "learner": _digest(learner),
-        "loss": _digest(loss),
-        "start": _digest(state),
-        "stream": _digest(sample),
-        "record": _named(traced.out_info[1]),
-        "keep": _named(keep),
-        "dtype": str(jnp.zeros(()).dtype),
-        "program": hashlib.sha256(_named(traced.jaxpr).encode()).hexdigest()[:16],
-    }
+def _of(name: str, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The arrays of a tree, in order."""
+    return [array for key, array in arrays.items() if key.startswith(f"{name}.")]
 
 
-def _digest(tree: PyTree) -> str:
-    digest = hashlib.sha256(_named(jax.tree.structure(tree)).encode())
-    for _, leaf in _leaves(tree):
-        digest.update(f"{leaf.dtype}{leaf.shape}".encode())
-        digest.update(np.ascontiguousarray(leaf).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _named(thing: Any) -> str:
-    """In words, without the addresses that differ between processes."""
-    return re.sub(r" at 0x[0-9a-f]+", "", str(thing))
-
-
-def _leaves(tree: PyTree) -> list[tuple[str, np.ndarray]]:
-    """Leaves by number, as numbers; empty ones have nothing to save."""
-    plain = [np.asarray(data_of(leaf)) for leaf in jax.tree.leaves(tree)]
-    return [(str(i), leaf) for i, leaf in enumerate(plain) if leaf.size]
-
-
-def _like(saved: dict[str, Any], tree: PyTree) -> PyTree:
+def _like(saved: list[np.ndarray], tree: PyTree) -> PyTree:
     leaves, structure = jax.tree.flatten(tree)
     back = [
-        leaf
-        if str(i) not in saved
-        else jax.random.wrap_key_data(jnp.asarray(saved[str(i)]), impl=jax.random.key_impl(leaf))
+        jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(leaf))
         if is_key(leaf)
-        else jnp.asarray(saved[str(i)])
-        for i, leaf in enumerate(leaves)
+        else jnp.array(array)
+        for array, leaf in zip(saved, leaves, strict=True)
     ]
     return jax.tree.unflatten(structure, back)
 
 
-def _segment(saved: dict[str, Any], collector: Collector) -> Segment:
-    leaves, structure = jax.tree.flatten(collector.empty())
-    back = [np.asarray(saved.get(str(i), leaf)) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(structure, back)
+def _segment(saved: list[np.ndarray], collector: Collector) -> Segment:
+    return jax.tree.unflatten(jax.tree.structure(collector.empty()), saved)
 
 
-def _sums(saved: dict[str, Any], collector: Collector) -> PyTree:
-    structure = jax.tree.structure(collector.structure[0])
-    return jax.tree.unflatten(structure, [np.asarray(saved[str(i)]) for i in range(len(saved))])
-
-
-def _orbax() -> Any:
-    try:
-        import orbax.checkpoint as ocp
-    except ImportError as error:
-        raise ImportError(
-            "checkpoint: saving needs orbax-checkpoint; install it with pip install 'olx[lab]'."
-        ) from error
-    return ocp
+def _sums(saved: list[np.ndarray], collector: Collector) -> Any:
+    return jax.tree.unflatten(jax.tree.structure(collector.structure[0]), saved)

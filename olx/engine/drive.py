@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Iterable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +13,13 @@ from jaxtyping import PyTree
 
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine import feed
+from olx.engine import feed, signals
 from olx.engine.boundary import judge
-from olx.engine.checkpoint import Checkpoint, describe
+from olx.engine.checkpoint import Checkpoint
 from olx.engine.collect import Collector
+from olx.engine.describe import describe
+from olx.engine.desk import Desk
+from olx.engine.history import History
 from olx.engine.keep import Keep
 from olx.engine.kernel import Program
 from olx.engine.progress import Progress
@@ -47,39 +49,39 @@ def drive(
     learner, loss = jax.tree.map(jnp.asarray, (learner, as_tree(loss)))
     state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
     collector = Collector(keep)
-    if checkpoint is not None:
-        one = next(
-            feed.chunks(owner, iter([feed.take(first, 0, 1)]), plan._replace(capacity=1), 0, check)
-        )
-        traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
-        collector.structure = traced.out_info[1]
-        sample = feed.take(first, 0, plan.capacity)
-        described = describe(learner, loss, state, sample, keep, traced)
-        state = checkpoint.restore(owner, described, state, collector)
-    length = feed.len_of(stream) if isinstance(stream, Rounds) else None
-    bar = Progress(progress, length, collector.played)
-    call, pending = None, None
-    with contextlib.closing(bar):
-        everything = itertools.chain([first], pieces)
-        for chunk in feed.chunks(owner, everything, plan, collector.played, check):
+    with contextlib.ExitStack() as stack:
+        asked = stack.enter_context(signals.deferred(checkpoint is not None))
+        history = None
+        if checkpoint is not None:
+            stack.enter_context(checkpoint.held(owner))
+            row = iter([feed.take(first, 0, 1)])
+            one = next(feed.chunks(owner, row, plan._replace(capacity=1), check))
+            traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
+            collector.structure = traced.out_info[1]
+            described = describe(learner, loss, state, first, keep, traced)
+            state, known = checkpoint.restore(owner, described, state, collector)
+            history = History(known, functools.partial(checkpoint.changed, owner))
+        length = feed.len_of(stream) if isinstance(stream, Rounds) else None
+        bar = stack.enter_context(contextlib.closing(Progress(progress, length, collector.played)))
+        desk = stack.enter_context(Desk(owner, collector, bar, checkpoint))
+        chunks = feed.chunks(owner, itertools.chain([first], pieces), plan, check, history)
+        call = None
+        while (chunk := desk.wait_for(chunks, asked, state)) is not None:
             arguments = (state, learner, loss, chunk.rounds, np.int32(chunk.count))
             if call is None:
                 call, path = program.choose(_width(state), *arguments)
                 if explain:
                     print(f"{owner}: {path}; chunks of {plan.capacity} rounds on {_device()}.")
             state, out = call(*arguments)
-            if pending is not None:  # the device works on this chunk while the last is put away,
-                # and no longer reads where the next is to be written
-                _put_away(collector, bar, *pending)
-            pending = chunk, out
+            desk.put(chunk, out)
+            if asked.by is not None:
+                desk.stop(state)
+                raise asked.error()
             if checkpoint is not None and checkpoint.due():
-                _put_away(collector, bar, *pending)
-                pending = None
-                checkpoint.save(state, collector)
-        if pending is not None:
-            _put_away(collector, bar, *pending)
-        if checkpoint is not None:
-            checkpoint.save(state, collector)
+                desk.save(state)
+        desk.save(state)
+        if asked.by is not None:
+            raise asked.error()
     losses, trace, curve = collector.result()
     return Run(state, losses, trace, curve=curve, axes=learner.axes)
 
@@ -90,11 +92,6 @@ def _refuse_tracers(owner: str, given: PyTree) -> None:
             f"{owner}: compiles for itself, so it cannot be called inside jit, vmap or grad; "
             "`olx.rollout` can."
         )
-
-
-def _put_away(collector: Collector, bar: Progress, chunk: feed.Chunk, out: Any) -> None:
-    collector.add(chunk, out)
-    bar.advance(chunk.count, float(np.fmin.reduce(collector.total[0], None)) / collector.played)
 
 
 def _width(state: PyTree) -> int:

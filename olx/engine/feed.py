@@ -9,6 +9,7 @@ from jaxtyping import PyTree
 
 from olx.core import Rounds
 from olx.engine import contexts
+from olx.engine.history import History
 from olx.engine.protocol import check_rounds
 from olx.engine.sparse import Room, blocks
 from olx.engine.stage import Stage
@@ -22,6 +23,7 @@ class Chunk(NamedTuple):
     rounds: Rounds  # NumPy arrays of one length, the capacity
     count: int  # rounds that are real
     start: int  # number of the first one, from 0
+    digest: bytes = b""  # of all rounds up to its last, where the stream has a history
 
 
 class Plan(NamedTuple):
@@ -78,15 +80,16 @@ def chunks(
     owner: str,
     pieces: Iterator[Rounds],
     plan: Plan,
-    skip: int,
     judge: Callable[[Rounds, int], object],
+    history: History | None = None,
 ) -> Iterator[Chunk]:
-    """Cut pieces into chunks of one shape, after the first `skip` rounds.
+    """Cut pieces into chunks of one shape, after the rounds that were played before.
 
     Every chunk is checked before it is handed on: its numbers by `judge`, which gets the rounds and
     the number of the first; shapes and dtypes as in the first piece. A chunk may lie in memory that
     the next but one is written to.
     """
+    skip = 0 if history is None else history.rounds
     start, capacity, room, stage = (
         0,
         plan.capacity,
@@ -96,7 +99,9 @@ def chunks(
     for piece in pieces:
         length = len_of(piece)
         _check_like(owner, piece, plan.first, start)
-        begin = max(0, skip - start)
+        begin = min(max(0, skip - start), length)
+        if history is not None:
+            history.skip(piece, start, start + begin)
         if isinstance(piece.context, SparseRows):
             room = room.grown(piece.context, begin, capacity)
         for low in range(begin, length, capacity):
@@ -107,7 +112,8 @@ def chunks(
             if isinstance(piece.context, SparseRows):
                 cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
                 staged = staged._replace(context=cut if plan.owned else jax.tree.map(np.array, cut))
-            yield Chunk(staged, count, start + low)
+            digest = b"" if history is None else history.add(part)
+            yield Chunk(staged, count, start + low, digest)
         start += length
     if start < skip:
         raise ValueError(

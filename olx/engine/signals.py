@@ -1,0 +1,64 @@
+"""Signals that ask a run to end, answered between two chunks.
+
+An exception in the middle of a chunk would leave a device at work on memory that Python gives back,
+and a state that nobody knows. So the signal is noted, and raised once the chunk has been played; a
+second one is raised at once, and so is one that comes while the run waits for its stream.
+"""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+class Asked:
+    """Whether a signal has asked the run to end."""
+
+    def __init__(self) -> None:
+        self.by: signal.Signals | None = None
+        self._waiting = False
+
+    def take(self, number: int, frame: Any = None) -> None:
+        """The handler of the signal."""
+        at_once = self._waiting or self.by is not None
+        self.by = signal.Signals(number)
+        if at_once:
+            raise self.error()
+
+    def error(self) -> BaseException:
+        """What the signal usually ends in: status 130 or 143 of the process."""
+        if self.by == signal.SIGTERM:
+            return SystemExit(128 + signal.SIGTERM)
+        return KeyboardInterrupt()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While the run waits for its stream, and no exception does harm."""
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
+
+
+@contextlib.contextmanager
+def deferred(saves: bool) -> Iterator[Asked]:
+    """Note SIGINT, and where the run can be saved SIGTERM, unless the user has a handler."""
+    asked, before = Asked(), {}
+    usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler}
+    if saves:
+        usual[signal.SIGTERM] = signal.SIG_DFL
+    if threading.current_thread() is threading.main_thread():
+        before = {
+            number: handler
+            for number, handler in usual.items()
+            if signal.getsignal(number) == handler
+        }
+    for number in before:
+        signal.signal(number, asked.take)
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
