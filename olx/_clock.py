@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from olx._pytree import pytree, static
@@ -36,5 +37,6 @@ def tick(hparams: Any, clock: Clock, feedback: Any) -> Clock:
 
 def advance(clock: Clock, counts: Any) -> Clock:
     """Count the round where `counts` is true; the clock stands still at its last number."""
-    more = counts & (clock.rounds < jnp.iinfo(jnp.uint32).max)
+    last = jnp.asarray(np.iinfo(np.uint32).max, jnp.uint32)
+    more = counts & (clock.rounds < last)
     return Clock(clock.rounds + more.astype(jnp.uint32), clock.dtype)
