@@ -23,8 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return asked.do(asked)
     except KeyboardInterrupt:
-        print("olx: interrupted; type the same command again to continue.", file=sys.stderr)
-        return 130
+        return _interrupted(asked, 130)
+    except SystemExit as error:  # what SIGTERM ends in
+        return _interrupted(asked, int(error.code or 0))
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader has left)
         return 0
@@ -33,12 +34,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _interrupted(asked: argparse.Namespace, status: int) -> int:
+    said = f"olx {asked.command}: interrupted"
+    if asked.command in ("run", "certify"):
+        from olx.lab.store import finished
+
+        out = _folder(asked)
+        said += (
+            f"; {len(finished(out))} jobs are kept in {out}, the same command goes on from there"
+        )
+    print(f"{said}.", file=sys.stderr)
+    return status
+
+
+def _folder(asked: argparse.Namespace) -> Path:
+    certified = "-certified" if asked.command == "certify" else ""
+    return asked.out or Path("results") / f"{Path(asked.config).stem}{certified}"
+
+
 def _run(asked: argparse.Namespace) -> int:
     from olx.lab import config
     from olx.lab.run import run
     from olx.lab.show import leaderboard
 
-    out = asked.out or Path("results") / Path(asked.config).stem
+    out = _folder(asked)
     result = run(config.read(asked.config, asked.set), out)
     print(leaderboard(result))
     if not asked.no_report:
@@ -57,8 +76,7 @@ def _certify(asked: argparse.Namespace) -> int:
     experiment = config.read(asked.config, asked.set)
     experiment.comparator = experiment.comparator or "best"
     experiment.bound = "all" if asked.all else experiment.bound or "best"
-    out = asked.out or Path("results") / f"{Path(asked.config).stem}-certified"
-    result = run(experiment, out)
+    result = run(experiment, _folder(asked))
     print(certificates(result))
     return 0 if all(result.certificates.column("holds").to_pylist()) else 1
 

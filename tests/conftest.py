@@ -5,18 +5,33 @@ optimize, and what one process of the tests has compiled the others do not compi
 """
 
 import os
+import subprocess
+import sys
 import tempfile
+
+FLAGS = (
+    "--xla_backend_optimization_level=0",
+    "--xla_llvm_disable_expensive_passes=true",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
+
+
+def known(*flags: str) -> bool:
+    """Whether the installed compiler knows these flags; it aborts at one it does not."""
+    words = [sys.executable, "-c", "import jax; jax.devices()"]
+    changed = {**os.environ, "XLA_FLAGS": " ".join(flags)}
+    return subprocess.run(words, env=changed, capture_output=True).returncode == 0
+
 
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     _compiled = tempfile.TemporaryDirectory(prefix="olx-tests-")
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _compiled.name
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
-)
+if "XLA_FLAGS" not in os.environ:  # found out once: the workers of pytest-xdist inherit it
+    taken = FLAGS if known(*FLAGS) else tuple(filter(known, FLAGS))
+    os.environ["XLA_FLAGS"] = " ".join(taken)
 
 import jax
 import pytest

@@ -1,5 +1,12 @@
 """The `olx` command: what it prints, how it refuses, what Ctrl-C leaves behind."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from olx import cli
@@ -96,12 +103,50 @@ def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
         patch.setattr(running, "_play", twice)
         status, out, err = olx(capsys, "run", "tiny.toml", "--no-report")
     assert (status, out) == (130, "")
-    assert err == "olx: interrupted; type the same command again to continue.\n"
+    kept = "2 jobs are kept in results/tiny, the same command goes on from there"
+    assert err == f"olx run: interrupted; {kept}.\n"
     assert len(store.finished(here / "results" / "tiny")) == 2
     assert olx(capsys, "run", "tiny.toml", "--no-report")[0] == 0
     experiment = config.read("tiny.toml")
     whole = running.run(experiment, "whole")
     assert whole.configurations.equals(store.read("results/tiny").configurations)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_a_run_between_two_jobs(number, status, here):
+    process = start("run", "tiny.toml", "--no-report", "--set", "seeds=200")
+    result = here / "results" / "tiny"
+    waiting = time.monotonic() + 120
+    while not store.finished(result) and time.monotonic() < waiting:
+        time.sleep(0.005)
+    process.send_signal(number)
+    err = process.communicate()[1]
+    assert process.returncode == status, err
+    kept = len(store.finished(result))
+    assert kept > 0
+    assert err.splitlines() == [
+        "olx: stopping at the next save; a second signal stops at once.",
+        f"olx run: interrupted; {kept} jobs are kept in results/tiny, the same command goes on "
+        "from there.",
+    ]
+
+
+def test_a_signal_before_the_first_job_ends_the_command_at_once(here):
+    process = start("run", "tiny.toml")
+    time.sleep(0.5)  # jax is being imported
+    process.send_signal(signal.SIGINT)
+    err = process.communicate()[1]
+    assert process.returncode == -signal.SIGINT
+    assert err == ""
+
+
+def start(*words):
+    """The command as a process of its own."""
+    handler = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{handler}; import olx_command; olx_command.main()"  # a shell may ignore the signal
+    root = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=root)
 
 
 REFUSED = {

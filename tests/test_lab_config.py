@@ -41,7 +41,7 @@ def read(folder: Path, text: str, *settings: str):
 
 
 def jobs_of(experiment):
-    return prepare(experiment, Shelf(experiment))
+    return prepare(experiment, Shelf(experiment)).jobs
 
 
 def player(text: str):

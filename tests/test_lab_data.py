@@ -374,7 +374,7 @@ def test_openml_with_another_checksum_is_refused(server, tmp_path, monkeypatch):
     folder, address = server
     for name, path in serve_openml(folder, address, "0" * 32).items():
         monkeypatch.setattr(f"sklearn.datasets._openml.{name}", path)
-    with pytest.raises(ValueError, match="openml:7 cannot be loaded: The md5 checksum"):
+    with pytest.raises(ValueError, match=r"openml:7 cannot be loaded: .*md5 checksum"):
         load("openml:7", tmp_path / "cache")
 
 

@@ -279,6 +279,30 @@ def test_the_result_of_another_config_is_not_overwritten(file, tmp_path):
     assert (tmp_path / "r" / "curves.parquet").read_bytes() == before
 
 
+@pytest.mark.parametrize("changed", ["a number", "a label", "a row"])
+def test_a_result_is_not_shown_for_data_that_changed(changed, tmp_path):
+    x, y = X.copy(), Y.copy()
+    np.savez(tmp_path / "mine.npz", X=x, y=y)
+    asked = experiment(str(tmp_path / "mine.npz"))
+    run(asked, tmp_path / "r")
+    if changed == "a number":
+        x[7, 1] += 1e-9
+    if changed == "a label":
+        y[3] = -y[3]
+    rows = slice(1, None) if changed == "a row" else slice(None)
+    np.savez(tmp_path / "mine.npz", X=x[rows], y=y[rows])
+    said = "holds a result on other data: mine has changed since then .60 rows then, (60|59) now"
+    with pytest.raises(FileExistsError, match=said):
+        run(asked, tmp_path / "r")
+
+
+def test_a_stream_that_is_generated_anew_is_the_same_data(tmp_path):
+    stream = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
+    asked = parse({"data": [stream], "learners": [OGD]})
+    first = run(asked, tmp_path / "r")
+    assert run(asked, tmp_path / "r").times.equals(first.times)
+
+
 def test_a_run_that_was_killed_as_it_began_begins_again(file, tmp_path):
     (tmp_path / "r" / "jobs").mkdir(parents=True)
     (tmp_path / "r" / "environment.json").write_text("{}")

@@ -44,7 +44,14 @@ class Asked:
 
 @contextlib.contextmanager
 def deferred(saves: bool) -> Iterator[Asked]:
-    """Note SIGINT, and where the run can be saved SIGTERM, unless the user has a handler."""
+    """Note SIGINT, and where the run can be saved SIGTERM, unless the user has a handler.
+
+    A handler that notes signals itself, around this run, is asked in place of a new one.
+    """
+    around = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+    if saves and isinstance(around, Asked):
+        yield around
+        return
     asked, before = Asked(), {}
     usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler}
     if saves:

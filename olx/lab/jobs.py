@@ -7,7 +7,7 @@ import numpy as np
 
 import olx
 from olx.lab.config import ConfigError, nearest
-from olx.lab.data import Dataset, load
+from olx.lab.data import Dataset, digest, load
 from olx.lab.experiment import Data, Experiment
 from olx.lab.factories import LOSS, make
 from olx.lab.metrics import METRICS
@@ -61,22 +61,28 @@ class Shelf:
             raise ConfigError(f"data: {error}") from error
 
 
-def prepare(experiment: Experiment, shelf: Shelf) -> list[Job]:
+class Prepared(NamedTuple):
+    jobs: list[Job]
+    digests: dict[str, Any]  # of the rows, by data set; of a stream those of the first seed
+
+
+def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
     """All jobs in order; whatever is wrong with the experiment is refused before the first."""
     for name in experiment.metrics or []:
         if name not in METRICS:
             raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
     plans = [plan(i, player) for i, player in enumerate(experiment.learners)]
-    jobs = []
+    jobs, digests = [], {}
     for i, entry in enumerate(experiment.data):
         data = shelf.get(entry, experiment.all_seeds[0])
         _loss(experiment, data)
+        digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
         for j, each in enumerate(plans):
             check_fit(each, data)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
             jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
-    return jobs
+    return Prepared(jobs, digests)
 
 
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from olx.lab import judge, store, tables
+from olx.lab import judge, stopping, store, tables
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
@@ -31,6 +31,8 @@ def run(
 
     progress: show a bar; None means on a terminal only.
 
+    SIGINT and SIGTERM take effect when the job that is played has been kept, or has saved itself.
+
     >>> import tempfile
     >>> from olx.lab.config import parse
     >>> learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.01, 0.1]}}
@@ -42,21 +44,22 @@ def run(
     """
     folder, shelf = Path(out), Shelf(experiment)
     with jax.enable_x64(experiment.precision == "float64"):
-        jobs = prepare(experiment, shelf)
-        store.begin(folder, experiment.text(), environment())
+        jobs, digests = prepare(experiment, shelf)
+        store.begin(folder, experiment.text(), digests, environment())
         done = store.finished(folder)
         todo = [job for job in jobs if job.name not in done]
         hidden = None if progress is None else not progress
         bar: Any = tqdm(total=len(jobs), initial=len(jobs) - len(todo), unit="job", disable=hidden)
         comparators: dict[Any, judge.Comparator] = {}
-        with bar:
+        with bar, stopping.held() as signals:
             for job in todo:
                 bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
                 made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
                 store.put(folder, job.name, made)
                 bar.update()
-        if todo or not store.is_finished(folder):
-            store.finish(folder, [job.name for job in jobs])
+                signals.stop_here()
+            if todo or not store.is_finished(folder):
+                store.finish(folder, [job.name for job in jobs])
     return store.read(folder)
 
 

@@ -1,6 +1,7 @@
 """A result: one folder per run of a config, readable in one line by pandas or polars.
 
     config.toml             the experiment, with all that was set on the command line
+    data.json               rows and SHA-256 of every data set, as it was played
     environment.json        versions, devices, git commit
     configurations.parquet  one row per data set, learner, configuration and seed
     curves.parquet          cumulative loss, regret and bound at some rounds
@@ -100,28 +101,53 @@ def read(folder: str | os.PathLike) -> Result:
     return Result(folder, config, json.loads((folder / "environment.json").read_text()), **tables)
 
 
-def begin(folder: Path, config: str, environment: Mapping[str, Any]) -> None:
-    """Open `folder` for the experiment `config`, a text; a folder of another one is refused."""
+def begin(
+    folder: Path, config: str, digests: Mapping[str, Any], environment: Mapping[str, Any]
+) -> None:
+    """Open `folder` for the experiment `config`, a text, on data with these digests.
+
+    A folder of another experiment, or of the same one on other data, is refused.
+    """
     place = folder / "config.toml"
     if place.is_file():
         if place.read_text() != config:
             raise FileExistsError(
                 f"{folder} holds the result of another config; give another --out, or remove it."
             )
+        _refuse_other_data(folder, digests)
         kept = json.loads((folder / "environment.json").read_text())
         seen = [kept, *kept.get("resumed", [])]
         if all({**old, "resumed": None} != {**environment, "resumed": None} for old in seen):
             kept["resumed"] = [*kept.get("resumed", []), dict(environment)]
             _replace(folder / "environment.json", json.dumps(kept, indent=1))
         return
-    ours = ("jobs", "environment.json", "environment.draft", "config.draft")  # killed right here
+    drafts = [f"{name}.draft" for name in ("data", "environment", "config")]
+    ours = ("jobs", "data.json", "environment.json", *drafts)  # killed right here
     if folder.exists() and any(path.name not in ours for path in folder.iterdir()):
         raise FileExistsError(
             f"{folder} is not empty and holds no result; give another --out, or remove it."
         )
     (folder / "jobs").mkdir(parents=True, exist_ok=True)
+    _replace(folder / "data.json", json.dumps(dict(digests), indent=1))
     _replace(folder / "environment.json", json.dumps(dict(environment), indent=1))
     _replace(place, config)
+
+
+def _refuse_other_data(folder: Path, digests: Mapping[str, Any]) -> None:
+    place = folder / "data.json"
+    if not place.is_file():
+        raise FileExistsError(
+            f"{folder} does not say which data it was played on; give another --out, or remove it."
+        )
+    kept = json.loads(place.read_text())
+    for name, now in digests.items():
+        then = kept.get(name, {})
+        if then != now:
+            raise FileExistsError(
+                f"{folder} holds a result on other data: {name} has changed since then "
+                f"({then.get('rows')} rows then, {now['rows']} now); give another --out, or "
+                "remove it."
+            )
 
 
 def finished(folder: Path) -> set[str]:

@@ -1,6 +1,7 @@
 """Data sets as streams."""
 
 from olx.lab.data.dataset import Dataset as Dataset
+from olx.lab.data.digest import digest as digest
 from olx.lab.data.sources import catalogue as catalogue
 from olx.lab.data.sources import data_folder as data_folder
 from olx.lab.data.sources import load as load
