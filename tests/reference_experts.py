@@ -15,8 +15,8 @@ def play(weights, losses, confidence, prior):
         w = np.asarray(weights(q, past))
         p = w * awake
         if p.sum() == 0:
-            p = q * awake if awake.any() else q
-        p = p / p.sum()
+            p = q * awake
+        p = p / p.sum() if awake.any() else 0 * q
         played.append(p)
         if awake.any():
             loss = np.where(awake > 0, loss, 0.0)
@@ -123,8 +123,8 @@ def play_prod(eta, losses, confidence, prior):
     """On losses, where a sleeper loses what the learner does."""
     w, played = prior / prior.sum(), []
     for loss, awake in zip(losses, confidence, strict=True):
-        p = w * awake if awake.any() else prior
-        p = p / p.sum()
+        p = w * awake
+        p = p / p.sum() if awake.any() else 0 * w
         played.append(p)
         if awake.any():
             loss = np.where(awake > 0, loss, 0.0)

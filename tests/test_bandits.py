@@ -4,12 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.bandit import bandit, estimate
 from olx.experts.base import expected_loss
 from olx.experts.exp3 import exp3, exp3_bound, exp3_step
+from olx.experts.potential_experts import potential_experts
 from olx.experts.sampled import committed, sampled, sampled_bound
 from olx.losses.points import linear_feedback
 
@@ -249,3 +251,83 @@ def test_a_bad_grid_point_shows_at_its_own_index():
     losses = olx.sweep(learners, expected_loss, rounds, UNIFORM).losses
     assert np.all(np.isfinite(losses[np.array([0, 2])]))
     assert np.isnan(losses[1, 1:]).all()  # the first draw is from the prior alone
+
+
+def exponential(eta, rounds, arms, t, s):
+    """The potential of EXP3 at R = 0: (A.3) holds with equality."""
+    step = (jnp.exp(eta) + jnp.exp(-eta) + arms * jnp.exp(eta) * eta**2) / 2
+    return jnp.exp(-eta * s) * step ** (rounds - t)
+
+
+def exponential_bandit(key, **span):
+    potential = Partial(exponential, float(exp3_step(T, N)), float(T), N)
+    return bandit(potential_experts(potential, **span), key)
+
+
+@pytest.fixture(scope="module")
+def potential_bandit():
+    learner, wider = exponential_bandit(KEYS[0]), exponential_bandit(KEYS[0], low=-2.0, high=3.0)
+
+    @jax.jit
+    def play(losses):
+        rounds = olx.Rounds(None, losses)
+        run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.trace)
+        wide = olx.Rounds(None, 5 * losses - 2)
+        other = olx.rollout(wider, expected_loss, wide, UNIFORM)
+        return run.losses, other.losses, learner.bound(run.trace, None)
+
+    return jax.vmap(play)(LOSSES)
+
+
+def test_algorithm_24_with_the_exponential_potential_is_exp3(potential_bandit, bandits):
+    np.testing.assert_array_equal(potential_bandit[0], bandits[1][0][:, 0])
+
+
+def test_a_bandit_of_another_range_is_rescaled(potential_bandit):
+    np.testing.assert_allclose((potential_bandit[1] + 2) / 5, potential_bandit[0], atol=1e-12)
+
+
+def test_the_potential_of_a_bandit_does_not_rise_in_expectation(potential_bandit):
+    """Theorem 20, after every round."""
+    proof = potential_bandit[2]
+    assert np.all(proof.holds)
+    assert np.all(np.isfinite(proof.printed))
+    assert np.min(proof.tightness) > 0.9
+
+
+def test_a_potential_without_the_condition_of_theorem_20_is_not_judged_by_it():
+    steep = lambda t, s: jnp.exp(-0.3 * s)  # falls by no factor from round to round
+    learner = bandit(potential_experts(steep), KEYS[0])
+    rounds = olx.Rounds(None, LOSSES[0][:20])
+    run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.trace)
+    proof = olx.certify(learner, run, None)
+    assert proof.holds
+    assert np.all(np.isinf(proof.printed))
+    assert np.all(np.isfinite(proof.right))
+
+
+@pytest.mark.parametrize(
+    "experts", [ada_normal_hedge(), olx.experts.prod(0.1), olx.experts.adahedge()]
+)
+def test_experts_whose_losses_are_bounded_are_not_for_bandits(experts):
+    owner = experts.hparams.owner
+    with pytest.raises(TypeError, match=f"bandit: `experts` must take .*, got `{owner}`"):
+        bandit(experts, KEYS[0])
+
+
+def test_an_anytime_hedge_makes_a_bandit_and_refuses_losses_out_of_range():
+    learner = bandit(olx.experts.anytime_hedge(0.1), KEYS[0])
+    losses = LOSSES[0][:20]
+    fine = olx.rollout(learner, expected_loss, olx.Rounds(None, losses), UNIFORM)
+    same = olx.rollout(exp3(0.1, KEYS[0]), expected_loss, olx.Rounds(None, losses), UNIFORM)
+    np.testing.assert_array_equal(fine.losses, same.losses)
+    beyond = olx.Rounds(None, losses.at[5].set(1.5))
+    assert np.isnan(olx.rollout(learner, expected_loss, beyond, UNIFORM).losses[6:]).all()
+
+
+def test_nobody_awake_means_that_nobody_is_drawn():
+    awake = jnp.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
+    losses = jnp.where(awake == 0, jnp.nan, 0.5)
+    learner = sampled(ada_normal_hedge(), KEYS[0])
+    run = olx.rollout(learner, expected_loss, olx.Rounds(awake, losses), jnp.ones(2))
+    np.testing.assert_array_equal(run.losses, [0.5, 0.0, 0.5])

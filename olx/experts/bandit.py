@@ -7,21 +7,33 @@ $$\hat\ell_{t,i} = \frac{\mathbb 1\{i = i_t\}}{p_{t,i_t}}\, \ell_{t,i_t}, \qquad
   E_t[\hat\ell_{t,i}] = \ell_{t,i}, \qquad \langle p_t, \hat\ell_t \rangle = \ell_{t,i_t}.$$
 
 Estimates are not bounded by 1. With exponential weights this is EXP3 (`exp3`); with the potential
-`olx.convex.tsallis(0.5)` in `olx.omd` it is poly-INF; an expert learner that insists on losses in
-$[0, 1]$ is not for bandits.
+`olx.convex.tsallis(0.5)` in `olx.omd` it is poly-INF. With `potential_experts` it is algorithm 24:
+for a potential that is twice continuously differentiable and convex with a second derivative that
+does not increase, whatever the losses in $[0, 1]$,
 
-Luo, Optimal and Adaptive Online Learning, 2016, appendix A.2, algorithm 24.
+$$E_t \sum_i q_i \Phi_t(s_{t,i}) \le \sum_i q_i \Big( \big(\tfrac12 + N \alpha_t\big)
+  \Phi_t(s_{t-1,i} - 1) + \big(\tfrac12 - N \alpha_t\big) \Phi_t(s_{t-1,i} + 1) \Big), \qquad
+  \alpha_t = \frac12 \max_i \frac{\Phi_t''(s_{t-1,i} - 1)}{\Phi_t(s_{t-1,i} - 1) -
+  \Phi_t(s_{t-1,i} + 1)}.$$
+
+Luo, Optimal and Adaptive Online Learning, 2016, appendix A.2, algorithm 24, theorem 20.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.core import Feedback, Learner, Rounds
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Rounds, Scalar, Trace
+from olx.experts._needs import unit
+from olx.experts.base import ExpertHparams, told_estimates
+from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear, linear_feedback
 from olx.needs import Need, within
@@ -44,7 +56,8 @@ def bandit(experts: Learner, key: Array) -> Learner:
     The action is the vertex of the arm. Of the feedback only `value`, the loss of that arm, is
     read; play it with `expected_loss`, which reads no other loss either.
 
-    experts: a learner whose action is a distribution and that takes losses of any size from 0.
+    experts: a learner whose action is a distribution and that takes losses of any size from 0, or
+        from the `low` it was told: `olx.hedge`, `anytime_hedge`, `potential_experts`.
     key: of `jax.random`; a batch over keys repeats the game.
 
     >>> import jax, jax.numpy as jnp, olx
@@ -56,8 +69,18 @@ def bandit(experts: Learner, key: Array) -> Learner:
     True
     """
     check.instance("bandit", "experts", experts, Learner)
+    experts = told_estimates("bandit", experts)
+    hp = experts.hparams
+    proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
     needs = (*within(experts, "experts", "params", "context", "weight"), _KNOWN)
-    return Learner(BanditHparams(experts, key), init, predict, update, needs=needs)
+    return Learner(
+        BanditHparams(experts, key),
+        init,
+        predict,
+        update,
+        bound if proven else None,
+        needs=needs,
+    )
 
 
 def _are_known(hparams: BanditHparams, params: PyTree, rounds: Rounds) -> PyTree:
@@ -78,11 +101,71 @@ def predict(hp: BanditHparams, state: BanditState, context: PyTree) -> Float[Arr
 
 def update(hp: BanditHparams, state: BanditState, feedback: Feedback) -> BanditState:
     p = hp.experts.predict(state.experts, feedback.context)
-    seen = linear_feedback(p, estimate(p, feedback), feedback.weight, feedback.context)
+    low, paid = _paid(hp, feedback)
+    outcome = estimate(p, feedback._replace(value=paid), low)
+    seen = linear_feedback(p, outcome, feedback.weight, feedback.context)
     return BanditState(hp.experts.update(state.experts, seen), jax.random.split(state.key, 1)[0])
 
 
-def estimate(p: Float[Array, " N"], feedback: Feedback) -> Float[Array, " N"]:
-    """Unbiased losses of all arms, from that of the arm pulled."""
+def estimate(p: Float[Array, " N"], feedback: Feedback, low: Scalar = 0.0) -> Float[Array, " N"]:
+    """Unbiased losses of all arms, from that of the arm pulled; `low` for all others."""
     chance = linear(feedback.action, p)
-    return feedback.action * (feedback.value / jnp.where(chance > 0, chance, 1.0))
+    return low + feedback.action * ((feedback.value - low) / jnp.where(chance > 0, chance, 1.0))
+
+
+def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""Theorem 20: the mean potential after a round, in expectation over the draw of that round.
+
+    Printed with the mean potential before the round, which is what (A.3) asks of the potential;
+    infinite after a round where (A.3) does not hold. Infinite altogether after a round where the
+    second derivative grew, or that weighed more than 1. Needs the losses of all arms. `u` is not
+    looked at.
+    """
+    inner: ExpertHparams = hp.experts.hparams
+
+    def one(state: BanditState, feedback: Feedback):
+        stats, (q, _) = state.experts.stats, ravel_pytree(state.experts.prior)
+        now, s = stats.clock.now, stats.position
+        p = hp.experts.predict(state.experts, feedback.context)
+        awake = jnp.ones_like(p) if feedback.context is None else feedback.context
+        low, high = (0.0, 1.0) if inner.span is None else inner.span
+        losses = (jnp.where(awake == 0, low, feedback.outcome) - low) / (high - low)
+        phi = lambda s: inner.own(now, s)
+        bend = _second(phi, s - 1)
+
+        def pulled(arm: Array, chance: Array, loss: Array):
+            move = arm * (loss / jnp.where(chance > 0, chance, 1.0)) - loss
+            after = s + feedback.weight * awake * move
+            grew = jnp.any((chance > 0) & (_second(phi, after) > bend * (1 + 1e-6)))
+            return jnp.where(chance > 0, chance * jnp.vdot(q, phi(after)), 0.0), grew
+
+        means, grew = jax.vmap(pulled)(jnp.eye(p.size, dtype=p.dtype), p, losses)
+        fall = phi(s - 1) - phi(s + 1)
+        flat = jnp.where(bend > 0, jnp.inf, 0.0)
+        alpha = jnp.max(jnp.where(fall > 0, bend / jnp.where(fall > 0, fall, 1.0), flat)) / 2
+        right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
+        before = jnp.vdot(q, inner.own(stats.clock.past, s))
+        return jnp.sum(means), right, before, jnp.any(grew) | (feedback.weight > 1)
+
+    left, right, before, broken = jax.vmap(one)(*trace)
+    beyond = jnp.where(jnp.cumsum(broken) > 0, jnp.inf, 0.0)
+    scale = 1 + jnp.abs(left) + jnp.abs(right) + jnp.abs(before)
+    rising = jnp.cumsum(right > before + 64 * jnp.finfo(scale.dtype).eps * scale) > 0
+    printed = jnp.where(rising, jnp.inf, before) + beyond
+    return Certificate(left, right + beyond, scale, printed, theorem="Luo 2016, theorem 20")
+
+
+def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
+    """The lowest loss, and the loss of the arm pulled where it is legal."""
+    inner = hp.experts.hparams
+    if not isinstance(inner, ExpertHparams):
+        return 0.0, feedback.value
+    low, high = (0.0, 1.0) if inner.span is None else inner.span
+    name = "value" if inner.span is None else "(value - low) / (high - low)"
+    paid = unit(inner.owner, name, (feedback.value - low) / (high - low), inner.span)
+    return low, low + (high - low) * paid
+
+
+def _second(function: Callable[[Array], Array], s: Array) -> Array:
+    along = lambda f: lambda s: jax.jvp(f, (s,), (jnp.ones_like(s),))[1]
+    return along(along(function))(s)

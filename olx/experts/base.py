@@ -11,12 +11,14 @@ An algorithm says how regrets become weights and nothing more. Every one is ther
 rated, because $\sum_i w_i r_i = 0$ is all that its theorem needs. Losses lie in $[0, 1]$, or in a
 range told to the factory; others are refused, or where they are traced turn all later losses NaN.
 Losses of sleeping experts are never looked at. If no expert that is awake has weight, the prior
-decides among them; if nobody is awake, the round teaches nothing.
+decides among them. If nobody is awake there is nobody to follow: the action is 0, so that the round
+costs nothing, and it teaches nothing.
 
 Blum, Mansour, From External to Internal Regret, 2007; Gaillard, Stoltz, van Erven, A Second-order
 Bound with Excess Losses, 2014.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,7 +33,7 @@ from olx._pytree import pytree, static
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
-from olx.experts._vectors import highest, lowest
+from olx.experts._shares import log_normalized, normalized, of_heaviest
 from olx.needs import Need
 
 
@@ -47,7 +49,7 @@ class Seen(NamedTuple):
 
     regret: Float[Array, " N"]
     loss: Float[Array, " N"]  # a sleeping expert loses what the learner does
-    log_share: Float[Array, " N"]  # of the distribution before confidences; `lowest` means no share
+    log_share: Float[Array, " N"]  # before confidences; the lowest finite number of no share
     feedback: Feedback
 
 
@@ -60,6 +62,8 @@ class ExpertHparams:
     start_fn: Callable[..., Any] = static()  # (own, prior) -> stats
     weigh_fn: Callable[..., Weights] = static()  # (own, prior, stats) -> weights
     learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
+    unbounded: bool = static(default=False)  # the rule is one for losses above the range too
+    estimated: bool = static(default=False)  # outcomes are estimates of losses, of any size
 
 
 class ExpertState(NamedTuple):
@@ -79,6 +83,7 @@ def expert_learner(
     low: Scalar | None = None,
     high: Scalar | None = None,
     needs: tuple[Need, ...] = (),
+    unbounded: bool = False,
 ) -> Learner:
     """A learner from the way it turns regrets into weights; all functions at module level.
 
@@ -89,6 +94,7 @@ def expert_learner(
     prior: non-negative weights of the experts, of any sum; `params` if None.
     low, high: the range of losses, 0 and 1 if None.
     needs: what it needs of its data beside losses in their range and confidences in [0, 1].
+    unbounded: whether `learn` makes sense of losses above the range, as estimates of bandits are.
 
     >>> import jax.numpy as jnp, olx
     >>> from olx.experts.base import Weights, expert_learner
@@ -106,7 +112,7 @@ def expert_learner(
     if low is not None or high is not None:
         low, high = 0.0 if low is None else low, 1.0 if high is None else high
         span = (low, low + check.positive(owner, "high - low", high - low))
-    hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn)
+    hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn, unbounded)
     needs = (*expert_needs(owner, prior), *needs)
     return Learner(hparams, init, predict, update, bound, needs=needs)
 
@@ -121,6 +127,20 @@ def expected_loss(action: PyTree, outcome: PyTree) -> Array:
     return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(part, action, outcome))))
 
 
+def told_estimates(owner: str, learner: Learner) -> Learner:
+    """The same learner for estimates of losses, which are unbiased but of any size."""
+    hp = learner.hparams
+    if not isinstance(hp, ExpertHparams):
+        return learner
+    if not hp.unbounded:
+        raise TypeError(
+            f"{owner}: `experts` must take losses of any size, as estimates are, got `{hp.owner}`, "
+            "whose losses have a known range; take `olx.hedge`, `olx.experts.anytime_hedge` or "
+            "`olx.experts.potential_experts`."
+        )
+    return dataclasses.replace(learner, hparams=dataclasses.replace(hp, estimated=True))
+
+
 def init(hp: ExpertHparams, params: PyTree) -> ExpertState:
     prior = params if hp.prior is None else hp.prior
     check.same_shape(hp.owner, "prior", prior, "params", params)
@@ -133,7 +153,7 @@ def init(hp: ExpertHparams, params: PyTree) -> ExpertState:
 def predict(hp: ExpertHparams, state: ExpertState, context: PyTree) -> PyTree:
     prior, unravel = ravel_pytree(state.prior)
     weights = hp.weigh_fn(hp.own, prior, state.stats)
-    return unravel(_normalized(prior, weights, _confidence(hp, context)))
+    return unravel(normalized(prior, *weights, _confidence(hp, context)))
 
 
 def update(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> ExpertState:
@@ -148,7 +168,7 @@ def update(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> ExpertS
 def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     """What a round teaches: regrets, with the losses of sleepers masked."""
     prior, _ = ravel_pytree(state.prior)
-    log_share = _log_share(prior, hp.weigh_fn(hp.own, prior, state.stats))
+    log_share = log_normalized(prior, *hp.weigh_fn(hp.own, prior, state.stats))
     confidence = _confidence(hp, feedback.context)
     losses, played = ravel_pytree(feedback.outcome)[0], ravel_pytree(feedback.action)[0]
     if confidence is not None:
@@ -157,9 +177,12 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     if hp.span is not None:
         losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
     name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
-    losses = unit(hp.owner, name, losses, hp.span)
+    if hp.estimated:
+        losses = check.non_negative(hp.owner, name, losses)
+    else:
+        losses = unit(hp.owner, name, losses, hp.span)
     # Less the loss of the heaviest expert: ties then have no regret at all, not one of rounding.
-    center = lax.stop_gradient(_of_heaviest(played, losses))
+    center = lax.stop_gradient(of_heaviest(played, losses))
     over = losses - center
     mean = jnp.vdot(played, over)
     regret = mean - over
@@ -172,38 +195,3 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
 
 def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
     return None if context is None else unit(hp.owner, "context", ravel_pytree(context)[0])
-
-
-def _normalized(prior: Array, weights: Weights, confidence: Array | None) -> Array:
-    live = weights.factor if confidence is None else weights.factor * confidence
-    top = lax.stop_gradient(highest(weights.log, live > 0))
-    over = weights.log - jnp.where(top == lowest(top), 0.0, top)
-    mass = live * jnp.exp(jnp.where(live > 0, over, 0.0))
-    total = jnp.sum(mass)
-    empty = total == 0  # not where it is NaN
-    instead = prior if confidence is None else _of_the_awake(prior, confidence)
-    return jnp.where(empty, instead, mass / jnp.where(empty, 1.0, total))
-
-
-def _log_share(prior: Array, weights: Weights) -> Array:
-    """The logarithm of what `_normalized` gives where all are awake, without underflow."""
-    factor = jnp.where(jnp.any(weights.factor > 0), weights.factor, prior)
-    live = factor > 0
-    over = weights.log - lax.stop_gradient(highest(weights.log, live))
-    logs = jnp.where(live, over, 0.0) + jnp.log(jnp.where(live, factor, 1.0))
-    top = lax.stop_gradient(highest(logs, live))
-    total = jnp.sum(jnp.where(live, jnp.exp(jnp.where(live, logs - top, 0.0)), 0.0))
-    return jnp.where(live, logs - top - jnp.log(total), lowest(logs))
-
-
-def _of_heaviest(p: Array, losses: Array) -> Array:
-    """The loss of an expert of the largest weight, the least one if there are several."""
-    return -highest(-losses, p == jnp.max(p))
-
-
-def _of_the_awake(prior: Array, confidence: Array) -> Array:
-    """The prior among the awake; all alike if it knows none of them; itself if all sleep."""
-    awake = (confidence != 0).astype(prior.dtype)
-    known = prior * confidence
-    mass = jnp.where(jnp.any(known != 0), known, jnp.where(jnp.any(awake != 0), awake, prior))
-    return mass / jnp.sum(mass)

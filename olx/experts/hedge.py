@@ -68,6 +68,7 @@ def anytime_hedge(
         prior=prior,
         low=low,
         high=high,
+        unbounded=True,
     )
 
 

@@ -67,7 +67,16 @@ def potential_experts(
     check.function("potential_experts", "potential", potential)
     own = as_tree(potential)
     return expert_learner(
-        "potential_experts", own, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "potential_experts",
+        own,
+        start,
+        weigh,
+        learn,
+        bound,
+        prior=prior,
+        low=low,
+        high=high,
+        unbounded=True,
     )
 
 

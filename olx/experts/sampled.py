@@ -102,9 +102,10 @@ def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scal
 
 
 def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:
-    """A vertex with the chances `p`; NaN where they are, so that divergence shows."""
+    """A vertex with the chances `p`, 0 where they are; NaN where they are: divergence shows."""
     vertex = jax.nn.one_hot(jax.random.categorical(key, jnp.log(p)), p.shape[0], dtype=p.dtype)
-    return jnp.where(jnp.isnan(jnp.sum(p)), jnp.nan, vertex)
+    total = jnp.sum(p)
+    return jnp.where(jnp.isnan(total), jnp.nan, jnp.where(total == 0, 0.0, vertex))
 
 
 def _on_average(hp: SampledHparams, state: SampledState, feedback: Feedback) -> Feedback:
