@@ -82,3 +82,16 @@ def test_counts_go_on_past_what_a_float32_can_add_ones_to():
 def test_a_clock_stands_still_at_its_last_number():
     last = clock.Clock(jnp.uint32(2**32 - 1), jnp.dtype("float32"))
     assert int(clock.tick(None, last, None).rounds) == 2**32 - 1
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e-6, 1.0, 1e15])
+def test_romma_classifies_alike_in_any_unit_of_its_rows(unit):
+    rounds, _ = olx.streams.linear_classification(jax.random.key(0), 300, 5, margin=0.01)
+
+    def mistakes(unit, dtype):
+        x, y = (jnp.asarray(part, dtype) for part in (unit * rounds.context, rounds.outcome))
+        start = jnp.zeros(5, dtype)
+        learner = jax.tree.map(dtype, olx.romma())
+        return olx.rollout(learner, losses.zero_one, olx.Rounds(x, y), start).total
+
+    assert float(mistakes(unit, np.float32)) == float(mistakes(1.0, np.float64))

@@ -84,17 +84,20 @@ def predict(hp: ROMMAHparams, state: ROMMAState, context: PyTree) -> Array:
 def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAState:
     x, y, score = feedback.context, feedback.outcome, feedback.action
     own, row = jnp.asarray(tree.vdot(state.w, state.w)), jnp.asarray(tree.vdot(x, x))
-    fresh = y * score >= row * own  # at w = 0 too
-    spread = row * own - score**2
-    possible = spread > 8 * jnp.finfo(spread.dtype).eps * row * own
+    own_length, row_length = (jnp.sqrt(jnp.where(size > 0, size, 1.0)) for size in (own, row))
+    both = own_length * row_length  # own * row may be no float
+    cosine = score / both
+    fresh = (own == 0) | (y * cosine >= both)
+    spread = (1 - cosine) * (1 + cosine)
+    possible = spread > 8 * jnp.finfo(spread.dtype).eps
     safe = jnp.where(possible, spread, 1.0)
-    keep = jnp.where(fresh, 0.0, (row * own - y * score) / safe)
-    add = jnp.where(fresh, y / jnp.where(row > 0, row, 1.0), own / safe * (y - score))
+    keep = jnp.where(fresh, 0.0, (1 - y * cosine / both) / safe)
+    add = jnp.where(fresh, y, (y - score) / safe) / jnp.where(row > 0, row, 1.0)
     changes = _asks(hp, feedback) & (row > 0) & (fresh | possible)
     keep, add = jnp.where(changes, keep, 1.0), jnp.where(changes, add, 0.0)
-    squares = keep**2 * own + 2 * keep * add * score + add**2 * row
-    most = jnp.finfo(spread.dtype).eps ** -2.0  # of a length whose margins dwarf the 1 asked for
-    cut = jnp.where(squares > most, jnp.sqrt(most / jnp.where(squares > most, squares, 1.0)), 1.0)
+    length = keep * own_length + jnp.abs(add) * row_length  # at least that of the decision
+    most = float(jnp.finfo(spread.dtype).max) ** 0.45  # its square is still a float
+    cut = jnp.where(length > most, most / jnp.where(length > most, length, 1.0), 1.0)
     keep, add = cut * keep, cut * add
     return ROMMAState(jax.tree.map(lambda w, x: keep * w + add * x, state.w, x))
 
