@@ -84,7 +84,7 @@ def test_a_clock_stands_still_at_its_last_number():
     assert int(clock.tick(None, last, None).rounds) == 2**32 - 1
 
 
-@pytest.mark.parametrize("unit", [1e-15, 1e-6, 1.0, 1e15])
+@pytest.mark.parametrize("unit", [1e-15, 1e-9, 1.0, 1e15])
 def test_romma_classifies_alike_in_any_unit_of_its_rows(unit):
     rounds, _ = olx.streams.linear_classification(jax.random.key(0), 300, 5, margin=0.01)
 
@@ -95,3 +95,29 @@ def test_romma_classifies_alike_in_any_unit_of_its_rows(unit):
         return olx.rollout(learner, losses.zero_one, olx.Rounds(x, y), start).total
 
     assert float(mistakes(unit, np.float32)) == float(mistakes(1.0, np.float64))
+
+
+MIXED = np.random.default_rng(0).normal(size=(200, 5)) * np.logspace(-6, 6, 5)
+LABELS = np.where(np.random.default_rng(1).random(200) < 0.5, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", [losses.logistic, losses.squared], ids=["logistic", "squared"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        olx.linear(olx.coin_betting()),
+        olx.linear(olx.coordinate_betting()),
+        olx.unnormalized_winnow(0.3),
+        olx.linear(olx.omd(0.1, convex.hypentropy(0.5))),
+        olx.linear(olx.ftrl(0.3, regularizers.growing(convex.hypentropy(0.5)))),
+    ],
+    ids=["coin betting", "coordinate betting", "winnow", "hypentropy", "growing"],
+)
+def test_contexts_of_mixed_scales_leave_no_number_undefined(learner, loss, dtype):
+    learner = jax.tree.map(lambda leaf: np.asarray(leaf, dtype)[()], learner)
+    shuffled = np.random.default_rng(2).permuted(MIXED, axis=1).astype(dtype)
+    rounds = olx.Rounds(shuffled, LABELS.astype(dtype))
+    run = jax.jit(olx.rollout)(learner, loss, rounds, jnp.zeros(5, dtype))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(run.state))
+    assert not np.any(np.isnan(run.losses))  # the square of a huge score is infinite

@@ -1,5 +1,7 @@
 """Domains: whether a point lies in one, up to rounding."""
 
+import math
+
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
@@ -32,6 +34,11 @@ def orthant(w):
 def same(theta):
     """The retraction of an open domain, where every dual is that of its own decision."""
     return theta
+
+
+def largest_log(theta):
+    """The logarithm of the largest decision that exponentials make: its square is a float."""
+    return 0.45 * math.log(float(jnp.finfo(theta.dtype).max))
 
 
 def rounding(flat):

@@ -6,6 +6,8 @@ $$\psi(w) = \sum_i w_i \operatorname{asinh}\frac{w_i}{\beta} - \sqrt{w_i^2 + \be
 The gradient of $\psi^*$ is $\beta \sinh \theta_i$. For $\beta$ much larger than the decisions the
 steps are those of gradient descent of rate $\beta$, for $\beta$ much smaller they are
 multiplicative, with either sign. The curvature $1 / \sqrt{w_i^2 + \beta^2}$ has no lower bound.
+Where $\sinh \theta_i$ would leave the range of floats, it is held at about the root of the largest:
+$\psi^*$ is that of the potential on a box.
 
 Ghai, Hazan, Singer, Exponentiated Gradient Meets Gradient Descent, 2020.
 """
@@ -47,4 +49,9 @@ def _potential(beta, w):
 
 
 def _conjugate(beta, theta):
-    return 2 * beta * tree.sum(jax.tree.map(lambda t: jnp.sinh(t / 2) ** 2, theta))
+    def one(theta):
+        most = _domain.largest_log(theta)
+        beyond = jnp.maximum(theta - most, 0.0) + jnp.maximum(-theta - most, 0.0)
+        return 2 * jnp.sinh(jnp.clip(theta, -most, most) / 2) ** 2 + jnp.sinh(most) * beyond
+
+    return beta * tree.sum(jax.tree.map(one, theta))

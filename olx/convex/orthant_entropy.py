@@ -5,7 +5,8 @@ $$\psi(w) = s \sum_i \Big( w_i \log \frac{w_i}{p_i} - w_i + p_i \Big), \qquad
 
 The gradient of $\psi^*$ is $p_i e^{\theta_i / s}$, so mirror descent with it is the exponentiated
 gradient without normalization. $\psi$ is never negative; its curvature $s / w_i$ has no lower
-bound, so it is strongly convex on bounded sets only.
+bound, so it is strongly convex on bounded sets only. Where $e^{\theta_i / s}$ would leave the range
+of floats, it is held at about the root of the largest: $\psi^*$ is that of the potential on a box.
 
 Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Predictors, 1997.
 """
@@ -50,7 +51,12 @@ def _potential(scale, prior, w):
 
 
 def _conjugate(scale, prior, theta):
-    grown = lambda theta, p: p * jnp.expm1(theta / scale)
+    def grown(theta, p):
+        theta = theta / scale
+        most = _domain.largest_log(theta)
+        beyond = jnp.exp(most) * jnp.maximum(theta - most, 0.0)
+        return p * (jnp.expm1(jnp.minimum(theta, most)) + beyond)
+
     return scale * tree.sum(jax.tree.map(grown, theta, _prior(prior, theta)))
 
 

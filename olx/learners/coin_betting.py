@@ -53,7 +53,8 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     r"""One bettor for the whole decision, starting at `params`.
 
     lipschitz: $L$, at least the Euclidean norm of every gradient times the weight of its round.
-        Beyond it the wealth may turn negative, and the bound is infinite from there on.
+        Beyond it the wealth may turn negative, and the bound is infinite from there on. Where it
+        would leave the range of floats it is held at about the root of the largest.
     wealth: $\epsilon$, positive; $L \epsilon$ is the regret to `params`.
 
     >>> import jax.numpy as jnp, olx
@@ -92,8 +93,8 @@ def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) 
     coin = _coin(hp, feedback)
     return CoinBettingState(
         state.start,
-        tree.add(state.coins, coin),
-        tree.add(state.won, hp.account(coin, _bet(hp, state))),
+        _held(tree.add(state.coins, coin)),
+        _held(tree.add(state.won, hp.account(coin, _bet(hp, state)))),
         clock.tick(hp, state.clock, feedback),
     )
 
@@ -134,12 +135,22 @@ def _make(owner, lipschitz, wealth, account, separable):
 
 
 def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:
-    return tree.scale(-feedback.weight / hp.lipschitz, feedback.grad)
+    return _held(tree.scale(-feedback.weight / hp.lipschitz, feedback.grad))
+
+
+def _held(x: PyTree) -> PyTree:
+    """The numbers within the root of the largest float, so that products of two are floats."""
+
+    def hold(leaf: Array) -> Array:
+        most = float(jnp.finfo(leaf.dtype).max) ** 0.45
+        return jnp.clip(leaf, -most, most)
+
+    return jax.tree.map(hold, x)
 
 
 def _bet(hp: CoinBettingHparams, state: CoinBettingState) -> PyTree:
     share = lambda coins, won: coins * (hp.wealth + won) / state.clock.now
-    return jax.tree.map(share, state.coins, like(state.won, state.coins))
+    return _held(jax.tree.map(share, state.coins, like(state.won, state.coins)))
 
 
 def _length(hp: CoinBettingHparams, v: PyTree) -> PyTree:

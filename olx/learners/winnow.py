@@ -43,8 +43,9 @@ def winnow(eta: Scalar) -> Learner:
 def unnormalized_winnow(eta: Scalar) -> Learner:
     """Winnow on the positive orthant: weights start at 1 and are not normalized.
 
-    The predictions of `winnow`, but scores of another size. Coordinates meet only in the score, so
-    it plays sparse rows.
+    The predictions of `winnow`, but scores of another size, as long as weights are floats: they are
+    held at about the root of the largest. Coordinates meet only in the score, so it plays sparse
+    rows.
     """
     eta = check.positive("unnormalized_winnow", "eta", eta)
     return dual_ascent(unnormalized_entropy(), hinge, conservative(), 1 / eta)
