@@ -38,6 +38,14 @@ def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     return Checkpoint(Path(directory).absolute(), every)
 
 
+def check_checkpoint(owner: str, given: Any) -> None:
+    if given is not None and not isinstance(given, Checkpoint):
+        raise TypeError(
+            f"{owner}: `checkpoint` must be a Checkpoint, got {type(given).__name__}; make one "
+            "with `olx.checkpoint(directory)`."
+        )
+
+
 class Checkpoint:
     def __init__(self, directory: Path, every: int):
         self.directory, self.every = directory, every

@@ -15,7 +15,7 @@ from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import feed, signals
 from olx.engine.boundary import judge
-from olx.engine.checkpoint import Checkpoint
+from olx.engine.checkpoint import Checkpoint, check_checkpoint
 from olx.engine.collect import Collector
 from olx.engine.describe import describe
 from olx.engine.desk import Desk
@@ -43,6 +43,7 @@ def drive(
     """Play a stream through a program."""
     _refuse_tracers(owner, (learner, state, stream if isinstance(stream, Rounds) else None))
     check = functools.partial(judge, owner, learner, loss, params)
+    check_checkpoint(owner, checkpoint)
     pieces = feed.pieces(owner, stream)
     first = next(pieces)
     plan = feed.plan(first, params, configurations, isinstance(stream, Rounds))
