@@ -40,6 +40,7 @@ from olx.hindsight.regret import shifting_regret as shifting_regret
 from olx.learners.adagrad import adagrad as adagrad
 from olx.learners.aggressive_perceptron import aggressive_perceptron as aggressive_perceptron
 from olx.learners.alma import alma as alma
+from olx.learners.alma import small_margin_alma as small_margin_alma
 from olx.learners.cocob import cocob as cocob
 from olx.learners.coin_betting import coin_betting as coin_betting
 from olx.learners.coin_betting import coordinate_betting as coordinate_betting

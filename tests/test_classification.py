@@ -1,6 +1,7 @@
 """The named binary classifiers: against second implementations, peers and their mistake bounds."""
 
 import functools
+import math
 import os
 import pathlib
 
@@ -32,7 +33,7 @@ from olx.hindsight.mistakes import (
     winnow_bound,
 )
 from olx.learners.aggressive_perceptron import aggressive_perceptron
-from olx.learners.alma import alma
+from olx.learners.alma import alma, small_margin_alma
 from olx.learners.dual_ascent import dual_ascent
 from olx.learners.exponentiated_gradient import (
     exponentiated_gradient,
@@ -224,6 +225,11 @@ def test_alma_is_that_of_river_on_dense_rows_of_length_one():
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     wanted = river_scores(linear.ALMAClassifier(alpha=0.9, B=1 / 0.9), x, y)
     np.testing.assert_allclose(ref.alma(x, y, 0.9, 2.0, 1 / 0.9, 2**0.5), wanted, atol=1e-9)
+    start = jnp.zeros(x.shape[1])
+    run = olx.rollout(
+        small_margin_alma(0.9), losses.zero_one, olx.Rounds(x, y), start, record=olx.actions
+    )
+    np.testing.assert_allclose(run.trace, wanted, atol=1e-9)
 
 
 T, D = 200, 5
@@ -484,6 +490,8 @@ def test_romma_stays_finite_in_single_precision_where_nothing_separates():
         (lambda: passive_aggressive_1(0.0), "passive_aggressive_1: `aggressiveness` must be"),
         (lambda: pnorm_perceptron(1.5), r"pnorm_perceptron: `p` must lie in \[2, inf\], got 1.5."),
         (lambda: alma(1.5), r"alma: `alpha` must lie in \(0, 1\], got 1.5."),
+        (lambda: small_margin_alma(0.0), r"small_margin_alma: `alpha` must lie in \(0, 1\]"),
+        (lambda: winnow(beta=1.0), r"winnow: `beta` must lie in \(1, inf\], got 1.0."),
         (lambda: romma(2.0), r"romma: `threshold` must lie in \[0, 1\], got 2.0."),
         (lambda: balanced_winnow(0.1, 0.0), "balanced_winnow: `total` must be positive"),
     ],
@@ -491,6 +499,16 @@ def test_romma_stays_finite_in_single_precision_where_nothing_separates():
 def test_bad_numbers_are_refused_by_name(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [winnow, unnormalized_winnow, balanced_winnow])
+def test_winnow_is_given_by_beta_or_by_its_logarithm(make):
+    assert jax.tree.leaves(make(beta=1.5)) == jax.tree.leaves(make(math.log(1.5)))
+    stacked = olx.batch(make, beta=jnp.array([1.5, 2.0])).hparams.schedule.hparams
+    np.testing.assert_allclose(stacked, 1 / np.log([1.5, 2.0]), rtol=1e-15)
+    for numbers in ({}, {"eta": 0.1, "beta": 1.5}):
+        with pytest.raises(TypeError, match=r"winnow: give `eta` or `beta` = exp\(eta\), got"):
+            make(**numbers)
 
 
 def test_a_map_without_a_norm_is_refused_where_the_norm_sets_the_step():

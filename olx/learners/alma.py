@@ -53,7 +53,8 @@ def alma(
 
     alpha: in (0, 1]; 1 corrects mistakes only, smaller asks for more and corrects more often.
     p: at least 2; $2 \ln d$ where few of $d$ features matter. None is 2 and saves the powers.
-    margin: the $B$ of the rule; $\sqrt 8 / \alpha$, as the analysis has it, if None.
+    margin: the $B$ of the rule; $\sqrt 8 / \alpha$, as the analysis has it, if None. See
+        `small_margin_alma` for $1 / \alpha$.
     step: the $C$ of the rule.
 
     `params` only says what decisions look like: the first is 0. A step is scaled by the weight of
@@ -72,6 +73,19 @@ def alma(
     step = check.positive("alma", "step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
     return Learner(hparams, init, predict, update, bound, needs=(signs("alma"),))
+
+
+def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
+    r"""ALMA with $B = 1 / \alpha$ and $C = \sqrt 2$, as LIBOL and river have it.
+
+    It asks for a margin $\sqrt 8$ times smaller than the analysis does, and so corrects less often.
+
+    alpha, p: as in `alma`.
+    """
+    alpha = check.above("small_margin_alma", "alpha", alpha, 0, 1)
+    if p is not None:
+        p = check.between("small_margin_alma", "p", p, 2, float("inf"))
+    return alma(alpha, p, margin=1 / alpha)
 
 
 def init(hp: ALMAHparams, params: PyTree) -> ALMAState:

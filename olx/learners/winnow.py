@@ -14,6 +14,10 @@ Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Sh
 Learning: Theory, Algorithms, and Applications, 2007, (5.7).
 """
 
+import math
+
+import jax.numpy as jnp
+
 from olx import _check as check
 from olx.ascents.conservative import conservative
 from olx.convex.entropy import negative_entropy
@@ -24,11 +28,12 @@ from olx.learners.dual_ascent import dual_ascent
 from olx.losses.hinges import hinge
 
 
-def winnow(eta: Scalar) -> Learner:
+def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     r"""Winnow on the simplex.
 
     eta: $\log \beta$, positive. For a comparator of margin $\gamma$ that makes no error,
         $\gamma / X^2$ gives at most $2 X^2 \log d / \gamma^2$ mistakes.
+    beta: above 1, in place of `eta`.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
@@ -36,23 +41,40 @@ def winnow(eta: Scalar) -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    eta = check.positive("winnow", "eta", eta)
+    eta = _rate("winnow", eta, beta)
     return dual_ascent(negative_entropy(), hinge, conservative(), 1 / eta)
 
 
-def unnormalized_winnow(eta: Scalar) -> Learner:
+def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     """Winnow on the positive orthant: weights start at 1 and are not normalized.
 
     The predictions of `winnow`, but scores of another size, as long as weights are floats: they are
     held at about the root of the largest. Coordinates meet only in the score, so it plays sparse
     rows.
+
+    eta, beta: one of them, as in `winnow`.
     """
-    eta = check.positive("unnormalized_winnow", "eta", eta)
+    eta = _rate("unnormalized_winnow", eta, beta)
     return dual_ascent(unnormalized_entropy(), hinge, conservative(), 1 / eta)
 
 
-def balanced_winnow(eta: Scalar, total: Scalar = 1.0) -> Learner:
-    """Winnow with weights of either sign, their absolute values adding up to less than `total`."""
-    eta = check.positive("balanced_winnow", "eta", eta)
+def balanced_winnow(
+    eta: Scalar | None = None, total: Scalar = 1.0, *, beta: Scalar | None = None
+) -> Learner:
+    """Winnow with weights of either sign, their absolute values adding up to less than `total`.
+
+    eta, beta: one of them, as in `winnow`.
+    """
+    eta = _rate("balanced_winnow", eta, beta)
     total = check.positive("balanced_winnow", "total", total)
     return dual_ascent(signed_entropy(total), hinge, conservative(), 1 / eta)
+
+
+def _rate(owner: str, eta: Scalar | None, beta: Scalar | None) -> Scalar:
+    if (eta is None) == (beta is None):
+        found = "neither" if eta is None else "both"
+        raise TypeError(f"{owner}: give `eta` or `beta` = exp(eta), got {found}.")
+    if beta is not None:
+        beta = check.above(owner, "beta", beta, 1, float("inf"))
+        return math.log(beta) if isinstance(beta, int | float) else jnp.log(beta)
+    return check.positive(owner, "eta", eta)
