@@ -34,6 +34,23 @@ def log_spaced(per_decade: int = 20) -> Keep:
     return functools.partial(_log_spaced, per_decade)
 
 
+def rounds_kept(keep: Keep, start: int, stop: int) -> np.ndarray:
+    """What a rule keeps of the rounds past `start` and up to `stop`; refuses what is not one."""
+    kept = np.asarray(keep(start, stop))
+    if kept.ndim != 1 or (kept.size and kept.dtype.kind not in "iu"):
+        raise TypeError(
+            f"keep: a rule must give the numbers of rounds as a vector of integers, got "
+            f"{kept.dtype} of shape {kept.shape}."
+        )
+    wrong = (kept <= start) | (kept > stop)
+    if np.any(wrong):
+        raise ValueError(
+            f"keep: a rule asked for the rounds past {start} and up to {stop} must give no other, "
+            f"got {kept[wrong][0]}."
+        )
+    return kept.astype(int)
+
+
 def totals(start: int, stop: int) -> np.ndarray:
     """Keep the total loss and nothing on the way."""
     return np.zeros(0, int)

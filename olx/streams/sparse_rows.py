@@ -26,6 +26,13 @@ class SparseRows:
         self.indices = indices  # (B, 8), `width` where there is nothing
         self.values = values  # (B, 8)
         self.shape, self.ndim, self.dtype = (len(pointers) - 1, width), 2, values.dtype
+        if indices.ndim != 2 or indices.shape[1] != LANES or values.shape != indices.shape:
+            raise TypeError(
+                f"SparseRows: `indices` and `values` must have the shape (B, {LANES}), got "
+                f"{indices.shape} and {values.shape}; `olx.streams.sparse_rows` makes the blocks."
+            )
+        _check_pointers("SparseRows", pointers, len(pointers), len(indices))
+        _check_indices("SparseRows", indices, width + 1)
 
     def __getitem__(self, rows: slice) -> "SparseRows":
         if not isinstance(rows, slice) or rows.step not in (None, 1):
@@ -36,12 +43,11 @@ class SparseRows:
         start, stop, _ = rows.indices(self.shape[0])
         stop = max(start, stop)
         low, high = self.pointers[start], self.pointers[stop]
-        return SparseRows(
-            self.pointers[start : stop + 1] - low,
-            self.indices[low:high],
-            self.values[low:high],
-            self.shape[1],
-        )
+        part = object.__new__(SparseRows)  # of rows that were checked when they were made
+        part.pointers = self.pointers[start : stop + 1] - low
+        part.indices, part.values = self.indices[low:high], self.values[low:high]
+        part.shape, part.ndim, part.dtype = (stop - start, self.shape[1]), 2, self.dtype
+        return part
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -68,6 +74,7 @@ def sparse_rows(matrix: Any) -> SparseRows:
             f"sparse_rows: `matrix` must be a SciPy sparse matrix, got {type(matrix).__name__}; "
             "dense rows go into `Rounds` as they are."
         )
+    _check_matrix(matrix)
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -83,8 +90,49 @@ def sparse_rows(matrix: Any) -> SparseRows:
     row = np.repeat(np.arange(len(count)), count)
     place = np.arange(rows.nnz) - rows.indptr[row]
     where = pointers[row] + place // LANES, place % LANES
-    indices[where], values[where] = rows.indices, rows.data
+    indices[where], values[where] = rows.indices[: rows.nnz], rows.data[: rows.nnz]
     return SparseRows(pointers, indices, values, rows.shape[1])
+
+
+def _check_matrix(matrix: Any) -> None:
+    """Refuse a matrix before SciPy reads what its indices point to."""
+    owner = "sparse_rows"
+    if len(matrix.shape) != 2 or matrix.shape[1] == 0:
+        raise TypeError(f"{owner}: `matrix` must have rows and columns, got shape {matrix.shape}.")
+    if np.dtype(matrix.dtype).kind not in "fiub":
+        raise TypeError(f"{owner}: `matrix` holds {matrix.dtype}; give real numbers.")
+    if matrix.format in ("csr", "csc"):
+        along, across = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+        if len(matrix.data) != len(matrix.indices):
+            raise ValueError(
+                f"{owner}: `matrix` has {len(matrix.data)} values for {len(matrix.indices)} "
+                "indices; they must be as many."
+            )
+        _check_pointers(owner, matrix.indptr, along + 1, len(matrix.indices))
+        _check_indices(owner, matrix.indices, across)
+    if matrix.format == "coo":
+        for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            _check_indices(owner, index, size)
+
+
+def _check_pointers(owner: str, pointers: np.ndarray, count: int, size: int) -> None:
+    """Refuse pointers that do not cut `size` entries into `count` - 1 rows."""
+    rises = 0 < count == len(pointers) and bool(np.all(np.diff(pointers) >= 0))
+    if not rises or pointers[0] != 0 or pointers[-1] > size:
+        raise ValueError(
+            f"{owner}: the {count} row pointers must rise from 0 to at most {size}, the number of "
+            f"entries, got {np.array2string(np.asarray(pointers), threshold=6)}."
+        )
+
+
+def _check_indices(owner: str, indices: np.ndarray, size: int) -> None:
+    """Refuse an index that is not from 0 to `size` - 1."""
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        flat = indices.reshape(-1)
+        at = int(np.argmax((flat < 0) | (flat >= size)))
+        raise ValueError(
+            f"{owner}: indices must lie from 0 to {size - 1}, got {flat[at]} in entry {at}."
+        )
 
 
 def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Rounds:
@@ -96,6 +144,16 @@ def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Round
 
     if features is not None:
         check.count("read_svmlight", "features", features)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"read_svmlight: there is no file {os.fspath(path)}.")
     single: Any = np.float32
-    matrix, labels = load_svmlight_file(os.fspath(path), n_features=features, dtype=single)
+    try:
+        matrix, labels = load_svmlight_file(os.fspath(path), n_features=features, dtype=single)
+    except ValueError as error:
+        raise ValueError(
+            f"read_svmlight: {os.fspath(path)} is not in the svmlight format, or has other "
+            f"features than asked for: {error}"
+        ) from error
+    if len(labels) == 0:
+        raise ValueError(f"read_svmlight: {os.fspath(path)} holds no rows.")
     return Rounds(sparse_rows(matrix), labels.astype(np.float32))
