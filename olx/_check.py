@@ -66,6 +66,12 @@ def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -
             )
 
 
+def comparator(owner: str, u: Any, decision: Any) -> Any:
+    """`u` in the dtype of the decisions, or a refusal where it is not shaped like them."""
+    same_shape(owner, "`u`", u, "the decision", decision)
+    return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, jnp.result_type(like)), u, decision)
+
+
 def _values(owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str) -> Any:
     def look(path, leaf):
         if isinstance(leaf, Tracer):

@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
+from olx.certificate import Certificate, after, idle_last
 from olx.needs import Need
 
 Scalar = int | float | Array
@@ -105,12 +105,14 @@ class Learner:
         return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
 
     def bound(self, trace: Trace, u: PyTree) -> Certificate:
+        """The theorem on a trace. A round of weight zero is no round for it."""
         if self.bound_fn is None:
             raise TypeError(
                 f"{self.update_fn.__module__} comes with no bound; see olx.hindsight for those "
                 "that hold for any run."
             )
-        return self.bound_fn(self.hparams, trace, u)
+        trace, _, count = idle_last(trace)
+        return after(self.bound_fn(self.hparams, trace, u), count)
 
 
 @pytree

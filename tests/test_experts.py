@@ -534,7 +534,7 @@ def test_regret_to_competitors_that_change_is_bounded(tracked, kind):
 
 def test_only_the_learner_of_a_theorem_is_certified_by_it():
     run = olx.Run(None, None, olx.Trace(None, None))
-    with pytest.raises(TypeError, match="not about the learner"):
+    with pytest.raises(TypeError, match="interval_bound: `learner` must be an"):
         tracking.interval_bound(experts.two_norm(), run, jnp.ones(2), 0)
 
 

@@ -11,6 +11,7 @@ from jax.tree_util import Partial
 import olx
 from olx import convex, losses, streams
 from olx.convex import norms
+from olx.testing.theorems import check_theorems
 
 GOOD = convex.euclidean()
 THETA = jnp.array([0.5, -1.0, 2.0])
@@ -108,6 +109,41 @@ BROKEN_LEARNERS = {
     ),
     "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
 }
+
+
+def uphill(learner):
+    """The same learner with the wrong sign in its update."""
+    turned = lambda hp, state, feedback: learner.update_fn(
+        hp, state, feedback._replace(grad=-feedback.grad)
+    )
+    return dataclasses.replace(learner, update_fn=turned, adds=None, separable=False)
+
+
+SLOPES = olx.Rounds(None, jnp.full((12, 4), 0.5))
+WRONG_SIGNS = {
+    "omd": olx.omd(0.1, convex.euclidean()),
+    "md": olx.ogd(0.1),
+    "ftrl": olx.ftrl(0.3, olx.regularizers.adagrad()),
+    "optimistic md": olx.optimistic_md(0.1, convex.euclidean()),
+    "coin betting": olx.coin_betting(),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SIGNS)
+def test_a_wrong_sign_breaks_the_theorem_and_the_round_is_named(name):
+    learner, given = WRONG_SIGNS[name], (losses.linear, SLOPES, jnp.zeros(4), None)
+    says = r"the theorem `certify` is violated after round \d+: "
+    with pytest.raises(AssertionError, match=says):
+        check_theorems(uphill(learner), *given)
+    check_theorems(learner, *given)
+
+
+def test_a_stream_that_a_theorem_says_nothing_about_tries_nothing():
+    learner = olx.linear(olx.omd(0.1, convex.euclidean_ball(1.0)))
+    far = (jnp.full(4, 2.0),)
+    says = "`certify` says nothing about this stream .* `u` must lie in the domain"
+    with pytest.raises(AssertionError, match=says):
+        check_theorems(learner, losses.squared, ROUNDS, jnp.zeros(4), far)
 
 
 @pytest.mark.parametrize("name", BROKEN_LEARNERS)

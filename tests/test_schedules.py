@@ -274,6 +274,7 @@ def test_refusals_name_the_factory():
         schedules.root_rounds(-1.0, 1.0)
     with pytest.raises(TypeError, match="mistakes: `norm` must be a Norm, got function"):
         schedules.mistakes(1.0, norms.l2)
-    learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), 1.0)
+    steps = schedules.root_rounds(1.0, 1.0)
+    learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), steps)
     with pytest.raises(TypeError, match=r"root_rounds_bound: .* play it with record=olx.trace"):
         primal_dual.root_rounds_bound(learner, olx.Run(None, None), jnp.zeros(D))

@@ -19,12 +19,14 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx.ascents.base import Ascent, Problem, move, nothing
+from olx.convex.entropy import negative_entropy
+from olx.losses.hinges import hinge
 
 
 def aggressive_signs() -> Ascent:
     """What `aggressive` does for `negative_entropy`, a hinge and rows of -1, 0 and 1.
 
-    Right for no other map, loss or row.
+    Other maps and losses are refused; on other rows its certificate says nothing.
 
     >>> import jax.numpy as jnp, olx
     >>> entropy, hinge = olx.convex.negative_entropy(), olx.losses.margin_hinge(0.5)
@@ -33,17 +35,28 @@ def aggressive_signs() -> Ascent:
     >>> olx.rollout(learner, hinge, rounds, jnp.zeros(2)).losses.round(6).tolist()
     [0.5, 0.0]
     """
-    return Ascent(None, nothing, step, separable=False)
+    demand = "contexts must hold -1, 0 and 1 only, for `aggressive_signs`"
+    return Ascent(None, nothing, step, separable=False, legal_fn=of_signs, demand=demand)
 
 
 def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, None]:
     return *move(problem, -problem.y * _alpha(problem)), None
 
 
+def of_signs(hparams: None, problem: Problem) -> Array:
+    leaves = jax.tree.leaves(problem.x)
+    return jnp.all(jnp.stack([jnp.all((x == 0) | (jnp.abs(x) == 1)) for x in leaves]))
+
+
 def _alpha(problem: Problem) -> Array:
     mirror, y, c = problem.mirror, problem.y, problem.c
-    if mirror.modulus is None:
-        raise TypeError("aggressive_signs: the map must be `negative_entropy`; use `aggressive`.")
+    entropy = mirror.conjugate.func is negative_entropy().conjugate.func
+    if not entropy or problem.loss.value_fn is not hinge.value_fn:
+        raise TypeError(
+            "aggressive_signs: the map must be `negative_entropy` and the loss a hinge; use "
+            "`aggressive` for others."
+        )
+    assert mirror.modulus is not None  # of every entropy
     margin = problem.loss(jnp.zeros_like(problem.score), y)
     w = mirror.to_primal(jax.tree.map(lambda acc: acc / c, problem.acc))
     among = lambda side: jax.tree.map(lambda x: (y * x == side).astype(x.dtype), problem.x)

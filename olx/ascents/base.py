@@ -58,6 +58,9 @@ class Ascent:
     counts_fn: Callable[..., Any] = static(default=always)
     # (hparams, score, y) -> whether the round has a loss at all
     separable: bool = static(default=True)
+    legal_fn: Callable[..., Any] | None = static(default=None)
+    # (hparams, problem) -> whether the rule is proved for such a round; None for every round
+    demand: str = static(default="")  # what it then asks for
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -67,6 +70,12 @@ class Ascent:
 
     def counts(self, score: Array, y: Array) -> Array:
         return self.counts_fn(self.hparams, score, y)
+
+    def conditions(self, problem: Problem) -> dict[str, Array]:
+        """Whether a round is one that the rule is made for, by what it asks for."""
+        if self.legal_fn is None:
+            return {}
+        return {self.demand: self.legal_fn(self.hparams, problem) | (problem.weight == 0)}
 
 
 def slope(problem: Problem) -> Array:

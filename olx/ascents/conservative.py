@@ -30,7 +30,8 @@ def conservative(inner: Ascent | None = None) -> Ascent:
     """
     inner = subgradient() if inner is None else inner
     check.instance("conservative", "inner", inner, Ascent)
-    return Ascent(inner, init, step, counts, inner.separable)
+    legal = None if inner.legal_fn is None else legal_inside
+    return Ascent(inner, init, step, counts, inner.separable, legal, inner.demand)
 
 
 def init(inner: Ascent, params: PyTree) -> PyTree:
@@ -39,6 +40,11 @@ def init(inner: Ascent, params: PyTree) -> PyTree:
 
 def step(inner: Ascent, memory: PyTree, problem: Problem) -> tuple[PyTree, Array, PyTree]:
     return inner.step(memory, problem)
+
+
+def legal_inside(inner: Ascent, problem: Problem) -> Array:
+    assert inner.legal_fn is not None  # the factory has looked
+    return inner.legal_fn(inner.hparams, problem)
 
 
 def counts(inner: Ascent, score: Array, y: Array) -> Array:

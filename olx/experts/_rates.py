@@ -16,13 +16,12 @@ Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
 from olx.core import Trace
 from olx.experts.base import ExpertHparams, Weights
-from olx.experts.history import certificate, history
+from olx.experts.history import certificate, history, mixture
 
 
 class RatesStats(NamedTuple):
@@ -48,10 +47,10 @@ def rates(prior: Array, squares: Array) -> Array:
 def rates_bound(hp: ExpertHparams, trace: Trace, u: PyTree, theorem: str) -> Certificate:
     r"""$R_T(u) \le \sum_i u_i \big( \frac1{\eta_{T,i}} \ln \frac{W_T}{q_i} + \sum_t \eta_{t-1,i}
     r_{t,i}^2 \big)$, as $S_{t,i} - S_{t-1,i} \ge r_{t,i} - \eta_{t-1,i} r_{t,i}^2$."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     before = trace.state.stats.squares
     old, new = rates(past.prior, before), rates(past.prior, before + past.regret**2)
     grown = 1 + jnp.cumsum((old / new - 1) @ past.prior) / jnp.e
     cost = jnp.log(grown)[:, None] - jnp.log(past.prior)
     each = cost / new + jnp.cumsum(old * past.regret**2, axis=0)
-    return certificate(past, u, jnp.where(flat > 0, each, 0.0) @ flat, theorem)
+    return certificate(past, flat, jnp.where(flat > 0, each, 0.0) @ flat, theorem)

@@ -20,7 +20,6 @@ $\ln(1 + \ln N)$ more; Jensen's inequality shows that it is not needed.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -28,7 +27,7 @@ from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 
 
 class AdaNormalHedgeStats(NamedTuple):
@@ -85,7 +84,7 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
 
     Printed with $B \le \frac52 + \frac32 \ln(1 + T)$ and $\ln(1 + \ln N)$ more.
     """
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     before = trace.state.stats.size
     size = before + _size(hp.own, past.regret)
     each = jnp.cumsum(jnp.abs(past.regret) / (1 + before), axis=0)
@@ -94,7 +93,7 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     mixtures = jnp.log1p(jnp.log(jnp.asarray(flat.size, flat.dtype)))
     entropy = relative_entropy(flat, past.prior)
     printed = jnp.sqrt(3 * (size @ flat) * (entropy + jnp.log(b) + mixtures))
-    return certificate(past, u, right, "Luo 2016, theorem 4", printed)
+    return certificate(past, flat, right, "Luo 2016, theorem 4", printed)
 
 
 def _size(exponent: Scalar | None, regret: Array) -> Array:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
@@ -25,7 +24,7 @@ from olx.core import Learner, Scalar, Trace
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import highest, lowest
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 
 
 class AdaHedgeStats(NamedTuple):
@@ -71,14 +70,14 @@ def learn(_, prior: Array, stats: AdaHedgeStats, seen: Seen) -> AdaHedgeStats:
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The inequality above; printed with the second one for $\Delta_T$."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     stats, log_n = trace.state.stats, _log_size(flat)
     gap = jax.vmap(_gap)(stats, past.log_share, past.regret)
     entropy = relative_entropy(flat, past.prior) / log_n
     paid = jnp.where(jnp.isinf(entropy), jnp.inf, entropy * stats.gap)
     most = jnp.sqrt(past.rounds * log_n) / 2 + 2 / 3 * log_n + 1
     right, printed = paid + stats.gap + gap, (1 + entropy) * most
-    return certificate(past, u, right, "de Rooij et al. 2014, AdaHedge", printed)
+    return certificate(past, flat, right, "de Rooij et al. 2014, AdaHedge", printed)
 
 
 def _gap(stats: AdaHedgeStats, log_share: Array, regret: Array) -> Array:

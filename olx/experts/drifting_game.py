@@ -105,23 +105,32 @@ def update(hp: GameHparams, state: GameState, feedback: Feedback) -> GameState:
 def bound(hp: GameHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The mean potential after a round, at most what it was before; printed with $\Phi_0(0)$.
 
-    Infinite once nature did not move by $\beta$ in the mean. `u` is not looked at.
+    It says nothing once nature did not move by $\beta$ in the mean, made a move that is not legal,
+    or the game was over. `u` is not looked at.
     """
+    rounding = 64 * jnp.finfo(trace.feedback.value.dtype).eps
+    last = hp.table[-1]
+    convex = jnp.all(last[2:] - 2 * last[1:-1] + last[:-2] >= -rounding * jnp.max(jnp.abs(last)))
+    between = convex & (jnp.asarray(hp.beta) == 0)
 
     def one(state: GameState, feedback: Feedback):
         s, after = state.position, update(hp, state, feedback).position
         mean = lambda t, s: jnp.mean(_potential(hp, t, ravel_pytree(s)[0]))
+        moves = jnp.abs(feedback.weight * ravel_pytree(feedback.outcome)[0])
         moved = feedback.weight * jnp.asarray(tree.vdot(feedback.action, feedback.outcome))
-        short = jnp.asarray(moved < hp.beta - 1e-6)
-        return mean(state.rounds + 1, after), mean(state.rounds, s), short
+        whole = jnp.all(jnp.abs(moves - 1) <= rounding)
+        met = {
+            "moves must be `beta` in the mean": moved >= hp.beta - rounding,
+            "moves must be 1 or -1, or between them where `beta` is 0 and `final` is convex": whole
+            | (between & jnp.all(moves <= 1 + rounding)),
+            "the game must not be over": state.rounds < hp.table.shape[0] - 1,
+        }
+        return mean(state.rounds + 1, after), mean(state.rounds, s), met
 
-    left, right, short = jax.vmap(one)(*trace)
-    beyond = jnp.where(jnp.cumsum(short) > 0, jnp.inf, 0.0)
+    left, right, met = jax.vmap(one)(*trace)
     first = _potential(hp, jnp.zeros_like(left[0]), jnp.zeros_like(left[0]))
-    printed = jnp.full_like(left, first) + beyond
-    return Certificate(
-        left, right + beyond, 1 + jnp.abs(left) + first, printed, theorem="Luo 2016, (2.2)"
-    )
+    scale, printed = 1 + jnp.abs(left) + first, jnp.full_like(left, first)
+    return Certificate(left, right, scale, printed, theorem="Luo 2016, (2.2)").under(met)
 
 
 def experts_from_game(game: Learner) -> Learner:

@@ -20,7 +20,8 @@ from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
+from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.experts._needs import prior_need
 from olx.experts.bandit import BanditHparams, bandit, estimate
@@ -77,6 +78,7 @@ def bound(hp: BanditHparams, trace: Trace, u: Float[Array, " N"]) -> Certificate
     """
     eta, feedback = hp.experts.hparams, trace.feedback
     log_weights = trace.state.experts.log_weights
+    u = check.comparator("certify", u, log_weights[0])
     p = jnp.exp(log_weights)
     chance = jnp.sum(p * feedback.action, axis=1)
     seen = jax.vmap(estimate)(p, feedback)
@@ -87,7 +89,9 @@ def bound(hp: BanditHparams, trace: Trace, u: Float[Array, " N"]) -> Certificate
     printed = away + eta / 2 * jnp.cumsum(chance * size**2)
     scale = jnp.abs(away) + jnp.cumsum(2 * jnp.abs(paid) + size)
     theorem = "exponential weights on estimated losses"
-    return Certificate(left, away + jnp.cumsum(paid + mixed), scale, printed, theorem)
+    proof = Certificate(left, away + jnp.cumsum(paid + mixed), scale, printed, theorem)
+    proof = proof.given("losses must not be negative", feedback.value >= 0)
+    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))
 
 
 def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:

@@ -17,7 +17,6 @@ Herbster, Warmuth, Tracking the Best Expert, 1998.
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -27,7 +26,7 @@ from olx.core import Learner, Scalar, Trace
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import lowest
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 
 
 @pytree
@@ -81,12 +80,12 @@ def learn(hp: FixedShareHparams, prior: Array, share: Array, seen: Seen) -> Arra
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The inequality above for one mixture; printed with $\delta_t \le \eta / 8$."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     stay = -jnp.log1p(-jnp.asarray(hp.own.alpha, flat.dtype))
     moves = jnp.where(past.rounds > 1, (past.rounds - 1) * stay, 0.0)
     paid = (relative_entropy(flat, past.prior) + moves) / hp.own.eta
     right, printed = paid + mix_gaps(hp, trace), paid + hp.own.eta * past.rounds / 8
-    return certificate(past, u, right, "Herbster, Warmuth 1998, one expert", printed)
+    return certificate(past, flat, right, "Herbster, Warmuth 1998, one expert", printed)
 
 
 def mix_gaps(hp: ExpertHparams, trace: Trace) -> Float[Array, " T"]:

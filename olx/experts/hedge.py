@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -27,7 +26,7 @@ from olx.certificate import Certificate
 from olx.core import Learner, Process, Scalar, Trace
 from olx.experts._mix_gap import mix_gap
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 from olx.schedules.decay import as_schedule
 
 
@@ -85,12 +84,13 @@ def learn(eta: Process, prior: Array, stats: HedgeStats, seen: Seen) -> HedgeSta
 
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The inequality above, infinite once a step grew; printed with $\delta_t \le \eta_t / 8$."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    r"""The inequality above, as long as no step grew; printed with $\delta_t \le \eta_t / 8$."""
+    past, flat = history(hp, trace), mixture(trace, u)
     step = lambda stats, _: jnp.asarray(hp.own.at(stats.step), flat.dtype)
     eta = jax.vmap(step)(trace.state.stats, past.rounds)
-    grew = jnp.cumsum(eta > jnp.concatenate([eta[:1], eta[:-1]])) > 0
-    paid = relative_entropy(flat, past.prior) / eta + jnp.where(grew, jnp.inf, 0.0)
+    grew = eta > jnp.concatenate([eta[:1], eta[:-1]])
+    paid = relative_entropy(flat, past.prior) / eta
     gaps = jax.vmap(mix_gap)(past.log_share, past.regret, eta)
     right, printed = paid + jnp.cumsum(gaps), paid + jnp.cumsum(eta) / 8
-    return certificate(past, u, right, "Hedge with steps that never grow", printed)
+    proof = certificate(past, flat, right, "Hedge with steps that never grow", printed)
+    return proof.given("steps must not grow", ~grew)

@@ -5,7 +5,7 @@ For a comparator $u$ in the simplex the left side of every theorem is
 $$R_t(u) = \sum_{s \le t} \sum_i u_i I_{s,i} (\hat\ell_s - \ell_{s,i}),$$
 
 which is ordinary regret to the mixture $u$ where everyone is awake. Rounds may have weights up to
-1, which act as confidences; the right side is infinite once one was larger.
+1, which act as confidences; beyond that the theorems say nothing.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.
 """
@@ -15,12 +15,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
-from olx.certificate import Certificate
+from olx import _check as check
+from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Trace
 from olx.experts.base import ExpertHparams, seen
+
+LIGHT = "weights must be at most 1"
 
 
 class History(NamedTuple):
@@ -30,7 +33,7 @@ class History(NamedTuple):
     regret: Float[Array, "T N"]  # of each round
     loss: Float[Array, "T N"]
     log_share: Float[Array, "T N"]
-    beyond: Float[Array, " T"]  # 0 as long as no round weighed more than 1, then infinite
+    light: Bool[Array, " T"]  # whether the round weighed at most 1
     unit: Array  # the width of the range
 
     @property
@@ -48,29 +51,36 @@ def history(hp: ExpertHparams, trace: Trace) -> History:
     """Regrets and losses of a run, recomputed from its trace."""
     rows = jax.vmap(lambda state, feedback: seen(hp, state, feedback))(*trace)
     prior, _ = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], trace.state.prior))
-    heavy = jnp.cumsum(trace.feedback.weight > 1, dtype=prior.dtype)
-    beyond = jnp.where(jnp.broadcast_to(heavy, rows.regret.shape[:1]) > 0, jnp.inf, 0.0)
+    light = jnp.broadcast_to(trace.feedback.weight <= 1, rows.regret.shape[:1])
     unit = 1.0 if hp.span is None else hp.span[1] - hp.span[0]
     unit = jnp.asarray(unit, prior.dtype)
-    return History(prior, rows.regret, rows.loss, rows.log_share, beyond.astype(prior.dtype), unit)
+    return History(prior, rows.regret, rows.loss, rows.log_share, light, unit)
+
+
+def mixture(trace: Trace, u: PyTree) -> Float[Array, " N"]:
+    """A comparator as one vector, or a refusal where it is not shaped like the prior."""
+    prior = jax.tree.map(lambda leaf: leaf[0], trace.state.prior)
+    return ravel_pytree(check.comparator("certify", u, prior))[0]
 
 
 def certificate(
-    past: History, u: PyTree, right: Array, theorem: str, printed: Array | None = None
+    past: History,
+    u: Float[Array, " N"],
+    right: Array,
+    theorem: str,
+    printed: Array | None = None,
 ) -> Certificate:
     """Regret to the mixture `u` against `right`, back in the units of the losses."""
-    flat, _ = ravel_pytree(u)
-    inside = _domain.simplex(0.0, 1.0, flat)
-    more = jnp.where(inside, past.beyond, jnp.inf)
-    left = jnp.cumsum(past.regret @ flat)
+    left = jnp.cumsum(past.regret @ u)
     size = past.rounds + jnp.abs(left) + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
-    return Certificate(
+    proof = Certificate(
         past.unit * left,
-        past.unit * (right + more),
+        past.unit * right,
         past.unit * size,
-        None if printed is None else past.unit * (printed + more),
+        None if printed is None else past.unit * printed,
         theorem=theorem,
     )
+    return proof.given(LIGHT, past.light).given(DOMAIN, _domain.simplex(0.0, 1.0, u))
 
 
 def relative_entropy(u: Float[Array, " N"], prior: Float[Array, " N"]) -> Array:

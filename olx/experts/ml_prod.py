@@ -64,7 +64,8 @@ _LIGHT = Need(
 
 def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     eta = rates(prior, stats.squares)
-    total = stats.total + jnp.log1p(eta * seen.regret) / eta
+    heavy = jnp.maximum(seen.feedback.weight, 1.0)  # such a round counts as so many
+    total = stats.total + heavy * jnp.log1p(eta * seen.regret / heavy) / eta
     return RatesStats(total, stats.squares + seen.regret**2)
 
 

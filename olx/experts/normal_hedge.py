@@ -15,13 +15,12 @@ Chaudhuri, Freund, Hsu, A Parameter-free Hedging Algorithm, 2009.
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 
 _STEPS = 8  # from an error of at most ln N, squared in each; 7 reach rounding for 10^4 experts
 
@@ -60,12 +59,12 @@ def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     """The inequality above: regret in terms of the width the potential has come to."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     squares = jnp.maximum(past.total, 0.0) ** 2
     v = jax.vmap(inverse_width, (None, 0))(past.prior, squares)
     width = jnp.where(jnp.any(squares > 0, axis=1), 1 / v, 0.0)
     right = jnp.sqrt(width * (1 + relative_entropy(flat, past.prior)))
-    return certificate(past, u, right, "NormalHedge, by its width")
+    return certificate(past, flat, right, "NormalHedge, by its width")
 
 
 def inverse_width(prior: Float[Array, " N"], squares: Float[Array, " N"]) -> Array:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _clock as clock
@@ -25,7 +24,7 @@ from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history
+from olx.experts.history import certificate, history, mixture
 
 
 class NormalHedgeDTStats(NamedTuple):
@@ -73,11 +72,11 @@ def learn(_, prior: Array, stats: NormalHedgeDTStats, seen: Seen) -> NormalHedge
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""Corollary 2 for mixtures; printed with $D_T \le \frac12 (e^{4/3} - 1)(1 + \ln T)$."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     t = past.rounds
     size = t[:, None] * jnp.ones_like(flat)
     paid = jnp.cumsum(jnp.expm1(4 / (3 * t))) / 2
     right = _normal.regret_bound(flat, past.prior, size, paid)
     most = float(np.expm1(4 / 3)) / 2 * (1 + jnp.log(t))
     printed = _normal.regret_bound(flat, past.prior, size, most)
-    return certificate(past, u, right, "Luo 2016, corollary 2", printed)
+    return certificate(past, flat, right, "Luo 2016, corollary 2", printed)

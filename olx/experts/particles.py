@@ -15,6 +15,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, appendix A.3, algorithm 25; Zha
 Analysis of Machine Learning Algorithms, 2023, chapter 14.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -25,7 +26,8 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
+from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.experts._needs import prior_need
 from olx.experts.sampled import draw
@@ -85,11 +87,12 @@ def update(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> PyTree:
 def particles_bound(hp: ParticlesHparams, trace: Trace, u: Float[Array, " P"]) -> Certificate:
     """The bound of the expert learner to a distribution `u` over the points, for convex losses."""
     seen = jax.vmap(lambda *one: _as_experts(hp, *one))(trace.state, trace.feedback)
+    u = check.comparator("certify", u, seen.outcome[0])
     proof = hp.experts.bound(Trace(trace.state, seen), u)
     value, weight = trace.feedback.value, trace.feedback.weight
     left = jnp.cumsum(weight * (value - seen.outcome @ u))
     scale = proof.scale + jnp.cumsum(jnp.abs(weight * value))
-    return Certificate(left, proof.right, scale, proof.printed, proof.theorem)
+    return dataclasses.replace(proof, left=left, scale=scale)
 
 
 def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
@@ -135,6 +138,7 @@ def gibbs_bound(hp: GibbsHparams, trace: Trace, u: Float[Array, " P"]) -> Certif
     in the module's head.
     """
     log_weights, weight = trace.state.log_weights, trace.feedback.weight
+    u = check.comparator("certify", u, log_weights[0])
     losses = jax.vmap(lambda feedback: jax.vmap(feedback.loss)(hp.points))(trace.feedback)
     losses = losses * jnp.broadcast_to(weight, losses.shape[:1])[:, None]
     expected = jnp.sum(jnp.exp(log_weights) * losses, axis=1)
@@ -148,7 +152,7 @@ def gibbs_bound(hp: GibbsHparams, trace: Trace, u: Float[Array, " P"]) -> Certif
         jnp.abs(away) + jnp.cumsum(size),
         away + hp.eta / 8 * jnp.cumsum(spread**2),
         "Zhang 2023, chapter 14, Gibbs distribution",
-    )
+    ).given(DOMAIN, _domain.simplex(0.0, 1.0, u))
 
 
 def _mean(points: PyTree, p: Float[Array, " P"]) -> PyTree:

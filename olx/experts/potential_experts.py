@@ -31,7 +31,7 @@ from olx._pytree import as_tree
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import history
+from olx.experts.history import LIGHT, history
 
 Potential = Callable[[Array, Array], Array]
 
@@ -104,7 +104,8 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     after = phi(stats.clock.now, stats.position - past.regret)
     before = phi(stats.clock.past, stats.position)
     first = jnp.sum(past.prior * hp.own(jnp.zeros_like(past.unit), jnp.zeros_like(past.prior)))
-    left, right = after @ past.prior, before @ past.prior + past.beyond
+    left, right = after @ past.prior, before @ past.prior
     scale = 1 + (jnp.abs(after) + jnp.abs(before)) @ past.prior + jnp.abs(first)
-    printed = first + jnp.zeros_like(left) + past.beyond
-    return Certificate(left, right, scale, printed, theorem="Luo 2016, theorem 2")
+    printed = first + jnp.zeros_like(left)
+    proof = Certificate(left, right, scale, printed, theorem="Luo 2016, theorem 2")
+    return proof.given(LIGHT, past.light)

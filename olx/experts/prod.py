@@ -12,14 +12,13 @@ Cesa-Bianchi, Mansour, Stoltz, Improved Second-order Bounds for Prediction with 
 """
 
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Rounds, Scalar, Trace
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 from olx.needs import Need
 
 
@@ -73,14 +72,15 @@ def weigh(eta: Scalar, prior: Array, logs: Array) -> Weights:
 
 
 def learn(eta: Scalar, prior: Array, logs: Array, seen: Seen) -> Array:
-    return logs + jnp.log1p(-eta * seen.loss)
+    heavy = jnp.maximum(seen.feedback.weight, 1.0)  # such a round counts as so many
+    return logs + heavy * jnp.log1p(-eta * seen.loss / heavy)
 
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     """The first inequality above; printed with the second."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     entropy = relative_entropy(flat, past.prior) / hp.own
     over = -jnp.log1p(-hp.own * past.loss) / hp.own - past.loss
     right = entropy + jnp.cumsum(over @ flat)
     printed = entropy + hp.own * jnp.cumsum(past.loss**2 @ flat)
-    return certificate(past, u, right, "Cesa-Bianchi, Mansour, Stoltz 2007, Prod", printed)
+    return certificate(past, flat, right, "Cesa-Bianchi, Mansour, Stoltz 2007, Prod", printed)

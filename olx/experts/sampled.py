@@ -90,7 +90,14 @@ def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scal
     run: played with `record=olx.trace`, on losses fixed before the draws, everyone awake.
     """
     delta = check.above("sampled_bound", "delta", delta, 0.0, 1.0)
+    if not isinstance(learner, Learner) or learner.update_fn is not update:
+        raise TypeError("sampled_bound: `learner` must be made by `sampled`.")
+    if not isinstance(run.trace, Trace) or run.curve is not None:
+        raise TypeError(
+            "sampled_bound: play the run with record=olx.trace and keep all of its rounds."
+        )
     hp, trace, feedback = learner.hparams, run.trace, run.trace.feedback
+    u = check.comparator("sampled_bound", u, feedback.action[0])
     told = jax.vmap(lambda state, seen: _on_average(hp, state, seen))(trace.state, feedback)
     proof = hp.experts.bound(Trace(trace.state.experts, told), u)
     weight, losses = feedback.weight, feedback.outcome
@@ -98,7 +105,9 @@ def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scal
     luck = jnp.sqrt(jnp.log(1 / delta) / 2 * jnp.sum(spread**2))
     left = jnp.cumsum(weight * (feedback.value - losses @ u))
     scale = proof.scale + luck + jnp.cumsum(jnp.abs(weight * feedback.value))
-    return Certificate(left, proof.right + luck, scale, theorem="Azuma 1967")
+    return Certificate(left, proof.right + luck, scale, theorem="Azuma 1967").under(
+        proof.conditions
+    )
 
 
 def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:

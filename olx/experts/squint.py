@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -24,7 +23,7 @@ from olx._pytree import pytree, static
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, relative_entropy
+from olx.experts.history import certificate, history, mixture, relative_entropy
 
 
 @pytree
@@ -79,12 +78,12 @@ def learn(hp: SquintHparams, prior: Array, stats: SquintStats, seen: Seen) -> Sq
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     """The inequality above."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     eta = _rates(hp.own, flat)
     squares = jnp.cumsum(past.regret**2 @ flat)
     paid = relative_entropy(flat, past.prior) + jnp.log(jnp.asarray(eta.size, flat.dtype))
     right = jnp.min(eta * squares[:, None] + paid / eta, axis=1)
-    return certificate(past, u, right, "Koolen, van Erven 2015, on a grid")
+    return certificate(past, flat, right, "Koolen, van Erven 2015, on a grid")
 
 
 def _rates(hp: SquintHparams, like: Array) -> Float[Array, " K"]:

@@ -13,7 +13,6 @@ Algorithms for Changing Environments, 2009.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
 from olx import _check as check
@@ -22,7 +21,7 @@ from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history
+from olx.experts.history import certificate, history, mixture
 from olx.experts.tracking import price, together
 
 
@@ -99,7 +98,7 @@ def chained_bound(hp: ExpertHparams, trace: Trace, u: PyTree, begin: int) -> Cer
     begin: a Python integer, since it decides which copies do. From each copy on the next is the one
         in its lifetime with the longest life.
     """
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     total = past.regret.shape[0]
     past = past._replace(regret=jnp.where(past.rounds[:, None] > begin, past.regret, 0.0))
     right, at = jnp.zeros(total, flat.dtype), begin + 1
@@ -112,7 +111,7 @@ def chained_bound(hp: ExpertHparams, trace: Trace, u: PyTree, begin: int) -> Cer
         ended = cost[min(after, total + 1) - 2]
         right += jnp.where(past.rounds < at, 0.0, jnp.where(past.rounds < after, cost, ended))
         at = after
-    return certificate(past, u, right, "Luo 2016, AdaNormalHedge.TV, streaming")
+    return certificate(past, flat, right, "Luo 2016, AdaNormalHedge.TV, streaming")
 
 
 def _renewed(hp: StreamingHparams, stats: StreamingStats) -> StreamingStats:

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -28,7 +27,7 @@ from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import History, certificate, history, relative_entropy
+from olx.experts.history import History, certificate, history, mixture, relative_entropy
 
 
 @pytree
@@ -97,12 +96,12 @@ def interval_bound(hp: ExpertHparams, trace: Trace, u: PyTree, begin: int | Arra
 
     Printed with 1 more beside the logarithms, as in the source.
     """
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     begin = jnp.asarray(begin, flat.dtype)
     past = past._replace(regret=jnp.where(past.rounds[:, None] > begin, past.regret, 0.0))
     size, cost = jnp.cumsum(jnp.abs(past.regret) @ flat), price(past, flat, begin)
     right, printed = jnp.sqrt(cost * size), jnp.sqrt((cost + 3) * size)
-    return certificate(past, u, right, "Luo 2016, AdaNormalHedge.TV", printed)
+    return certificate(past, flat, right, "Luo 2016, AdaNormalHedge.TV", printed)
 
 
 def price(past: History, u: Array, begin: int | Array) -> Float[Array, " T"]:

@@ -14,14 +14,13 @@ Luo, Optimal and Adaptive Online Learning, 2016, lemma 1, corollary 1.
 """
 
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history
+from olx.experts.history import certificate, history, mixture
 
 
 def two_norm(
@@ -57,9 +56,9 @@ def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     """Corollary 1 for mixtures."""
-    past, (flat, _) = history(hp, trace), ravel_pytree(u)
+    past, flat = history(hp, trace), mixture(trace, u)
     known = past.prior > 0
     ratio = flat**2 / jnp.where(known, past.prior, 1.0)
     spread = jnp.sum(jnp.where(known, ratio, jnp.where(flat > 0, jnp.inf, 0.0)))
     right = jnp.sqrt(past.rounds * spread)
-    return certificate(past, u, right, "Luo 2016, corollary 1")
+    return certificate(past, flat, right, "Luo 2016, corollary 1")

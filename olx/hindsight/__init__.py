@@ -57,6 +57,8 @@ from olx.hindsight.regret import shifts as shifts
 from olx.hindsight.regret import variation as variation
 from olx.hindsight.regret import worst_interval as worst_interval
 from olx.hindsight.shifting import best_shifting_expert as best_shifting_expert
+from olx.hindsight.theorems import Theorem as Theorem
+from olx.hindsight.theorems import theorems as theorems
 from olx.hindsight.tracking import Piece as Piece
 from olx.hindsight.tracking import fixed_share_bound as fixed_share_bound
 from olx.hindsight.tracking import interval_bound as interval_bound

@@ -16,19 +16,20 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Learner, Run
-from olx.hindsight.certify import trace_of
+from olx.hindsight.about import DUAL_ASCENT
+from olx.hindsight.game import Game, judged, played
 from olx.learners.dual_ascent import Account, DualAscentHparams, account
 
 
 def weak_duality(learner: Learner, run: Run, u: PyTree) -> Certificate:
     r"""$D_t \le c_t f(u) + \sum_{s \le t} g_s(u)$, with the dual vectors after round $t$."""
-    hp = dual_ascent_hparams("weak_duality", learner)
-    entries = account(hp, trace_of("weak_duality", learner, run), u)
-    dual, size = _dual(hp, run, entries)
-    theorem = "Shalev-Shwartz 2007, weak duality"
-    return Certificate(dual, _primal(entries), size, theorem=theorem)
+    game = played("weak_duality", DUAL_ASCENT, learner, run, u)
+    entries = _account("weak_duality", learner, game)
+    dual, size = _dual(learner.hparams, run, game, entries)
+    proof = Certificate(dual, _primal(entries), size, theorem="Shalev-Shwartz 2007, weak duality")
+    return judged(game, proof.given(DOMAIN, entries.conditions[DOMAIN]))
 
 
 def sandwich(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -41,26 +42,26 @@ def sandwich(learner: Learner, run: Run, u: PyTree) -> Certificate:
     on the left the Bregman divergences of `olx.certify` in place of the norms. `right` is the dual,
     `printed` the primal.
     """
-    hp = dual_ascent_hparams("sandwich", learner)
-    entries = account(hp, trace_of("sandwich", learner, run), u)
-    dual, size = _dual(hp, run, entries)
+    game = played("sandwich", DUAL_ASCENT, learner, run, u)
+    entries = _account("sandwich", learner, game)
+    dual, size = _dual(learner.hparams, run, game, entries)
     left = jnp.cumsum(entries.loss - entries.drift - entries.change)
-    return Certificate(left, dual, size, _primal(entries), "Shalev-Shwartz 2007, lemma 1")
+    proof = Certificate(left, dual, size, _primal(entries), "Shalev-Shwartz 2007, lemma 1")
+    return judged(game, proof.under(entries.conditions))
 
 
-def dual_ascent_hparams(owner: str, learner: Learner) -> DualAscentHparams:
-    check.instance(owner, "learner", learner, Learner)
-    check.instance(owner, "learner.hparams", learner.hparams, DualAscentHparams)
-    return learner.hparams
+def _account(owner: str, learner: Learner, game: Game) -> Account:
+    acc = jax.tree.map(lambda leaf: leaf[0], game.trace.state.acc)
+    return account(learner.hparams, game.trace, check.comparator(owner, game.u, acc))
 
 
 def _primal(entries: Account) -> Array:
     return entries.paid + jnp.cumsum(entries.other)
 
 
-def _dual(hp: DualAscentHparams, run: Run, entries: Account) -> tuple[Array, Array]:
+def _dual(hp: DualAscentHparams, run: Run, game: Game, entries: Account) -> tuple[Array, Array]:
     """The dual after every round, and the size of the numbers in either side."""
-    later = lambda before, last: jnp.concatenate([before[1:], last[None]])
+    later = lambda before, last: jnp.concatenate([before[1:], last[None]])[game.order]
     before, last = run.trace.state, run.state
     acc = jax.tree.map(later, before.acc, last.acc)
     conjugates = later(before.conjugates, last.conjugates)

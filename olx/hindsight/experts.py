@@ -8,6 +8,7 @@ r_t\rangle$.
 Luo, Optimal and Adaptive Online Learning, 2016, chapter 2.
 """
 
+import dataclasses
 import math
 
 import jax
@@ -18,10 +19,9 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Run, Scalar, Trace
-from olx.experts.ada_normal_hedge import bound as ada_normal_hedge_bound
-from olx.experts.base import ExpertHparams
-from olx.experts.history import History, certificate, history
-from olx.hindsight.certify import trace_of
+from olx.experts.history import History, certificate, history, mixture
+from olx.hindsight.about import ADA_NORMAL_HEDGE, EXPERTS
+from olx.hindsight.game import Game, judged, played, refuse_others, trace_of
 
 
 def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
@@ -36,7 +36,8 @@ def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
     >>> expert_regrets(learner, run).round(2).tolist()
     [[-0.5, 0.5], [-0.5, 0.5]]
     """
-    past = _past("expert_regrets", learner, run)[1]
+    refuse_others("expert_regrets", EXPERTS, learner)
+    past = history(learner.hparams, trace_of("expert_regrets", learner, run))
     return past.unit * past.total
 
 
@@ -55,19 +56,19 @@ def quantile_bound(learner: Learner, run: Run, epsilon: float) -> Certificate:
     Regret to the quantile is at most regret to the uniform mixture of these, which is where the
     theorem is evaluated, after every round anew.
     """
-    trace, past = _past("quantile_bound", learner, run)
+    game = played("quantile_bound", EXPERTS, learner, run)
+    trace, past = game.trace, history(learner.hparams, game.trace)
     total = past.total
     rank = _rank("quantile_bound", total.shape[1], epsilon)
     order = jnp.argsort(jnp.argsort(-total, axis=1), axis=1)
     best = jnp.where(order < rank, 1 / rank, jnp.zeros_like(total))
 
-    def at(t: Array, u: Array):
-        proof = learner.bound(trace, _shaped(trace, u))
-        return proof.right[t], None if proof.printed is None else proof.printed[t], proof.scale[t]
+    def at(t: Array, u: Array) -> Certificate:
+        return jax.tree.map(lambda leaf: leaf[t], learner.bound(trace, _shaped(trace, u)))
 
-    right, printed, scale = jax.vmap(at)(jnp.arange(total.shape[0]), best)
+    proof = jax.vmap(at)(jnp.arange(total.shape[0]), best)
     left = past.unit * quantile_regret(total, epsilon)
-    return Certificate(left, right, scale, printed, theorem=f"{epsilon:g}-quantile")
+    return judged(game, dataclasses.replace(proof, left=left, theorem=f"{epsilon:g}-quantile"))
 
 
 def small_loss_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -80,13 +81,13 @@ def small_loss_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
 
     Printed with $L$.
     """
-    trace, past = _past("small_loss_bound", learner, run)
-    flat, _ = ravel_pytree(u)
-    price = _price(learner, trace, past, u)
+    game = played("small_loss_bound", ADA_NORMAL_HEDGE, learner, run, u)
+    past, flat = history(learner.hparams, game.trace), mixture(game.trace, game.u)
+    price = _price(learner, game, past, flat)
     excess = jnp.cumsum(jnp.maximum(-past.regret, 0.0) @ flat)
     loss = jnp.cumsum(past.loss @ flat)
     root = lambda size: jnp.sqrt(2 * size * price) + price
-    return certificate(past, u, root(excess), "Luo 2016, theorem 5", root(loss))
+    return judged(game, certificate(past, flat, root(excess), "Luo 2016, theorem 5", root(loss)))
 
 
 def gap_bound(learner: Learner, run: Run, best: PyTree, gap: Scalar) -> Float[Array, " T"]:
@@ -97,28 +98,16 @@ def gap_bound(learner: Learner, run: Run, best: PyTree, gap: Scalar) -> Float[Ar
     range of losses.
     """
     gap = check.positive("gap_bound", "gap", gap)
-    trace, past = _past("gap_bound", learner, run)
-    return _price(learner, trace, past, best) / gap
+    game = played("gap_bound", ADA_NORMAL_HEDGE, learner, run, best)
+    past, flat = history(learner.hparams, game.trace), mixture(game.trace, game.u)
+    return _price(learner, game, past, flat)[jnp.maximum(game.count - 1, 0)] / gap
 
 
-def _price(learner: Learner, trace: Trace, past: History, u: PyTree) -> Array:
+def _price(learner: Learner, game: Game, past: History, flat: Float[Array, " N"]) -> Array:
     """A, from the theorem itself: its right side squared over the size of the regrets."""
-    if learner.bound_fn is not ada_normal_hedge_bound or learner.hparams.own is not None:
-        raise TypeError(
-            "theorem 5 is for `ada_normal_hedge` with an exponent of None; `olx.certify` "
-            "certifies any other learner."
-        )
-    flat, _ = ravel_pytree(u)
     size = jnp.cumsum(jnp.abs(past.regret) @ flat)
-    right = learner.bound(trace, u).right / past.unit
+    right = learner.bound(game.trace, _shaped(game.trace, flat)).right / past.unit
     return jnp.where(size > 0, right**2 / jnp.where(size > 0, size, 1.0), 0.0)
-
-
-def _past(owner: str, learner: Learner, run: Run) -> tuple[Trace, History]:
-    trace = trace_of(owner, learner, run)
-    if not isinstance(learner.hparams, ExpertHparams):
-        raise TypeError(f"{owner}: `learner` must be one of olx.experts that see all losses.")
-    return trace, history(learner.hparams, trace)
 
 
 def _rank(owner: str, experts: int, epsilon: float) -> int:

@@ -1,7 +1,8 @@
 r"""Closed-form bounds of first-order algorithms, on the losses themselves, from what a run saw.
 
-The left side is true regret, or what the theorem puts in its place, for rounds of weight 1. Zhang's
-theorem 14.11 is `strongly_convex_bound` with the Euclidean norm; coin bettors carry their bound.
+The left side is true regret, or what the theorem puts in its place, for rounds of weight 1; those
+of weight 0 do not count. Zhang's theorem 14.11 is `strongly_convex_bound` with the Euclidean norm;
+coin bettors carry their bound.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, theorem 1; Zhang, Mathematical Analysis of Machine Learning
@@ -16,20 +17,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from optax import tree
 
-from olx import _check as check
-from olx.certificate import Certificate
-from olx.core import Learner, Loss, Run, Trace
-from olx.hindsight.certify import trace_of
-from olx.learners.ftrl import FTRLHparams
-from olx.learners.lift import dot, inner_trace
-from olx.learners.md import MDHparams
-from olx.learners.strongly_convex_ogd import StronglyConvexHparams
+from olx.certificate import DOMAIN, Certificate
+from olx.core import Learner, Loss, Run, Scalar
+from olx.hindsight.about import FIXED_STEP, STRONGLY_CONVEX_OGD, regularized
+from olx.hindsight.game import Game, judged, played_inside, unit_weights
+from olx.learners.lift import dot
 from olx.regularizers.largest_context import at as by_largest_context
 from olx.regularizers.scale_invariant_adagrad import at as by_adagrad
 from olx.regularizers.scale_invariant_adagrad import level as adagrad_level
 from olx.regularizers.scale_invariant_pnorm import at as by_pnorm
 from olx.regularizers.scale_invariant_pnorm import exponent
 from olx.regularizers.scale_invariant_pnorm import level as pnorm_level
+
+SCALE_INVARIANT_PNORM = regularized("a `scale_invariant_pnorm`", by_pnorm)
+SCALE_INVARIANT_ADAGRAD = regularized("a `scale_invariant_adagrad`", by_adagrad)
+FILTERING = regularized("a `pnorm_lms`", by_largest_context)
+LIPSCHITZ = "slopes in the score must be at most `lipschitz`"
 
 
 def scale_invariant_pnorm_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -38,7 +41,8 @@ def scale_invariant_pnorm_bound(learner: Learner, run: Run, u: PyTree) -> Certif
     $$R_t(u) \le \beta_{t+1} \Big( \frac{U_t^2}{2\eta} + \eta \Big)
       \le L \sqrt{e (t+1)(p_t - 1)} \Big( \frac{U_t^2}{2\eta} + \eta \Big).$$
     """
-    hp, trace = _ftrl("scale_invariant_pnorm_bound", learner, run, by_pnorm)
+    game, hp = played_inside("scale_invariant_pnorm_bound", SCALE_INVARIANT_PNORM, learner, run, u)
+    trace, u = game.trace, game.u
     regularizer = hp.regularizer
 
     def one(stats: Any, feedback: Any) -> tuple[Array, Array, Array]:
@@ -51,7 +55,8 @@ def scale_invariant_pnorm_bound(learner: Learner, run: Run, u: PyTree) -> Certif
     t = jnp.arange(1, p.size + 1, dtype=p.dtype)
     worst = regularizer.hparams.lipschitz * jnp.sqrt(jnp.e * (t + 1) * (p - 1))
     name = "Orabona et al. 2015, theorem 1 (12)"
-    return _certificate(trace, u, level * factor, worst * factor, name)
+    met = _lipschitz(run, game, regularizer.hparams.lipschitz)
+    return _certificate(game, level * factor, worst * factor, name, met)
 
 
 def scale_invariant_adagrad_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -61,7 +66,10 @@ def scale_invariant_adagrad_bound(learner: Learner, run: Run, u: PyTree) -> Cert
       \frac{\eta}{\sqrt d} \Big) \le L \sqrt{d (t+1)} \Big( \frac{\sum_i (u_i b_{t,i})^2}{2\eta} +
       \eta \Big).$$
     """
-    hp, trace = _ftrl("scale_invariant_adagrad_bound", learner, run, by_adagrad)
+    game, hp = played_inside(
+        "scale_invariant_adagrad_bound", SCALE_INVARIANT_ADAGRAD, learner, run, u
+    )
+    trace, u = game.trace, game.u
     regularizer = hp.regularizer
     d = sum(leaf.size for leaf in jax.tree.leaves(u))
 
@@ -78,7 +86,8 @@ def scale_invariant_adagrad_bound(learner: Learner, run: Run, u: PyTree) -> Cert
     right, factor = jax.vmap(one)(trace.state.stats, trace.feedback)
     t = jnp.arange(1, right.size + 1, dtype=right.dtype)
     worst = regularizer.hparams.lipschitz * jnp.sqrt(d * (t + 1)) * factor
-    return _certificate(trace, u, right, worst, "Orabona et al. 2015, theorem 1 (13)")
+    met = _lipschitz(run, game, regularizer.hparams.lipschitz)
+    return _certificate(game, right, worst, "Orabona et al. 2015, theorem 1 (13)", met)
 
 
 def filtering_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -87,16 +96,18 @@ def filtering_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
     $$\sum_{s \le t} \langle w_s - u, x_s\rangle^2 \le \frac{2 X_t^2}{\beta} f(u) +
       \sum_{s \le t} (y_s - \langle u, x_s\rangle)^2.$$
     """
-    hp, trace = _ftrl("filtering_bound", learner, run, by_largest_context)
+    game, hp = played_inside("filtering_bound", FILTERING, learner, run, u)
+    trace, u = game.trace, game.u
     mirror, feedback = hp.regularizer.hparams, trace.feedback
     largest = jax.vmap(hp.regularizer.update)(trace.state.stats, feedback)
     clean = jax.vmap(lambda x: dot(u, x))(feedback.context)
     missed = jax.vmap(dot)(feedback.action, feedback.context) - clean
     noise = jnp.cumsum((feedback.outcome - clean) ** 2)
     left = jnp.cumsum(missed**2)
-    paid = 2 * largest**2 * mirror.potential(u) / mirror.modulus + mirror.outside(u)
+    paid = 2 * largest**2 * mirror.potential(u) / mirror.modulus
     name = "Orabona et al. 2015, adaptive filtering"
-    return Certificate(left, paid + noise, left + paid + noise, theorem=name)
+    proof = Certificate(left, paid + noise, left + paid + noise, theorem=name)
+    return judged(game, unit_weights(game, proof.given(DOMAIN, mirror.outside(u) == 0)))
 
 
 def gradient_descent_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -105,8 +116,8 @@ def gradient_descent_bound(learner: Learner, run: Run, u: PyTree) -> Certificate
     $$R_t(u) \le \frac{\|w_1 - u\|^2}{2\eta} + \frac\eta2 \sum_{s \le t} \|g_s\|^2
       \le \frac{\|w_1 - u\|^2}{2\eta} + \frac{\eta t}2 G_t^2.$$
     """
-    trace, right, printed = _descent("gradient_descent_bound", learner, run, u)
-    return _certificate(trace, u, right, printed, "Zhang 2023, theorem 14.5")
+    game, right, printed, met = _descent("gradient_descent_bound", learner, run, u)
+    return _certificate(game, right, printed, "Zhang 2023, theorem 14.5", met)
 
 
 def surrogate_bound(
@@ -120,10 +131,10 @@ def surrogate_bound(
     surrogate: $\tilde\ell$, of what `apply(u, x)` plays and an outcome. For the Perceptron, which
         pays $\gamma$ for a mistake, it is `margin_hinge(gamma)`.
     """
-    trace, right, printed = _descent("surrogate_bound", learner, run, u)
-    feedback = trace.feedback
+    game, right, printed, met = _descent("surrogate_bound", learner, run, u)
+    u, feedback = game.u, game.trace.feedback
     other = jax.vmap(lambda x, y: surrogate(apply(u, x), y))(feedback.context, feedback.outcome)
-    return _sides(feedback.value, other, right, printed, "Zhang 2023, theorem 14.6")
+    return _sides(game, other, right, printed, "Zhang 2023, theorem 14.6", met)
 
 
 def weighted_regret_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -132,48 +143,49 @@ def weighted_regret_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
     $$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big(\ell_s(w_s) - \ell_s(u)\big) \le
       \frac{2 \max_{s \le t} \|g_s\|_*^2}{\sigma\beta(t+3)}.$$
     """
-    inner, trace = _inner("weighted_regret_bound", learner, run, StronglyConvexHparams)
-    hp, feedback = inner.hparams, trace.feedback
+    game, hp = played_inside("weighted_regret_bound", STRONGLY_CONVEX_OGD, learner, run, u)
+    trace, u, feedback = game.trace, game.u, game.trace.feedback
     energy = jax.lax.cummax(jax.vmap(hp.mirror.energy)(feedback.grad))
     t = trace.state.clock.now
     other = jax.vmap(lambda feedback: feedback.loss(u))(feedback)
-    right = 4 * energy / (hp.sigma * (t + 3)) + hp.mirror.outside(u)
+    right = 4 * energy / (hp.sigma * (t + 3))
     share = 2 / (t * (t + 3))
     left = share * jnp.cumsum((t + 1) * (feedback.value - other))
     size = share * jnp.cumsum((t + 1) * (jnp.abs(feedback.value) + jnp.abs(other))) + right
-    return Certificate(left, right, size, theorem="Zhang 2023, theorem 14.12")
+    proof = Certificate(left, right, size, theorem="Zhang 2023, theorem 14.12")
+    return judged(game, unit_weights(game, proof.given(DOMAIN, hp.mirror.outside(u) == 0)))
 
 
-def _descent(owner: str, learner: Learner, run: Run, u: PyTree) -> tuple[Trace, Array, Array]:
-    inner, trace = _inner(owner, learner, run, MDHparams)
-    if trace.state.stats is not None:
-        raise TypeError(f"{owner}: the theorem is for a fixed step; `olx.certify` takes any.")
-    mirror, eta = inner.hparams.mirror, inner.hparams.eta.at(None)
-    first = jax.tree.map(lambda leaf: leaf[0], trace.feedback.action)
-    paid = mirror.bregman(u, first) / eta + mirror.outside(u)
-    energy = jax.vmap(mirror.energy)(trace.feedback.grad)
+def _descent(
+    owner: str, learner: Learner, run: Run, u: PyTree
+) -> tuple[Game, Array, Array, dict[str, Array]]:
+    game, hp = played_inside(owner, FIXED_STEP, learner, run, u)
+    mirror, eta = hp.mirror, hp.eta.at(None)
+    first = jax.tree.map(lambda leaf: leaf[0], game.trace.feedback.action)
+    paid = mirror.bregman(game.u, first) / eta
+    energy = jax.vmap(mirror.energy)(game.trace.feedback.grad)
     t = jnp.arange(1, energy.size + 1, dtype=energy.dtype)
-    return trace, paid + eta * jnp.cumsum(energy), paid + eta * t * jax.lax.cummax(energy)
+    met = {DOMAIN: mirror.outside(game.u) == 0}
+    return game, paid + eta * jnp.cumsum(energy), paid + eta * t * jax.lax.cummax(energy), met
 
 
-def _inner(owner: str, learner: Learner, run: Run, kind: type) -> tuple[Learner, Trace]:
-    inner, trace = inner_trace(learner, trace_of(owner, learner, run))
-    check.instance(owner, "learner.hparams", inner.hparams, kind)
-    return inner, trace
+def _lipschitz(run: Run, game: Game, most: Scalar) -> dict[str, Array]:
+    """Whether the slopes of the losses in the score are as small as the learner was told."""
+    slope = jnp.abs(jnp.asarray(run.trace.feedback.grad)[game.order])
+    return {LIPSCHITZ: slope <= most * (1 + 64 * jnp.finfo(slope.dtype).eps)}
 
 
-def _ftrl(owner: str, learner: Learner, run: Run, at: Callable) -> tuple[FTRLHparams, Trace]:
-    inner, trace = _inner(owner, learner, run, FTRLHparams)
-    if inner.hparams.regularizer.at_fn is not at:
-        raise TypeError(f"{owner}: the learner's regularizer is not made by {at.__module__}.")
-    return inner.hparams, trace
+def _certificate(
+    game: Game, right: Array, printed: Array, name: str, met: dict[str, Array]
+) -> Certificate:
+    other = jax.vmap(lambda feedback: feedback.loss(game.u))(game.trace.feedback)
+    return _sides(game, other, right, printed, name, met)
 
 
-def _certificate(trace: Trace, u: PyTree, right: Array, printed: Array, name: str) -> Certificate:
-    other = jax.vmap(lambda feedback: feedback.loss(u))(trace.feedback)
-    return _sides(trace.feedback.value, other, right, printed, name)
-
-
-def _sides(own: Array, other: Array, right: Array, printed: Array, name: str) -> Certificate:
+def _sides(
+    game: Game, other: Array, right: Array, printed: Array, name: str, met: dict[str, Array]
+) -> Certificate:
+    own = game.trace.feedback.value
     size = jnp.cumsum(jnp.abs(own) + jnp.abs(other)) + jnp.where(jnp.isfinite(right), right, 0.0)
-    return Certificate(jnp.cumsum(own - other), right, size, printed, theorem=name)
+    proof = Certificate(jnp.cumsum(own - other), right, size, printed, theorem=name)
+    return judged(game, unit_weights(game, proof.under(met)))

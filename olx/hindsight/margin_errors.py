@@ -1,8 +1,8 @@
 r"""Mistake bounds of classifiers that learn from margin errors too.
 
 $M$ are the mistakes up to a round, $y_s \langle w_s, x_s\rangle \le 0$, $\ell_s(u)$ is the hinge of
-the comparator, and $X$ the largest norm of a row. The left side is $|M|$ after every round, for
-rounds of weight 1.
+the comparator, and $X$ the largest norm of a row. The left side is $|M|$ after every round. Rounds
+of weight 0 do not count; other weights than 1 are allowed where the theorem says so.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, corollary 2; Crammer, Dekel, Keshet, Shalev-Shwartz, Singer,
@@ -17,14 +17,15 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Run, Scalar
-from olx.hindsight.certify import trace_of
-from olx.learners.aggressive_perceptron import AggressivePerceptronHparams, step
-from olx.learners.alma import ALMAHparams, correction, power_of
+from olx.hindsight.about import AGGRESSIVE_PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE
+from olx.hindsight.game import UNIT_WEIGHTS, judged, played, unit_weights
+from olx.learners.aggressive_perceptron import step
+from olx.learners.alma import correction, power_of
 from olx.learners.lift import dot
-from olx.learners.passive_aggressive import PassiveAggressiveHparams, coefficient
+from olx.learners.passive_aggressive import coefficient
 from olx.losses.hinges import hinge
 
 
@@ -39,11 +40,10 @@ def aggressive_perceptron_bound(learner: Learner, run: Run, u: PyTree) -> Certif
     $D' \ge 0$; a negative $D'$ enters times $\kappa = a / (2 \sqrt{a^2 / 4 + L}) \le 1$ only, so
     `printed` has $\max(D', \kappa D')$ in its place.
     """
-    trace = trace_of("aggressive_perceptron_bound", learner, run)
-    hp = learner.hparams
-    check.instance(
-        "aggressive_perceptron_bound", "learner.hparams", hp, AggressivePerceptronHparams
-    )
+    owner = "aggressive_perceptron_bound"
+    game, hp = played(owner, AGGRESSIVE_PERCEPTRON, learner, run, u), learner.hparams
+    trace = game.trace
+    u = check.comparator(owner, game.u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta))
 
     def one(state, feedback: Feedback):
         x, y = feedback.context, feedback.outcome
@@ -56,14 +56,16 @@ def aggressive_perceptron_bound(learner: Learner, run: Run, u: PyTree) -> Certif
 
     other, excess, spared, largest = jax.jit(jax.vmap(one))(*trace)
     other, excess, spared = jax.tree.map(jnp.cumsum, (other, excess, spared))
-    price = hp.mirror.potential(u) + hp.mirror.outside(u)
+    price = hp.mirror.potential(u)
     a = largest * jnp.sqrt(2 * price / hp.mirror.modulus)
     under = a**2 / 4 + other
     right = other + a**2 / 2 + a * jnp.sqrt(jnp.maximum(under + excess, 0.0)) - spared
     part = a / (2 * jnp.sqrt(jnp.where(under > 0, under, 1.0)))
     printed = other + a**2 + a * jnp.sqrt(other) + jnp.maximum(excess, part * excess) - spared
     name = "Orabona, Crammer, Cesa-Bianchi 2015, corollary 2"
-    return _certificate(trace.feedback, right, printed, spared, name)
+    proof = _certificate(trace.feedback, right, printed, spared, name)
+    proof = proof.given(DOMAIN, hp.mirror.outside(u) == 0)
+    return judged(game, unit_weights(game, proof))
 
 
 def passive_aggressive_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:
@@ -74,11 +76,13 @@ def passive_aggressive_bound(learner: Learner, run: Run, u: PyTree) -> Certifica
 
     with $\sigma = 1 / (2C)$ for PA-II and 0 else, the $1/C$ for PA-I only; rows of zeros count 1
     each. For PA-I $\tau_s \le C$, which is how it is `printed`; for a $u$ without loss it is $X^2
-    \|u - w_1\|^2$.
+    \|u - w_1\|^2$. Rounds of PA, which takes no account of weights, may have any weight.
     """
-    trace = trace_of("passive_aggressive_bound", learner, run)
-    hp = learner.hparams
-    check.instance("passive_aggressive_bound", "learner.hparams", hp, PassiveAggressiveHparams)
+    owner = "passive_aggressive_bound"
+    game, hp = played(owner, PASSIVE_AGGRESSIVE, learner, run, u), learner.hparams
+    trace = game.trace
+    start = jax.tree.map(lambda leaf: leaf[0], trace.state.w)
+    u = check.comparator(owner, game.u, start)
 
     def one(feedback: Feedback):
         x, y = feedback.context, feedback.outcome
@@ -86,14 +90,16 @@ def passive_aggressive_bound(learner: Learner, run: Run, u: PyTree) -> Certifica
         return y * coefficient(hp, feedback) * lost, lost, squares, squares == 0
 
     paid, lost, squares, empty = jax.jit(jax.vmap(one))(trace.feedback)
-    apart = tree.sub(u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+    apart = tree.sub(u, start)
     factor = lax.cummax(squares) + hp.softness
     factor = factor if hp.most is None else jnp.maximum(factor, 1 / hp.most)
     zeros = jnp.cumsum(empty.astype(paid.dtype))
     whole = lambda sums: factor * (tree.vdot(apart, apart) + 2 * sums) + zeros
     printed = None if hp.most is None else whole(hp.most * jnp.cumsum(lost))
     name = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
-    return _certificate(trace.feedback, whole(jnp.cumsum(paid)), printed, zeros, name)
+    proof = _certificate(trace.feedback, whole(jnp.cumsum(paid)), printed, zeros, name)
+    hard = (jnp.asarray(hp.softness) == 0) & (hp.most is None)
+    return judged(game, proof.given(UNIT_WEIGHTS, hard | (trace.feedback.weight == 1)))
 
 
 def alma_bound(learner: Learner, run: Run, u: PyTree, margin: Scalar) -> Certificate:
@@ -106,9 +112,11 @@ def alma_bound(learner: Learner, run: Run, u: PyTree, margin: Scalar) -> Certifi
     rows of zeros count 1 each. The regret on the corrections, with $y_s \langle w_s, \hat
     x_s\rangle \le (1 - \alpha) \gamma_k$ and $\sum_k k^{-1/2} \le 2 \sqrt m$.
     """
-    trace = trace_of("alma_bound", learner, run)
-    hp = learner.hparams
-    check.instance("alma_bound", "learner.hparams", hp, ALMAHparams)
+    game, hp = played("alma_bound", ALMA, learner, run, u), learner.hparams
+    trace = game.trace
+    u = check.comparator(
+        "alma_bound", game.u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta)
+    )
     margin, p = check.positive("alma_bound", "margin", margin), power_of(hp)
 
     def one(state, feedback: Feedback):
@@ -123,10 +131,10 @@ def alma_bound(learner: Learner, run: Run, u: PyTree, margin: Scalar) -> Certifi
     reach = 2 / hp.step + hp.step + 2 * (1 - hp.alpha) * hp.margin
     b = jnp.sqrt(jnp.asarray(p - 1, lost.dtype)) * reach / margin
     inside = norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(lost.dtype).eps
-    far = jnp.where(inside, 0.0, jnp.inf)
-    right = lost / margin + b * jnp.sqrt(made) + zeros + far
-    printed = lost / margin + b**2 + b * jnp.sqrt(lost / margin) + zeros + far
-    return _certificate(trace.feedback, right, printed, made, "Gentile 2001, mistakes")
+    right = lost / margin + b * jnp.sqrt(made) + zeros
+    printed = lost / margin + b**2 + b * jnp.sqrt(lost / margin) + zeros
+    proof = _certificate(trace.feedback, right, printed, made, "Gentile 2001, mistakes")
+    return judged(game, unit_weights(game, proof.given(DOMAIN, inside)))
 
 
 def _certificate(feedback: Feedback, right: Array, printed, size: Array, name: str) -> Certificate:

@@ -19,10 +19,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Loss, Rounds, Run
 from olx.experts.best_pruning import Path, path_losses, path_weights
-from olx.hindsight.certify import trace_of
+from olx.hindsight.about import BEST_PRUNING
+from olx.hindsight.game import judged, played, unit_weights
 from olx.hindsight.regret import weights
 
 
@@ -91,10 +93,13 @@ def pruning_bound(learner: Learner, run: Run, leaves: Float[Array, " E"]) -> Cer
     Printed with $\ln\frac Nm + \ln B + 1$ for the logarithm, $N$ the edges met so far and
     $B = 1 + \frac{3}{2N} \sum_e 1 + \ln(1 + C_e)$.
 
-    run: played with `record=olx.trace`, rounds of weight 1, losses in [0, 1].
+    run: played with `record=olx.trace`, rounds of weight 0 or 1, losses in [0, 1].
     leaves: as in `Pruning`.
     """
-    trace = trace_of("pruning_bound", learner, run)
+    game = played("pruning_bound", BEST_PRUNING, learner, run, leaves)
+    trace = game.trace
+    prior = jnp.asarray(trace.state.prior)[0]
+    leaves = check.comparator("pruning_bound", game.u, prior)
     path, value = trace.feedback.context, trace.feedback.value
     along = jax.vmap(lambda seen: path_losses(seen.loss, seen.context))(trace.feedback)
     p = jax.vmap(lambda state, path: path_weights(learner.hparams, state, path))(trace.state, path)
@@ -113,7 +118,10 @@ def pruning_bound(learner: Learner, run: Run, leaves: Float[Array, " E"]) -> Cer
     ends = jnp.where(path.edges >= 0, leaves.at[path.edges].get(mode="clip"), 0.0)
     other = jnp.sum(ends * along, axis=1)
     scale = jnp.cumsum(jnp.abs(value) + jnp.abs(other)) + right
-    return Certificate(jnp.cumsum(value - other), right, scale, printed, "Luo 2016, section 2.3.4")
+    left, name = jnp.cumsum(value - other), "Luo 2016, section 2.3.4"
+    proof = Certificate(left, right, scale, printed, name)
+    equal = jnp.max(prior) - jnp.min(prior) <= 64 * jnp.finfo(prior.dtype).eps
+    return judged(game, unit_weights(game, proof.given("priors must be equal", equal)))
 
 
 def _at(path: Path) -> Int[Array, "T L"]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
@@ -22,12 +23,13 @@ from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Run
 from olx.experts import streaming, tracking
-from olx.experts.base import ExpertHparams
-from olx.experts.fixed_share import FixedShareHparams, mix_gaps
-from olx.experts.history import History, history
-from olx.experts.streaming import StreamingHparams
+from olx.experts.fixed_share import mix_gaps
+from olx.experts.history import LIGHT, History, history
 from olx.experts.tracking import TrackingHparams
-from olx.hindsight.certify import trace_of
+from olx.hindsight.about import FIXED_SHARE, INTERVALS, TRACKING
+from olx.hindsight.game import Game, judged, played
+
+POSITIVE = "comparators must not be negative"
 
 
 class Piece(NamedTuple):
@@ -51,11 +53,14 @@ def interval_bound(learner: Learner, run: Run, u: PyTree, start: int) -> Certifi
     >>> bool(interval_bound(learner, run, jnp.array([0.0, 1.0, 0.0]), start=16).holds)
     True
     """
-    trace = trace_of("interval_bound", learner, run)
-    hp = learner.hparams
-    if isinstance(hp, ExpertHparams) and isinstance(hp.own, StreamingHparams):
-        return streaming.chained_bound(hp, trace, u, start)
-    return tracking.interval_bound(_kind("interval_bound", hp, TrackingHparams), trace, u, start)
+    game, hp = played("interval_bound", INTERVALS, learner, run, u), learner.hparams
+    before = jnp.concatenate([jnp.zeros(1, game.count.dtype), game.count])  # rounds that count
+    if isinstance(hp.own, TrackingHparams):
+        return judged(game, tracking.interval_bound(hp, game.trace, game.u, before[start]))
+    if not isinstance(game.count, Tracer):
+        return judged(game, streaming.chained_bound(hp, game.trace, game.u, int(before[start])))
+    proof = judged(game, streaming.chained_bound(hp, game.trace, game.u, start))
+    return proof.given("weights must not be 0 before `start`", before[start] == start)
 
 
 def shifting_bound(learner: Learner, run: Run, us: PyTree) -> Certificate:
@@ -67,9 +72,9 @@ def shifting_bound(learner: Learner, run: Run, us: PyTree) -> Certificate:
     Printed in the form for small losses, $\sqrt{2 V A \tilde L} + V A$, where
     $\tilde L = \sum_t \langle u_t, [-r_t]_+\rangle$.
     """
-    trace = trace_of("shifting_bound", learner, run)
-    past = history(_kind("shifting_bound", learner.hparams, TrackingHparams), trace)
-    flat = jax.vmap(lambda u: ravel_pytree(u)[0])(us)
+    game = played("shifting_bound", TRACKING, learner, run, us)
+    past = history(learner.hparams, game.trace)
+    flat = _rows("shifting_bound", game, past)
     moved = _cumulative_variation(flat)
     rarest = jnp.min(past.prior)  # an expert at a time, each from some round on
     copies = jnp.log(past.rounds**2 * (np.pi**2 / 6) / rarest)
@@ -78,7 +83,7 @@ def shifting_bound(learner: Learner, run: Run, us: PyTree) -> Certificate:
     excess = jnp.cumsum(jnp.sum(flat * jnp.maximum(-past.regret, 0.0), axis=1))
     small = jnp.sqrt(2 * moved * price * excess) + moved * price
     right = jnp.sqrt(price * moved * sizes)
-    return _certificate(past, flat, right, small, "Luo 2016, theorem 7")
+    return _certificate(game, past, flat, right, small, "Luo 2016, theorem 7")
 
 
 def fixed_share_bound(learner: Learner, run: Run, path: Int[Array, " T"]) -> Certificate:
@@ -86,18 +91,16 @@ def fixed_share_bound(learner: Learner, run: Run, path: Int[Array, " T"]) -> Cer
 
     Printed with $\eta / 8$ for what mixing costs in a round.
     """
-    trace = trace_of("fixed_share_bound", learner, run)
-    hp = _kind("fixed_share_bound", learner.hparams, FixedShareHparams)
-    past = history(hp, trace)
-    path = jnp.asarray(path)
+    game, hp = played("fixed_share_bound", FIXED_SHARE, learner, run), learner.hparams
+    past, path = history(hp, game.trace), _path(game, path)
     flat = jax.nn.one_hot(path, past.prior.size, dtype=past.prior.dtype)
     alpha, arrive = hp.own.alpha, past.prior[path]
     stays = jnp.concatenate([jnp.zeros(1, bool), path[1:] == path[:-1]])
     chance = alpha * arrive + jnp.where(stays, 1 - alpha, 0.0)
     first = jnp.arange(path.size) == 0
     paid = -jnp.cumsum(jnp.log(jnp.where(first, arrive, chance))) / hp.own.eta
-    right, printed = paid + mix_gaps(hp, trace), paid + hp.own.eta * past.rounds / 8
-    return _certificate(past, flat, right, printed, "Herbster, Warmuth 1998")
+    right, printed = paid + mix_gaps(hp, game.trace), paid + hp.own.eta * past.rounds / 8
+    return _certificate(game, past, flat, right, printed, "Herbster, Warmuth 1998")
 
 
 def upward_variation(us: PyTree) -> Array:
@@ -126,10 +129,25 @@ Piece(weight=1.0, start=1, stop=2), Piece(weight=1.0, start=4, stop=5)]
     return sorted(pieces, key=lambda piece: (piece.start, -piece.stop))
 
 
-def _kind(owner: str, hp: PyTree, own: type) -> ExpertHparams:
-    if not isinstance(hp, ExpertHparams) or not isinstance(hp.own, own):
-        raise TypeError(f"{owner}: this theorem is not about the learner given; see its help.")
-    return hp
+def _rows(owner: str, game: Game, past: History) -> Float[Array, "T N"]:
+    """A comparator for every round, in the order of the game."""
+    flat = jax.vmap(lambda u: ravel_pytree(u)[0])(game.u)
+    if flat.shape != past.regret.shape:
+        raise TypeError(
+            f"{owner}: `us` must have a row for every round and a column for every expert, "
+            f"{past.regret.shape}, got {flat.shape}."
+        )
+    return flat[game.order].astype(past.prior.dtype)
+
+
+def _path(game: Game, path: PyTree) -> Int[Array, " T"]:
+    path = jnp.asarray(path)
+    if path.shape != game.count.shape or not jnp.issubdtype(path.dtype, jnp.integer):
+        raise TypeError(
+            "fixed_share_bound: `path` must hold the number of an expert for every round, "
+            f"{game.count.shape}, got {path.dtype}{list(path.shape)}."
+        )
+    return path[game.order]
 
 
 def _cumulative_variation(flat: Float[Array, "T N"]) -> Float[Array, " T"]:
@@ -137,10 +155,11 @@ def _cumulative_variation(flat: Float[Array, "T N"]) -> Float[Array, " T"]:
     return jnp.cumsum(jnp.sum(jnp.maximum(flat - before, 0.0), axis=1))
 
 
-def _certificate(past: History, flat, right, printed, theorem: str) -> Certificate:
+def _certificate(
+    game: Game, past: History, flat: Array, right: Array, printed: Array, theorem: str
+) -> Certificate:
     left = jnp.cumsum(jnp.sum(flat * past.regret, axis=1))
-    scale = past.rounds + jnp.abs(left) + jnp.abs(right)
-    unit, more = past.unit, past.beyond
-    return Certificate(
-        unit * left, unit * (right + more), unit * scale, unit * (printed + more), theorem=theorem
-    )
+    size = past.rounds + jnp.abs(left) + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
+    sides = (past.unit * side for side in (left, right, size, printed))
+    proof = Certificate(*sides, theorem=theorem).given(LIGHT, past.light)
+    return judged(game, proof.given(POSITIVE, jnp.all(flat >= 0, axis=1)))

@@ -22,7 +22,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Trace
 from olx.learners.lift import dot
@@ -100,7 +100,7 @@ def step(
 
 
 def bound(hp: AggressivePerceptronHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Lemma 3, for any $u$ and rounds of weight 1:
+    r"""Lemma 3, for any $u$ and rounds of weight 0 or 1:
 
     $$\sum_{s \le t} \eta_s \le \sum_{s \le t} \eta_s \ell_s(u) + 2 \sqrt{f(u)}
       \sqrt{\Big[ \sum_{s \le t} \frac{\eta_s^2 \|x_s\|_*^2}{2 \beta} +
@@ -108,13 +108,16 @@ def bound(hp: AggressivePerceptronHparams, trace: Trace, u: PyTree) -> Certifica
 
     Mistakes count 1 each on the left.
     """
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta))
     terms = jax.vmap(lambda state, feedback: _terms(hp, u, state, feedback))
     eta, other, spent, size = jax.tree.map(jnp.cumsum, terms(*trace))
-    price = hp.mirror.potential(u) + hp.mirror.outside(u)
+    price = hp.mirror.potential(u)
     right = other + 2 * jnp.sqrt(price * jnp.maximum(spent, 0.0))
     scale = eta + other + 4 * jnp.sqrt(price * size)
     name = "Orabona, Crammer, Cesa-Bianchi 2015, lemma 3"
-    return Certificate(eta, right, scale, theorem=name)
+    proof = Certificate(eta, right, scale, theorem=name)
+    proof = proof.given(UNIT_WEIGHTS, trace.feedback.weight == 1)
+    return proof.given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
 def _terms(hp, u, state, feedback):

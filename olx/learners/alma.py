@@ -26,7 +26,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.learners.lift import dot
@@ -114,7 +114,8 @@ def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
 
 
 def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Regret on the corrections $s$, of which $m$ were made, for $u$ in the unit ball:
+    r"""Regret on the corrections $s$, of which $m$ were made, for $u$ in the unit ball and rounds
+    of weight 0 or 1:
 
     $$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big).$$
 
@@ -124,6 +125,8 @@ def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
     the hinge of $u$ and the $\sum_k (1 - \alpha) \gamma_k$ of the rule; see
     `olx.hindsight.alma_bound`.
     """
+
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta))
 
     def one(state: ALMAState, feedback: Feedback):
         corrects, _ = correction(hp, state, feedback)
@@ -136,8 +139,9 @@ def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
     p = power_of(hp)
     inside = norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(left.dtype).eps
     right = jnp.sqrt((p - 1) * made) * (2 / hp.step + hp.step)
-    right = jnp.where(inside, right, jnp.inf)
-    return Certificate(left, right, 10 * made, theorem="Gentile 2001, regret on the corrections")
+    name = "Gentile 2001, regret on the corrections"
+    proof = Certificate(left, right, 10 * made, theorem=name).given(DOMAIN, inside)
+    return proof.given(UNIT_WEIGHTS, trace.feedback.weight == 1)
 
 
 def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:

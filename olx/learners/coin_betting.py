@@ -101,12 +101,14 @@ def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) 
 
 def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
     """Wealth against the potential, and the closed form; a sum over the bettors."""
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.start))
 
     def one(state: CoinBettingState, feedback: Feedback):
         new = update(hp, state, feedback)
         t, v = new.clock.past, tree.sub(u, state.start)
         along = hp.account(v, new.coins)
-        left = jax.tree.map(lambda along, won: along - won, along, new.won)
+        moved = tree.sub(feedback.action, u)
+        left = feedback.weight * jnp.asarray(tree.vdot(feedback.grad, moved))
         least = jax.tree.map(lambda x: _potential(hp, t, x), _length(hp, new.coins))
         right = jax.tree.map(lambda along, least: hp.wealth + along - least, along, least)
         printed = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
@@ -118,13 +120,14 @@ def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
         )
         sizes = jax.tree.leaves(_length(hp, _coin(hp, feedback)))
         fair = [jnp.all(x <= 1 + 64 * jnp.finfo(x.dtype).eps) for x in sizes]
-        sides = left, right, size, printed
-        return jnp.all(jnp.stack(fair)), [hp.lipschitz * jnp.asarray(tree.sum(s)) for s in sides]
+        sides = [hp.lipschitz * jnp.asarray(tree.sum(s)) for s in (right, size, printed)]
+        return jnp.all(jnp.stack(fair)), left, sides
 
-    fair, (left, right, size, printed) = jax.vmap(one)(trace.state, trace.feedback)
-    proven = jnp.cumsum(~fair) == 0
-    right, printed = (jnp.where(proven, side, jnp.inf) for side in (right, printed))
-    return Certificate(left, right, size, printed, theorem="Orabona, Pal 2016")
+    fair, left, (right, size, printed) = jax.vmap(one)(trace.state, trace.feedback)
+    size += jnp.cumsum(jnp.abs(left))
+    left = jnp.cumsum(left)
+    proof = Certificate(left, right, size, printed, theorem="Orabona, Pal 2016")
+    return proof.given("gradients times weights must be at most `lipschitz`", fair)
 
 
 def _make(owner, lipschitz, wealth, account, separable):

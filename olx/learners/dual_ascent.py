@@ -19,13 +19,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
 from olx.ascents.base import Ascent, Problem, move, slope
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.lift import dot
@@ -128,11 +128,13 @@ class Account(NamedTuple):
     change: Float[Array, " T"]  # c_t f*(acc / c_t) - c_{t-1} f*(acc / c_{t-1})
     energy: Float[Array, " T"] | None  # the square of the norm of lambda', over 2 c_t
     size: Float[Array, " T"]  # of the numbers that these are differences of
+    conditions: dict[str, Bool[Array, " T"]]  # whether each round meets what the lemmas ask for
 
 
 def account(hp: DualAscentHparams, trace: Trace, u: PyTree) -> Account:
     """What every round adds to both sides of the lemmas."""
     f = hp.mirror
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.acc))
     seen = trace.state.stats, trace.feedback.context
     before = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:1], leaf[:-1]]), seen)
     rest = f.conjugate(tree.zeros_like(jax.tree.map(lambda leaf: leaf[0], trace.state.acc)))
@@ -152,11 +154,12 @@ def account(hp: DualAscentHparams, trace: Trace, u: PyTree) -> Account:
             c * jnp.ones_like(loss),
             loss,
             other,
-            paid + f.outside(u),
+            paid,
             ends[0] - ends[1] + ends[2],
             ends[1] - past,
             None if energy is None else energy / c,
             jnp.asarray(tree.sum(jax.tree.map(jnp.abs, (*ends, past, loss, other, c * rest)))),
+            {DOMAIN: f.outside(u) == 0} | hp.ascent.conditions(now),
         )
 
     return jax.vmap(one)(before, *trace)
@@ -184,7 +187,7 @@ def bound(hp: DualAscentHparams, trace: Trace, u: PyTree) -> Certificate:
         jnp.cumsum(entries.size) + paid,
         printed,
         theorem="Shalev-Shwartz 2007, lemma 2",
-    )
+    ).under(entries.conditions)
 
 
 def _revealed(loss: ScoreLoss, outcome: PyTree, score: Array) -> Array:

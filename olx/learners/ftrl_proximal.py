@@ -97,6 +97,8 @@ def bound(hp: FTRLProximalHparams, trace: Trace, u: PyTree) -> Certificate:
       h_s(w_s) - h_s(w_{s+1}) \le \sum_i \frac{g_{s,i}^2}{2 c_{s,i}}.$$
     """
 
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
+
     def one(state: FTRLProximalState, feedback: Feedback):
         new = update(hp, state, feedback)
 

@@ -90,6 +90,8 @@ def bound(hp: ImplicitHparams, trace: Trace, u: PyTree) -> Certificate:
       \frac{\|w_{s+1} - w_s\|^2}{2\eta} \le \frac{\eta \|g_s\|^2}{2}.$$
     """
 
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+
     def one(state: ImplicitState, feedback: Feedback):
         x, score = feedback.context, feedback.action
         new = update(hp, state, feedback).w

@@ -24,10 +24,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
-from olx.certificate import Certificate
+from olx import _check as check
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.base import MirrorMap
 from olx.core import Scalar
 
@@ -46,6 +47,7 @@ def master_inequality(
     at: Callable[[PyTree], MirrorMap], game: Game, u: PyTree, eta: Scalar
 ) -> Certificate:
     """Both sides of the lemma divided by `eta`, after every round."""
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], game.w))
     before = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:1], leaf[:-1]]), game.seen)
     first = jnp.arange(jax.tree.leaves(game.theta)[0].shape[0]) == 0
 
@@ -60,14 +62,15 @@ def master_inequality(
         size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
         return (
             left,
-            f.potential(u) + f.outside(u),
+            f.potential(u),
+            f.outside(u) == 0,
             there - here - along,
             change,
             f.energy(step),
             size,
         )
 
-    left, paid, drift, change, norms, size = jax.vmap(one)(game, before, first)
+    left, paid, inside, drift, change, norms, size = jax.vmap(one)(game, before, first)
     start = tree.vdot(jax.tree.map(lambda leaf: leaf[0], game.theta), u)
     right = lambda drift: (paid - start + jnp.cumsum(drift + change)) / eta
     return Certificate(
@@ -77,7 +80,19 @@ def master_inequality(
         / eta,
         None if norms is None else right(norms),
         theorem="Orabona, Crammer, Cesa-Bianchi 2015, lemma 1",
-    )
+    ).given(DOMAIN, inside)
+
+
+def approached(
+    near: Float[Array, " T"], far: Float[Array, " T"], eta: Float[Array, " T"]
+) -> Float[Array, " T"]:
+    r"""$\sum_{s \le t} (B(u, w_s) - B(u, w_{s+1})) / \eta_s$, with the decisions that were played.
+
+    near: $B(u, w_s)$ of the decisions played.
+    far: $B(u, w_{s+1})$ of where the update leads, which the last round needs.
+    """
+    played = (near - jnp.concatenate([near[1:], far[-1:]])) / eta
+    return jnp.cumsum(played) - played + (near - far) / eta
 
 
 def rounding_scale(f: MirrorMap, u: PyTree, w: PyTree) -> Array:

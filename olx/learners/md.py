@@ -19,11 +19,11 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.base import MirrorMap, start_inside
 from olx.convex.euclidean import euclidean
 from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
-from olx.learners.master import rounding_scale
+from olx.learners.master import approached, rounding_scale
 from olx.schedules.decay import as_schedule
 
 
@@ -91,6 +91,7 @@ def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
       B_{\psi^*} \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
     """
     f = hp.mirror
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
 
     def one(state: MDState, feedback: Feedback):
         eta = hp.eta.at(state.stats, feedback.context)
@@ -99,18 +100,23 @@ def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
         step = tree.sub(after, here)
         ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
         new = f.to_primal(after)
-        near, far = f.bregman(u, w), f.bregman(u, new)
-        drift = ends[0] - ends[1] - ends[2]
+        drift = (ends[0] - ends[1] - ends[2]) / eta
         norms = f.energy(step)
         left = tree.vdot(step, tree.sub(u, w)) / eta
         size = sum(map(jnp.abs, ends)) + rounding_scale(f, u, w) + rounding_scale(f, u, new)
-        right = lambda drift: (near - far + drift) / eta + f.outside(u)
-        return left, right(drift), None if norms is None else right(norms), size / eta
+        norms = None if norms is None else norms / eta
+        return left, f.bregman(u, w), f.bregman(u, new), eta, drift, norms, size / eta
 
-    left, right, printed, size = jax.tree.map(
-        jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)
+    left, near, far, eta, drift, norms, size = jax.vmap(one)(trace.state, trace.feedback)
+    moved = approached(near, far, eta)
+    proof = Certificate(
+        jnp.cumsum(left),
+        moved + jnp.cumsum(drift),
+        jnp.cumsum(size),
+        None if norms is None else moved + jnp.cumsum(norms),
+        theorem="Shalev-Shwartz 2007, lemma 5",
     )
-    return Certificate(left, right, size, printed, theorem="Shalev-Shwartz 2007, lemma 5")
+    return proof.given(DOMAIN, f.outside(u) == 0)
 
 
 def _coefficient(hp: MDHparams, feedback: Feedback) -> Scalar:

@@ -15,11 +15,11 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.base import MirrorMap, start_inside
 from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.hints import last_gradient
-from olx.learners.master import rounding_scale
+from olx.learners.master import approached, rounding_scale
 
 
 @pytree
@@ -75,6 +75,7 @@ def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
     $\eta \|g_t - m_t\|_*^2 / (2\beta)$.
     """
     f = hp.mirror
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
 
     def one(state: OptimisticMDState, feedback: Feedback):
         w, g = feedback.action, tree.scale(feedback.weight, feedback.grad)
@@ -84,19 +85,23 @@ def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
         near, far = f.bregman(u, y), f.bregman(u, after)
         back, forth = f.bregman(after, w), f.bregman(w, y)
         gain = tree.vdot(missed, tree.sub(w, after))
-        right = gain + (near - far - back - forth) / hp.eta + f.outside(u)
+        exact = gain - (back + forth) / hp.eta
         left = tree.vdot(g, tree.sub(w, u))
         pairs = ((u, y), (u, after), (after, w), (w, y))
         size = jnp.abs(gain) + sum(rounding_scale(f, *pair) for pair in pairs) / hp.eta
         norms = f.energy(missed)
-        if norms is None:
-            return left, right, None, size
-        return left, right, hp.eta * norms + (near - far) / hp.eta + f.outside(u), size
+        return left, near, far, exact, None if norms is None else hp.eta * norms, size
 
-    left, right, printed, size = jax.tree.map(
-        jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback)
+    left, near, far, exact, norms, size = jax.vmap(one)(trace.state, trace.feedback)
+    moved = approached(near, far, hp.eta * jnp.ones_like(near))
+    proof = Certificate(
+        jnp.cumsum(left),
+        moved + jnp.cumsum(exact),
+        jnp.cumsum(size),
+        None if norms is None else moved + jnp.cumsum(norms),
+        theorem="Rakhlin, Sridharan 2013, lemma 1",
     )
-    return Certificate(left, right, size, printed, theorem="Rakhlin, Sridharan 2013, lemma 1")
+    return proof.given(DOMAIN, f.outside(u) == 0)
 
 
 def _step(hp: OptimisticMDHparams, theta: PyTree, weight: Scalar, slope: PyTree) -> PyTree:

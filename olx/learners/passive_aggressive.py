@@ -111,6 +111,8 @@ def bound(hp: PassiveAggressiveHparams, trace: Trace, u: PyTree) -> Certificate:
     \langle u, x_s\rangle \ge 1 - \ell_s(u)$; add up.
     """
 
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+
     def one(feedback: Feedback):
         x, y = feedback.context, feedback.outcome
         tau = y * coefficient(hp, feedback)

@@ -115,6 +115,8 @@ def bound(hp: ROMMAHparams, trace: Trace, u: PyTree) -> Certificate:
     half-spaces, so no decision is longer.
     """
 
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+
     def one(feedback: Feedback):
         x, y = feedback.context, feedback.outcome
         row = jnp.asarray(tree.vdot(x, x))
@@ -125,8 +127,9 @@ def bound(hp: ROMMAHparams, trace: Trace, u: PyTree) -> Certificate:
 
     gain, fails = jax.vmap(one)(trace.feedback)
     left = jnp.cumsum(gain)
-    right = jnp.where(jnp.cumsum(fails) > 0, jnp.inf, tree.vdot(u, u))
-    return Certificate(left, right, 10 * left + tree.vdot(u, u), theorem="Li, Long 2002")
+    right = jnp.broadcast_to(tree.vdot(u, u), left.shape)
+    proof = Certificate(left, right, 10 * left + right, theorem="Li, Long 2002")
+    return proof.given("`u` must have margin 1 where a change was asked for", ~fails)
 
 
 def _asks(hp: ROMMAHparams, feedback: Feedback) -> Array:

@@ -92,14 +92,16 @@ def update(
 def bound(hp: SelfConfidentHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The master inequality, and $\lambda_t \psi(u) + \Delta_t$ as the looser form."""
     state, feedback = trace
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], feedback.action))
     game = Game(state.paid, state.theta, state.theta, jax.vmap(_move)(feedback), feedback.action)
     proof = master_inequality(lambda paid: _at(hp, paid), game, u, 1.0)
     paid = jax.vmap(lambda s, feedback: update(hp, s, feedback).paid)(state, feedback)
     level = hp.start + state.paid / hp.complexity
-    printed = level * hp.mirror.potential(u) + paid + hp.mirror.outside(u)
-    return dataclasses.replace(
+    printed = level * hp.mirror.potential(u) + paid
+    proof = dataclasses.replace(
         proof, printed=printed, theorem="De Rooij et al. 2014; Orabona, Pal 2015"
     )
+    return proof.under(proof.conditions)
 
 
 def _at(hp: SelfConfidentHparams, paid: Array) -> MirrorMap:

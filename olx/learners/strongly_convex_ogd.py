@@ -23,7 +23,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.base import MirrorMap, start_inside
 from olx.convex.euclidean import euclidean
 from olx.core import Feedback, Learner, Scalar, Trace
@@ -90,6 +90,7 @@ def bound(hp: StronglyConvexHparams, trace: Trace, u: PyTree) -> Certificate:
       D_s \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
     """
     f = hp.mirror
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
 
     def one(state: StronglyConvexState, feedback: Feedback):
         t, w = state.clock.now, feedback.action
@@ -108,13 +109,11 @@ def bound(hp: StronglyConvexHparams, trace: Trace, u: PyTree) -> Certificate:
     share = 2 / (t * (t + 3))
     return Certificate(
         share * jnp.cumsum(left),
-        2 * share * jnp.cumsum(drift) / hp.sigma + f.outside(u),
+        2 * share * jnp.cumsum(drift) / hp.sigma,
         share * jnp.cumsum(size) * (1 + 2 / hp.sigma),
-        None
-        if energy is None
-        else 4 * jax.lax.cummax(energy) / (hp.sigma * (t + 3)) + f.outside(u),
+        None if energy is None else 4 * jax.lax.cummax(energy) / (hp.sigma * (t + 3)),
         theorem="Zhang 2023, theorem 14.12",
-    )
+    ).given(DOMAIN, f.outside(u) == 0)
 
 
 def _eta(hp: StronglyConvexHparams, t: Array) -> Array:

@@ -20,7 +20,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
+from olx.certificate import DOMAIN, Certificate
+from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.meta.mix import its_own, mean
 
@@ -127,10 +128,12 @@ def certificate(
     theorem: str,
 ) -> Certificate:
     """The regret to the copies in the slots `u`, each since it started; 0 before that."""
+    u = check.comparator("certify", u, trace.state.log_weights[0])
     losses, weight = history(hp, trace)
     value = trace.feedback.value[:, None]
     alive = used(trace.state)
     at = lambda curves: jnp.where(alive, curves, 0.0) @ u
     regret = since_start(hp, trace, weight * (value - losses))
     size = since_start(hp, trace, weight * (jnp.abs(value) + jnp.abs(losses)))
-    return Certificate(at(regret), at(right), at(size + jnp.abs(right)), at(printed), theorem)
+    proof = Certificate(at(regret), at(right), at(size + jnp.abs(right)), at(printed), theorem)
+    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))

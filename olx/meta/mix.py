@@ -106,7 +106,8 @@ def bound(hp: MixHparams, trace: Trace, u: PyTree) -> Certificate:
     best = jnp.argmin(right, axis=0)
     of_best = lambda curves: jnp.take_along_axis(curves, best[None], axis=0)[0]
     theorem = f"{mixers.theorem}; {proofs.theorem}"
-    return Certificate(of_best(left), of_best(right), of_best(scale), theorem=theorem)
+    proof = Certificate(of_best(left), of_best(right), of_best(scale), theorem=theorem)
+    return proof.under(jax.tree.map(of_best, mixers.conditions | proofs.conditions))
 
 
 def its_own(learner: Learner, state: PyTree, feedback: Feedback) -> Feedback:

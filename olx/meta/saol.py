@@ -83,7 +83,11 @@ def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certifica
     squares = adaptive.since_start(hp, trace, weight * regrets**2)
     right = hp.number * (crowd / steps + spent)
     printed = hp.number * (jnp.log(started.astype(losses.dtype)) / steps + steps * squares)
-    return adaptive.certificate(hp, trace, u, right, printed, "Daniely et al. 2015")
+    proof = adaptive.certificate(hp, trace, u, right, printed, "Daniely et al. 2015")
+    apart = jnp.max(jnp.where(adaptive.used(trace.state), jnp.abs(regrets), 0.0), axis=1)
+    near = apart <= 1 + 64 * jnp.finfo(apart.dtype).eps
+    proof = proof.given("losses of a round must differ by at most `span`", near)
+    return proof.given("weights must be at most 1", weight[:, 0] <= 1)
 
 
 def _steps(hp: AdaptiveHparams, dtype) -> Float[Array, " K"]:

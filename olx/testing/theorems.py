@@ -1,0 +1,66 @@
+"""The theorems about a learner, played on the stream of the kit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Loss, Rounds, trace
+from olx.engine.rollout import rollout
+from olx.hindsight.theorems import theorems
+from olx.testing.played import weighed
+from olx.testing.report import close, fail
+
+
+def check_theorems(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, comparators: tuple | None
+) -> None:
+    """Every theorem about the learner holds after every round, and a round of weight zero is no
+    round for any of them.
+
+    comparators: points of the domain; `params` and 0 if None.
+    """
+    known = theorems(learner)
+    if not known:
+        return
+    if comparators is None:
+        comparators = (params, jax.tree.map(jnp.zeros_like, params))
+    points = jax.tree.map(lambda *leaves: jnp.stack(leaves), *comparators)
+
+    @jax.jit
+    def judge(learner: Learner, rounds: Rounds) -> list[Certificate]:
+        run = rollout(learner, loss, rounds, params, record=trace)
+        return [jax.vmap(lambda u, f=one: f(learner, run, u))(points) for _, one in known]
+
+    for (name, _), proofs in zip(known, judge(learner, _with_idle_rounds(rounds)), strict=True):
+        each = [jax.tree.map(lambda leaf, i=i: leaf[i], proofs) for i in range(len(comparators))]
+        for proof in each:
+            _check(name, proof)
+        if not any(np.isfinite(proof.right[-1]) for proof in each):
+            fail(
+                f"the theorem `{name}` says nothing about this stream and these `comparators`, so "
+                f"it is not tried: {each[0]}"
+            )
+
+
+def _check(name: str, proof: Certificate) -> None:
+    if not proof.holds:
+        at = int(np.argmax(proof.fails))
+        fail(
+            f"the theorem `{name}` is violated after round {at // 2 + 1}: {proof.left[at]} <= "
+            f"{proof.right[at]} ({proof.theorem})"
+        )
+    sides = proof.left, proof.right, proof.printed, proof.conditions
+    during = jax.tree.map(lambda side: side[2::2], sides)
+    before = jax.tree.map(lambda side: side[1:-1:2], sides)
+    close(f"a round of weight zero is a round for the theorem `{name}`", during, before)
+
+
+def _with_idle_rounds(rounds: Rounds) -> Rounds:
+    """Before every round another one of weight zero."""
+    weight = rounds.weight
+    rounds = weighed(rounds, 1 if weight is None else weight)
+    idle = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), weighed(rounds, 0))
+    merge = lambda a, b: np.stack([a, b], axis=1).reshape(-1, *np.shape(a)[1:])
+    return jax.tree.map(merge, idle, rounds)

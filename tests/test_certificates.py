@@ -1,0 +1,293 @@
+"""What a certificate says where the conditions of its theorem break, and about weighted rounds."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import olx
+from olx import convex, experts, hindsight, losses, schedules
+from olx.experts.drifting_game import drifting_game
+
+T, D = 12, 3
+KEY = jax.random.key(5)
+ROWS = np.asarray(jax.random.normal(KEY, (T, D)))
+TRUTH = np.array([1.0, -0.5, 0.25])
+LABELS = np.sign(ROWS @ TRUTH) * np.where(np.arange(T) % 5 == 4, -1.0, 1.0)
+ZEROS, UNIFORM = np.zeros(D), np.full(D, 1 / D)
+
+
+def played(learner, loss, rounds, params):
+    run = jax.jit(functools.partial(olx.rollout, record=olx.trace), static_argnums=1)
+    return run(learner, loss, rounds, params)
+
+
+def classified(learner, weight=None, rows=ROWS):
+    return played(learner, losses.zero_one, olx.Rounds(rows, LABELS, weight), ZEROS)
+
+
+def broken_from(proof):
+    """The first round, counted from 1, in which each broken condition breaks."""
+    return {
+        name: int(np.argmin(met)) + 1 for name, met in proof.conditions.items() if not met.all()
+    }
+
+
+def test_infinity_is_at_most_infinity_and_nan_is_nothing():
+    ones, inf, nan = np.ones(2), np.full(2, np.inf), np.full(2, np.nan)
+    assert olx.Certificate(inf, inf, ones).holds
+    assert olx.Certificate(ones, inf, inf).holds
+    assert not olx.Certificate(2 * ones, ones, inf).holds
+    for sides in ((nan, ones), (ones, nan), (nan, inf), (nan, nan)):
+        assert not olx.Certificate(*sides, ones).holds
+    assert float(olx.Certificate(ones, inf, ones).slack[0]) == np.inf
+    assert np.isnan(olx.Certificate(nan, inf, ones).slack).all()
+    assert "is NaN first after round 1" in str(olx.Certificate(nan, ones, ones))
+
+
+def test_a_broken_condition_is_named_with_its_first_round():
+    ones = jnp.ones(4)
+    proof = olx.Certificate(2 * ones, 3 * ones, ones, 4 * ones, "a theorem")
+    proof = proof.given("rows must be short", np.array([True, True, False, True]))
+    assert proof.right.tolist() == [3.0, 3.0, np.inf, np.inf]
+    assert proof.printed.tolist() == [4.0, 4.0, np.inf, np.inf]
+    assert proof.holds
+    assert proof.tightness == 2 / 3
+    assert str(proof).endswith("It says nothing from round 3 on: rows must be short.")
+
+
+IDLE = np.array([0.0, 1.0] * T)
+
+
+def every_other(leaf):
+    """A round of another time before each."""
+    return np.stack([np.roll(leaf, 1, axis=0), leaf], 1).reshape(-1, *leaf.shape[1:])
+
+
+COUNTS_MISTAKES = {
+    "perceptron": (olx.perceptron(), hindsight.perceptron_mistake_bound),
+    "PA-I": (olx.passive_aggressive_1(0.5), hindsight.passive_aggressive_bound),
+    "aggressive": (
+        olx.aggressive_perceptron(convex.euclidean()),
+        hindsight.aggressive_perceptron_bound,
+    ),
+    "alma": (
+        olx.alma(0.9),
+        functools.partial(hindsight.alma_bound, margin=0.1),
+    ),
+    "self-tuned": (
+        olx.self_tuned_aggressive(convex.euclidean(), 2.0),
+        hindsight.self_tuned_aggressive_bound,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS_MISTAKES)
+def test_mistakes_in_rounds_of_weight_zero_do_not_count(name):
+    learner, theorem = COUNTS_MISTAKES[name]
+    u = TRUTH / 2
+    rounds = olx.Rounds(every_other(ROWS), every_other(LABELS), IDLE)
+    padded = theorem(learner, played(learner, losses.zero_one, rounds, ZEROS), u)
+    plain = theorem(learner, classified(learner), u)
+    for one, other in zip(jax.tree.leaves(padded), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(one[1::2], other, rtol=1e-12)
+        np.testing.assert_allclose(one[2::2], other[:-1], rtol=1e-12)
+    assert padded.left[0] == padded.right[0] == 0
+    assert plain.left[-1] > 0
+
+
+@pytest.mark.parametrize("name", COUNTS_MISTAKES)
+def test_other_weights_are_named_where_a_theorem_is_not_proved_for_them(name):
+    learner, theorem = COUNTS_MISTAKES[name]
+    weight = np.where(np.arange(T) == 6, 0.5, 1.0)
+    proof = theorem(learner, classified(learner, weight), TRUTH / 2)
+    assert proof.holds
+    assert broken_from(proof) == {"weights must be 0 or 1": 7}
+    assert np.isfinite(proof.right[:6]).all()
+    assert np.isinf(proof.right[6:]).all()
+
+
+@pytest.mark.parametrize("learner", [olx.romma(), olx.romma(1.0), olx.passive_aggressive()])
+def test_a_projection_is_the_same_for_every_weight_but_zero(learner):
+    run = classified(learner, np.geomspace(0.01, 100.0, T))
+    np.testing.assert_allclose(run.losses, classified(learner).losses)
+    assert olx.certify(learner, run, 10 * TRUTH).holds
+
+
+def test_no_round_at_all_is_no_violation():
+    """All weights 0: the certificate used to fail."""
+    assert olx.certify(olx.romma(), classified(olx.romma(), np.zeros(T)), TRUTH).holds
+
+
+def test_alma_says_nothing_about_weighted_rounds():
+    run = classified(olx.alma(0.9), np.where(np.arange(T) % 2, 0.01, 100.0))
+    proof = olx.certify(olx.alma(0.9), run, TRUTH / 2)
+    assert proof.holds
+    assert broken_from(proof) == {"weights must be 0 or 1": 1}
+
+
+WEIGHTED = {
+    "omd": olx.omd(0.1, convex.pnorm(1.5)),
+    "md": olx.md(schedules.decay(0.3), convex.euclidean_ball(2.0)),
+    "ftrl": olx.ftrl(0.2, olx.regularizers.adagrad()),
+    "optimistic": olx.optimistic(0.1, convex.euclidean()),
+    "optimistic md": olx.optimistic_md(0.1, convex.euclidean_ball(2.0)),
+    "ftrl proximal": olx.ftrl_proximal(0.5, l1=0.1),
+    "coin betting": olx.coin_betting(30.0),
+    "self-confident": olx.self_confident(convex.euclidean_ball(2.0), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_regret_theorems_of_weighted_gradients_hold(name):
+    learner, u = WEIGHTED[name], TRUTH / 2
+    weight = np.abs(np.asarray(jax.random.normal(jax.random.key(1), (T,)))) * 3
+    rounds = olx.Rounds(None, ROWS, weight)
+    proof = olx.certify(learner, played(learner, losses.linear, rounds, ZEROS), u)
+    assert proof.holds
+    assert not broken_from(proof)
+    assert np.isfinite(proof.right).all()
+    actions = played(learner, losses.linear, rounds, ZEROS).trace.feedback.action
+    regret = np.cumsum(weight * np.sum(ROWS * (actions - u), axis=1))
+    np.testing.assert_allclose(proof.left, regret, rtol=1e-9, atol=1e-9)
+
+
+SCORE_LEARNERS = {
+    "lipschitz": (1.0, hindsight.lipschitz_bound),
+    "root rounds": (schedules.root_rounds(40.0, 1.0), hindsight.root_rounds_bound),
+}
+
+
+@pytest.mark.parametrize("name", SCORE_LEARNERS)
+def test_primal_dual_theorems_hold_for_weighted_rounds(name):
+    schedule, theorem = SCORE_LEARNERS[name]
+    learner = olx.dual_ascent(convex.euclidean(), losses.hinge, olx.ascents.subgradient(), schedule)
+    proof = theorem(learner, classified(learner, np.linspace(0.0, 3.0, T)), TRUTH)
+    assert proof.holds, str(proof)
+    assert not broken_from(proof)
+
+
+def test_weights_above_one_leave_the_weights_of_experts_finite():
+    rounds = olx.Rounds(None, np.abs(np.sin(ROWS)), np.full(T, 7.0))
+    for learner in (experts.prod(0.5), experts.adapt_ml_prod()):
+        run = played(learner, losses.linear, rounds, UNIFORM)
+        assert np.isfinite(run.losses).all()
+        proof = olx.certify(learner, run, UNIFORM)
+        assert proof.holds
+        assert broken_from(proof) == {"weights must be at most 1": 1}
+
+
+def test_moves_between_whole_ones_need_a_convex_final_loss():
+    behind = lambda s: (s <= 0).astype(float)
+    moves = np.where(np.arange(8)[:, None] < 3, [[1.0, -1.0]], [[0.5, -0.5]])
+    game = drifting_game(behind, 8)
+    proof = olx.certify(
+        game, played(game, losses.linear, olx.Rounds(None, moves), np.ones(2)), None
+    )
+    assert proof.holds
+    assert [first for name, first in broken_from(proof).items() if "moves must be 1" in name] == [4]
+    smooth = drifting_game(lambda s: jnp.exp(-s), 8)
+    run = played(smooth, losses.linear, olx.Rounds(None, moves), np.ones(2))
+    proof = olx.certify(smooth, run, None)
+    assert proof.holds
+    assert not any("moves must be 1" in name for name in broken_from(proof))
+
+
+def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violation():
+    learner = olx.coin_betting(np.float32(1.0))
+    gradients = np.concatenate([np.full((4, 1), 0.5), np.full((60, 1), -1e3)]).astype(np.float32)
+    start = np.zeros(1, np.float32)
+    run = played(learner, losses.linear, olx.Rounds(None, gradients), start)
+    proof = olx.certify(learner, run, np.ones(1, np.float32))
+    (name,) = broken_from(proof)
+    assert broken_from(proof)[name] == 5
+    assert "at most `lipschitz`" in name
+    assert proof.holds == (not np.isnan(proof.left).any())
+
+
+def test_rows_that_are_no_signs_are_named():
+    learner = olx.dual_ascent(
+        convex.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs(), 0.1
+    )
+    rows = np.where(np.arange(T)[:, None] < 5, np.sign(ROWS), 5 * ROWS)
+    proof = olx.certify(learner, classified(learner, rows=rows), UNIFORM)
+    assert proof.holds
+    assert broken_from(proof) == {"contexts must hold -1, 0 and 1 only, for `aggressive_signs`": 6}
+
+
+def test_steps_that_grow_are_named():
+    growing = olx.experts.anytime_hedge(olx.core.Process(*_GROWING))
+    rounds = olx.Rounds(None, np.abs(np.sin(ROWS)))
+    proof = olx.certify(growing, played(growing, losses.linear, rounds, UNIFORM), UNIFORM)
+    assert proof.holds
+    assert broken_from(proof) == {"steps must not grow": 2}
+
+
+def _rise(eta, stats, context):
+    return eta * stats.now
+
+
+_decay = schedules.decay(1.0)
+_GROWING = (0.1, _decay.init_fn, _decay.update_fn, _rise)
+
+OUTSIDE = {
+    "tsallis": (olx.omd(0.5, convex.tsallis()), [-0.5, 1.0, 0.5]),
+    "log barrier": (olx.omd(0.5, convex.log_barrier()), [-1.0, 1.0, 0.5]),
+    "md entropy": (olx.md(0.5, convex.negative_entropy()), [-0.5, 1.0, 0.5]),
+    "normal hedge": (experts.normal_hedge(), [-5.0, 3.0, 3.0]),
+    "normal hedge dt": (experts.normal_hedge_dt(), [-5.0, 3.0, 3.0]),
+    "ada normal hedge": (experts.ada_normal_hedge(), [-5.0, 3.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_outside_the_domain_the_right_side_is_infinite_and_never_nan(name):
+    learner, u = OUTSIDE[name]
+    rounds = olx.Rounds(None, np.abs(np.sin(ROWS)))
+    proof = olx.certify(learner, played(learner, losses.linear, rounds, UNIFORM), np.array(u))
+    assert np.isposinf(proof.right).all()
+    assert np.isfinite(proof.left).all()
+    assert proof.holds
+    assert broken_from(proof) == {"`u` must lie in the domain": 1}
+
+
+def test_integer_comparators_are_cast():
+    run = played(olx.hedge(0.5), losses.linear, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM)
+    real, whole = (olx.certify(olx.hedge(0.5), run, np.array([0, 1, 0], d)) for d in (float, int))
+    np.testing.assert_array_equal(real.right, whole.right)
+    learner = experts.squint()
+    run = played(learner, losses.linear, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM)
+    assert olx.certify(learner, run, np.array([0, 1, 0])).holds
+
+
+def test_under_vmap_another_learners_run_is_a_broken_condition():
+    learners = olx.batch(olx.winnow, eta=np.array([0.1, 0.5]))
+    play = lambda learner: classified(learner)
+    runs = jax.vmap(play)(learners)
+    check = jax.vmap(olx.certify, (0, 0, None))
+    right = check(learners, runs, UNIFORM)
+    swapped = check(jax.tree.map(lambda leaf: leaf[::-1], learners), runs, UNIFORM)
+    assert np.all(right.conditions[hindsight.game.ITS_OWN])
+    assert not np.any(np.all(swapped.conditions[hindsight.game.ITS_OWN], axis=1))
+
+
+def test_the_theorems_about_a_learner_are_listed_by_name():
+    names = lambda learner: [theorem.name for theorem in hindsight.theorems(learner)]
+    assert names(olx.cocob()) == []
+    assert names(olx.linear(olx.ogd(0.1))) == ["certify", "gradient_descent_bound"]
+    assert "perceptron_mistake_bound" in names(olx.perceptron())
+    assert "perceptron_mistake_bound" not in names(olx.winnow(0.1))
+    assert "root_rounds_bound" in names(
+        olx.dual_ascent(
+            convex.euclidean(),
+            losses.hinge,
+            olx.ascents.subgradient(),
+            schedules.root_rounds(1.0, 1.0),
+        )
+    )
+    run = classified(olx.perceptron())
+    for name, theorem in hindsight.theorems(olx.perceptron()):
+        proof = theorem(olx.perceptron(), run, TRUTH)
+        assert proof.holds, (name, str(proof))
