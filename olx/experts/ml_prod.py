@@ -64,8 +64,7 @@ _LIGHT = Need(
 
 def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     eta = rates(prior, stats.squares)
-    heavy = jnp.maximum(seen.feedback.weight, 1.0)  # such a round counts as so many
-    total = stats.total + heavy * jnp.log1p(eta * seen.regret / heavy) / eta
+    total = stats.total + jnp.log1p(eta * seen.regret) / eta
     return RatesStats(total, stats.squares + seen.regret**2)
 
 

@@ -72,8 +72,7 @@ def weigh(eta: Scalar, prior: Array, logs: Array) -> Weights:
 
 
 def learn(eta: Scalar, prior: Array, logs: Array, seen: Seen) -> Array:
-    heavy = jnp.maximum(seen.feedback.weight, 1.0)  # such a round counts as so many
-    return logs + heavy * jnp.log1p(-eta * seen.loss / heavy)
+    return logs + jnp.log1p(-eta * seen.loss)
 
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
