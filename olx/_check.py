@@ -5,6 +5,7 @@ under `vmap`, becomes NaN where it is not legal, so that a bad grid point shows 
 at its own index and ends no sweep.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,23 +15,34 @@ import numpy as np
 from jax.core import Tracer
 
 
-def positive(owner: str, name: str, value: Any) -> Any:
-    return _values(owner, name, value, lambda v: v > 0, "must be positive")
+def positive(owner: str, name: str, value: Any, each: bool = False) -> Any:
+    """each: whether `value` may be a tree of arrays, each number of which is checked."""
+    legal = lambda v: (v > 0) & (v < np.inf)
+    return _values(owner, name, value, legal, "must be positive", each)
 
 
-def non_negative(owner: str, name: str, value: Any) -> Any:
-    return _values(owner, name, value, lambda v: v >= 0, "must be non-negative")
+def non_negative(owner: str, name: str, value: Any, each: bool = False) -> Any:
+    legal = lambda v: (v >= 0) & (v < np.inf)
+    return _values(owner, name, value, legal, "must be non-negative", each)
 
 
-def between(owner: str, name: str, value: Any, low: float, high: float, slack: Any = 0.0) -> Any:
+def between(
+    owner: str,
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    slack: Any = 0.0,
+    each: bool = False,
+) -> Any:
     """slack: how far outside a value may lie by rounding; it is returned as it is."""
-    legal = lambda v: (v >= low - slack) & (v <= high + slack)
-    return _values(owner, name, value, legal, f"must lie in [{low:g}, {high:g}]")
+    legal = lambda v: (v >= low - slack) & (v <= high + slack) & (v < np.inf)
+    return _values(owner, name, value, legal, f"must lie in [{low:g}, {high:g}]", each)
 
 
-def above(owner: str, name: str, value: Any, low: float, high: float) -> Any:
+def above(owner: str, name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
     legal = lambda v: (v > low) & (v <= high)
-    return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g}]")
+    return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g}]", each)
 
 
 def count(owner: str, name: str, value: Any) -> None:
@@ -42,6 +54,18 @@ def count(owner: str, name: str, value: Any) -> None:
 def function(owner: str, name: str, value: Any) -> None:
     if not callable(value):
         raise TypeError(f"{owner}: `{name}` must be a function, got {type(value).__name__}.")
+
+
+def takes(owner: str, name: str, value: Any, *arguments: str) -> None:
+    """Refuse what is not a function of so many arguments."""
+    function(owner, name, value)
+    try:
+        inspect.signature(value).bind(*arguments)
+    except TypeError as error:
+        wanted = ", ".join(arguments)
+        raise TypeError(f"{owner}: `{name}` must take ({wanted}): {error}.") from None
+    except ValueError:
+        return  # a function without a signature, as some of C
 
 
 def instance(owner: str, name: str, value: Any, kind: type) -> None:
@@ -72,16 +96,38 @@ def comparator(owner: str, u: Any, decision: Any) -> Any:
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, jnp.result_type(like)), u, decision)
 
 
-def _values(owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str) -> Any:
+def _values(
+    owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str, each: bool
+) -> Any:
+    if not each:
+        _one_number(owner, name, value)
+
     def look(path, leaf):
         if isinstance(leaf, Tracer):
             return jnp.where(legal(leaf), leaf, jnp.nan)
         seen = np.asarray(leaf)
+        _real(owner, f"{name}{jax.tree_util.keystr(path)}", seen, leaf)
         if not np.all(legal(seen)):
             shown = leaf if seen.ndim == 0 else seen[~legal(seen)].flat[0]
+            more = " and finite" if np.isposinf(shown) else ""
             raise ValueError(
-                f"{owner}: `{name}{jax.tree_util.keystr(path)}` {demand}, got {shown}."
+                f"{owner}: `{name}{jax.tree_util.keystr(path)}` {demand}{more}, got {shown}."
             )
         return leaf
 
     return jax.tree_util.tree_map_with_path(look, value)
+
+
+def _one_number(owner: str, name: str, value: Any) -> None:
+    if isinstance(value, str | bool) or not jax.tree_util.all_leaves([value]):
+        raise TypeError(f"{owner}: `{name}` must be a number, got {value!r}.")
+    if np.ndim(value) > 0:
+        raise TypeError(
+            f"{owner}: `{name}` must be one number, got an array of shape {np.shape(value)}; "
+            f"`olx.batch` makes a learner of each value."
+        )
+
+
+def _real(owner: str, name: str, seen: np.ndarray, leaf: Any) -> None:
+    if not (jnp.issubdtype(seen.dtype, jnp.floating) or seen.dtype.kind in "iu"):
+        raise TypeError(f"{owner}: `{name}` must be a real number, got {leaf!r}.")

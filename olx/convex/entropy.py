@@ -35,7 +35,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
     """
     scale = check.positive("negative_entropy", "scale", scale)
     if prior is not None:
-        prior = check.positive("negative_entropy", "prior", prior)
+        prior = check.positive("negative_entropy", "prior", prior, each=True)
     return MirrorMap(
         Partial(_potential, scale, prior),
         Partial(_conjugate, scale, prior),

@@ -62,7 +62,7 @@ def euclidean_ball(radius: Scalar) -> MirrorMap:
 def euclidean_box(low: PyTree, high: PyTree) -> MirrorMap:
     """Each coordinate between `low` and `high`: numbers, or trees shaped like a decision."""
     spread = jax.tree.map(lambda top, bottom: top - bottom, _like(high, low), _like(low, high))
-    check.non_negative("euclidean_box", "high - low", spread)
+    check.non_negative("euclidean_box", "high - low", spread, each=True)
     return _on(Partial(_box, low, high), separable=True)
 
 

@@ -35,7 +35,7 @@ def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mi
     """
     scale = check.positive("unnormalized_entropy", "scale", scale)
     if prior is not None:
-        prior = check.positive("unnormalized_entropy", "prior", prior)
+        prior = check.positive("unnormalized_entropy", "prior", prior, each=True)
     return MirrorMap(
         Partial(_potential, scale, prior),
         Partial(_conjugate, scale, prior),

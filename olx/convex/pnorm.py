@@ -51,7 +51,7 @@ def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
         is 0 whatever its dual.
     """
     q = check.above("weighted_pnorm", "q", q, 1, 2)
-    weights = check.non_negative("weighted_pnorm", "weights", weights)
+    weights = check.non_negative("weighted_pnorm", "weights", weights, each=True)
     return MirrorMap(
         Partial(_stretched, q, weights),
         Partial(_shrunk, q, weights),

@@ -98,7 +98,7 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
     [2.0, 0.0, -7.0]
     """
     flat, unravel = ravel_pytree(v)
-    weights = check.non_negative("weighted_l1_ball", "weights", weights)
+    weights = check.non_negative("weighted_l1_ball", "weights", weights, each=True)
     radius = check.non_negative("weighted_l1_ball", "radius", radius)
     a = jnp.broadcast_to(ravel_pytree(weights)[0].astype(flat.dtype), flat.shape)
     sign = jnp.where(flat < 0, -1.0, jnp.ones_like(flat))

@@ -39,7 +39,7 @@ def quadratic(
     >>> quadratic(curvature, l1(), 0.5).to_primal(jnp.array([0.25, -4.5, 0.0])).tolist()
     [0.0, -2.0, 0.0]
     """
-    curvature = check.non_negative("quadratic", "curvature", curvature)
+    curvature = check.non_negative("quadratic", "curvature", curvature, each=True)
     strength = check.non_negative("quadratic", "strength", strength)
     if penalty is not None:
         check.instance("quadratic", "penalty", penalty, Penalty)

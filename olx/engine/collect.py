@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from olx.core import Curve
 from olx.engine.feed import Chunk
-from olx.engine.keep import Keep
+from olx.engine.keep import Keep, rounds_kept
 
 _MANY = 64  # stretches; fewer are added up faster one by one
 
@@ -46,7 +46,7 @@ class Collector:
             add = lambda before, rows: before + rows.sum(0, dtype=np.float64)
             self.total = jax.tree.map(add, self.total, paid)
         else:
-            kept = np.union1d(self.keep(chunk.start, stop), [stop]).astype(int)
+            kept = np.union1d(rounds_kept(self.keep, chunk.start, stop), [stop])
             ends = kept - chunk.start
             add = lambda before, rows: before + np.cumsum(_parts(rows, ends), axis=0)
             totals = jax.tree.map(add, self.total, paid)
@@ -76,7 +76,7 @@ class Collector:
         segment = self.joined(self.segments)
         if self.keep is not None:
             at = segment.at
-            asked = np.isin(at, self.keep(0, self.played)) | (at == self.played)
+            asked = np.isin(at, rounds_kept(self.keep, 0, self.played)) | (at == self.played)
             segment = _rows(segment._replace(losses=None), np.flatnonzero(asked))
         found = segment.losses, segment.trace, segment.totals
         if self.total is not None and self.total[0].ndim:

@@ -14,7 +14,6 @@ from jaxtyping import PyTree
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import feed, signals
-from olx.engine.boundary import judge
 from olx.engine.checkpoint import Checkpoint, check_checkpoint
 from olx.engine.collect import Collector
 from olx.engine.describe import describe
@@ -23,6 +22,7 @@ from olx.engine.history import History
 from olx.engine.keep import Keep
 from olx.engine.kernel import Program
 from olx.engine.progress import Progress
+from olx.streams.judge import judge, needs_of
 
 
 def drive(
@@ -42,8 +42,8 @@ def drive(
 ) -> Run:
     """Play a stream through a program."""
     _refuse_tracers(owner, (learner, state, stream if isinstance(stream, Rounds) else None))
-    check = functools.partial(judge, owner, learner, loss, params)
     check_checkpoint(owner, checkpoint)
+    check = functools.partial(judge, owner, needs_of(learner, loss), params)
     pieces = feed.pieces(owner, stream)
     first = next(pieces)
     plan = feed.plan(first, params, configurations, isinstance(stream, Rounds))

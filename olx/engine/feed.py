@@ -10,9 +10,9 @@ from jaxtyping import PyTree
 from olx.core import Rounds
 from olx.engine import contexts
 from olx.engine.history import History
-from olx.engine.protocol import check_rounds
 from olx.engine.sparse import Room, blocks
 from olx.engine.stage import Stage
+from olx.streams.judge import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
@@ -67,6 +67,7 @@ def take(rounds: Rounds, start: int, stop: int) -> Rounds:
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     """The stream as pieces of whatever length it comes in; refuses an empty one."""
+    check_iterable(owner, stream)
     empty = True
     for piece in [stream] if isinstance(stream, Rounds) else stream:
         check_rounds(owner, piece)

@@ -8,8 +8,9 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Adversary, Learner, Rounds, Run
 from olx.engine import contexts
-from olx.engine.boundary import first_state, judge, legal_so_far, on_host
+from olx.engine.boundary import check_game, first_state
 from olx.engine.protocol import Record, Watch, feedback_of, settle
+from olx.streams.judge import judge, legal_so_far, needs_of, on_host
 
 
 def play(
@@ -24,9 +25,11 @@ def play(
 
     The run carries the rounds that came about, so that they can be replayed and regret measured.
     """
-    check.instance("play", "learner", learner, Learner)
     check.instance("play", "adversary", adversary, Adversary)
+    check_game("play", learner, adversary.loss)
     check.count("play", "rounds", rounds)
+    if record is not None:
+        check.takes("play", "record", record, "state", "feedback")
 
     def step(states, _):
         state, nature = states
@@ -40,7 +43,7 @@ def play(
     state = first_state("play", learner, params)
     states = jax.tree.map(jnp.asarray, (state, adversary.init()))
     (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
-    traced = judge("play", learner, adversary.loss, params, jax.tree.map(on_host, seen))
+    traced = judge("play", needs_of(learner, adversary.loss), params, jax.tree.map(on_host, seen))
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, seen)

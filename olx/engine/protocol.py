@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx.core import Feedback, Learner, Loss, Rounds, Scalar
-from olx.engine.finite import check_kind
+from olx.core import Feedback, Learner, Loss, Scalar
+from olx.losses.score import ScoreLoss
 
 Record = Callable[[PyTree, Feedback], PyTree]
 Measure = Callable[[Feedback], PyTree]
@@ -35,6 +34,8 @@ def feedback_of(
     loss: Loss, context: PyTree, action: PyTree, outcome: PyTree, weight: Scalar
 ) -> Feedback:
     """Reveal the outcome: the loss as a function, its value and its slope at the action."""
+    if outcome is None and isinstance(loss, ScoreLoss):
+        raise TypeError("rounds.outcome is None; this loss needs one outcome per round.")
     revealed = Partial(_revealed, as_tree(loss), outcome)
     real = all(
         jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action)
@@ -48,6 +49,12 @@ def watching(
     owner: str, record: Record | None, measure: Measure | None, keep: Callable | None
 ) -> Watch:
     """What a run was asked to look at."""
+    if record is not None:
+        check.takes(owner, "record", record, "state", "feedback")
+    if measure is not None:
+        check.takes(owner, "measure", measure, "feedback")
+    if keep is not None:
+        check.takes(owner, "keep", keep, "start", "stop")
     if measure is not None and keep is None:
         raise TypeError(
             f"{owner}: `measure` is summed along a curve; say which rounds the curve keeps, with "
@@ -66,36 +73,9 @@ def settle(
     return new, seen
 
 
-def check_rounds(owner: str, rounds: Rounds) -> int:
-    """The number of rounds, the same on every leaf."""
-    check.instance(owner, "rounds", rounds, Rounds)
-    leaves = jax.tree_util.tree_leaves_with_path(rounds)
-    if not leaves:
-        raise TypeError(f"{owner}: `rounds` holds no array.")
-    lengths = {}
-    for path, leaf in leaves:
-        if np.ndim(leaf) == 0:
-            raise TypeError(
-                f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a "
-                "leading axis of rounds."
-            )
-        check_kind(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
-        lengths[jax.tree_util.keystr(path)] = np.shape(leaf)[0]
-    if len(set(lengths.values())) > 1:
-        seen = ", ".join(f"rounds{path}: {length}" for path, length in lengths.items())
-        raise TypeError(f"{owner}: leaves of `rounds` differ in length ({seen}).")
-    length = next(iter(lengths.values()))
-    if length == 0:
-        raise ValueError(f"{owner}: `rounds` is empty.")
-    if rounds.weight is not None and np.ndim(rounds.weight) != 1:
-        raise TypeError(
-            f"{owner}: rounds.weight has shape {np.shape(rounds.weight)}; give one number per "
-            "round."
-        )
-    return length
-
-
 def _check_loss(value: Any) -> None:
+    if not hasattr(value, "shape"):
+        raise TypeError(f"The loss gives {value}; it must be a real scalar.")
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
             f"The loss has type {_kind(value)}; it must be a real scalar. A loss of a vector must "

@@ -8,8 +8,9 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import contexts
-from olx.engine.boundary import first_state, judge, legal_so_far, on_host
-from olx.engine.protocol import Record, Watch, check_rounds, feedback_of, settle
+from olx.engine.boundary import check_game, first_state, given_state
+from olx.engine.protocol import Record, Watch, feedback_of, settle
+from olx.streams.judge import check_rounds, judge, legal_so_far, needs_of, on_host
 
 
 def rollout(
@@ -37,8 +38,10 @@ def rollout(
     >>> run.losses.round(3).tolist()
     [0.5, 0.378, 0.269, 0.182]
     """
-    check.instance("rollout", "learner", learner, Learner)
+    check_game("rollout", learner, loss)
     length = check_rounds("rollout", rounds)
+    if record is not None:
+        check.takes("rollout", "record", record, "state", "feedback")
 
     def step(state, one: Rounds):
         context = contexts.cast(one.context, params)
@@ -49,7 +52,9 @@ def rollout(
 
     if state is None:
         state = first_state("rollout", learner, params)
-    traced = judge("rollout", learner, loss, params, jax.tree.map(on_host, rounds))
+    else:
+        state = given_state("rollout", learner, params, state)
+    traced = judge("rollout", needs_of(learner, loss), params, jax.tree.map(on_host, rounds))
     state = jax.tree.map(jnp.asarray, state)
     if segment is None:
         state, ((losses, _), kept) = lax.scan(step, state, rounds)

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.boundary import first_state
+from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
@@ -18,6 +18,7 @@ from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
 from olx.engine.table import is_linear, layout_of, pack, unpack
+from olx.streams.judge import check_iterable
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -59,15 +60,17 @@ def run(
     >>> done.curve.at.tolist()
     [1000, 2000, 3000]
     """
-    check.instance("run", "learner", learner, Learner)
-    if state is None:
-        state = first_state("run", learner, params)
+    check_game("run", learner, loss)
     watch = watching("run", record, measure, keep)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     rows, rounds = _peek(rounds)
-    if not isinstance(rows, SparseRows):
+    layout = layout_of("run", learner, params, rows) if isinstance(rows, SparseRows) else None
+    if state is None:
+        state = first_state("run", learner, params)
+    else:
+        state = given_state("run", learner, params, state)
+    if layout is None:
         return drive("run", single_program(watch), learner, loss, rounds, params, state, **options)
-    layout = layout_of("run", learner, params, rows)
     program = (sparse_program if is_linear(learner) else gather_program)(watch, layout)
     done = drive("run", program, learner, loss, rounds, params, pack(layout, state), **options)
     return dataclasses.replace(done, state=unpack(layout, done.state))
@@ -77,6 +80,7 @@ def _peek(rounds: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rou
     """The context of the first chunk, and the stream with that chunk put back."""
     if isinstance(rounds, Rounds):
         return rounds.context, rounds
+    check_iterable("run", rounds)
     chunks = iter(rounds)
     first = next(chunks, None)
     if first is None:

@@ -50,6 +50,7 @@ def sweep(
     ([1.85, 0.94, 0.5], [0.1, 1.0, 10.0])
     """
     check.instance("sweep", "learners", learners, Learner)
+    check.takes("sweep", "loss", loss, "action", "outcome")
     count = _configurations(learners)
     if isinstance(rounds, Rounds) and isinstance(rounds.context, SparseRows):
         raise TypeError(

@@ -48,7 +48,7 @@ def unit(owner: str, name: str, values: Array, span: tuple[Scalar, Scalar] | Non
     span: the range that they were scaled from.
     """
     slack = _slack(values.dtype, 1.0 if span is None else _size(*span) / (span[1] - span[0]))
-    values = check.between(owner, name, values, 0.0, 1.0, slack)
+    values = check.between(owner, name, values, 0.0, 1.0, slack, each=True)
     return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # of slope 1 at both ends
 
 

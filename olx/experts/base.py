@@ -107,7 +107,7 @@ def expert_learner(
     [0.5, 0.378, 0.269]
     """
     if prior is not None:
-        prior = check.non_negative(owner, "prior", prior)
+        prior = check.non_negative(owner, "prior", prior, each=True)
     span = None
     if low is not None or high is not None:
         low, high = 0.0 if low is None else low, 1.0 if high is None else high

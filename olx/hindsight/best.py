@@ -21,9 +21,12 @@ from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.core import Loss, Rounds, Scalar
 from olx.hindsight import linear_model, projected
+from olx.hindsight.convexity import above_lines, check_convex_in_score, refuse_above
 from olx.hindsight.domains import Domain, everywhere
 from olx.hindsight.regret import comparator_losses, constant, weights
 from olx.learners.lift import dot
+from olx.streams.judge import check_params, check_rounds, judge, needs_of, on_host
+from olx.streams.sparse_rows import SparseRows
 
 
 @pytree
@@ -73,12 +76,13 @@ def best_in_hindsight(
     >>> float(best.u[0]), float(best.value), bool(best.gap < 1e-5)
     (1.0, 5.0, True)
     """
-    check.function("best_in_hindsight", "loss", loss)
-    check.function("best_in_hindsight", "apply", apply)
-    check.instance("best_in_hindsight", "rounds", rounds, Rounds)
+    check.takes("best_in_hindsight", "loss", loss, "action", "outcome")
+    check.takes("best_in_hindsight", "apply", apply, "u", "context")
+    _check_data(loss, rounds, params)
     domain = everywhere() if domain is None else domain
     check.instance("best_in_hindsight", "domain", domain, Domain)
     tolerance = check.non_negative("best_in_hindsight", "tolerance", tolerance)
+    steps = check.non_negative("best_in_hindsight", "steps", steps)
     params = jax.tree.map(jnp.asarray, params)
     linear = (apply.func if isinstance(apply, Partial) else apply) is dot
     if linear:
@@ -86,8 +90,30 @@ def best_in_hindsight(
         check.same_shape("best_in_hindsight", "context", one, "params", params)
     elif apply is constant and np.shape(params) == ():
         linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))
+    loss, apply = as_tree(loss), as_tree(apply)
+    if linear:
+        check_convex_in_score(loss, rounds, jnp.result_type(*jax.tree.leaves(params)))
+    else:
+        refuse_above(_above(loss, apply, rounds, params, domain))
     solver = _linear if linear else _general
-    return solver(as_tree(loss), as_tree(apply), rounds, params, domain, tolerance, steps)
+    return solver(loss, apply, rounds, params, domain, tolerance, steps)
+
+
+def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """Refuse rounds that the loss cannot judge; what is traced is not looked at."""
+    owner = "best_in_hindsight"
+    check_rounds(owner, rounds)
+    if isinstance(rounds.context, SparseRows):
+        raise TypeError(f"{owner}: sparse rows are not supported; pass `rows.toarray()`.")
+    check_params(owner, params)
+    judge(owner, needs_of(None, loss), params, jax.tree.map(on_host, rounds))
+
+
+@jax.jit
+def _above(loss, apply, rounds, params, domain) -> Array:
+    flat, unravel = ravel_pytree(params)
+    total = _total(loss, apply, rounds, unravel)
+    return above_lines(total, flat, _flat(domain, unravel).project)
 
 
 @jax.jit
@@ -116,13 +142,17 @@ def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
 @jax.jit
 def _general(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
     flat, unravel = ravel_pytree(params)
+    total = _total(loss, apply, rounds, unravel)
+    best = projected.solve(total, flat, _flat(domain, unravel), tolerance, steps)
+    return _hindsight(best, unravel)
 
+
+def _total(loss, apply, rounds, unravel):
     def total(w):
         losses = comparator_losses(loss, rounds, unravel(w), apply)
         return jnp.vdot(weights(rounds, losses.dtype), losses)
 
-    best = projected.solve(total, flat, _flat(domain, unravel), tolerance, steps)
-    return _hindsight(best, unravel)
+    return total
 
 
 def _hindsight(best: linear_model.Best, unravel) -> Hindsight:

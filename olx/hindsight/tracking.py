@@ -115,7 +115,7 @@ def intervals(sequence: Float[Array, " T"]) -> list[Piece]:
     [Piece(weight=1.0, start=0, stop=3), Piece(weight=1.0, start=1, stop=3), \
 Piece(weight=1.0, start=1, stop=2), Piece(weight=1.0, start=4, stop=5)]
     """
-    sequence = check.non_negative("intervals", "sequence", np.asarray(sequence, float))
+    sequence = check.non_negative("intervals", "sequence", np.asarray(sequence, float), each=True)
     pieces, unfinished = [], [(0.0, 0)]  # up to which level, and from where on
     for t, value in enumerate([*sequence.tolist(), 0.0]):
         while unfinished[-1][0] > value:

@@ -67,6 +67,10 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
 
 def ogd(eta: Scalar | Process, domain: MirrorMap | None = None) -> Learner:
     """Projected gradient descent: `md` with a Euclidean map, everywhere if `domain` is None."""
+    if not isinstance(eta, Process):
+        eta = check.positive("ogd", "eta", eta)
+    if domain is not None:
+        check.instance("ogd", "domain", domain, MirrorMap)
     return md(eta, euclidean() if domain is None else domain)
 
 

@@ -1,0 +1,67 @@
+"""A loss that is not convex has no best comparator that a solver could verify: it is refused.
+
+Convexity is tried, not proven: along lines, no value in the middle may lie above the mean of its
+neighbours.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, PyTree
+
+from olx.core import Rounds
+
+_ROWS = 64  # whose losses are tried
+_STEPS = np.linspace(-4.0, 4.0, 17)
+
+
+def check_convex_in_score(loss: Any, rounds: Rounds, dtype: Any) -> None:
+    """Refuse a loss of the score that is seen not to be convex on some of the rounds."""
+    some = jax.tree.map(lambda leaf: leaf[:_ROWS], rounds.outcome)
+    refuse_above(_above_scores(loss, some, jnp.asarray(_STEPS, dtype)))
+
+
+def refuse_above(above: Array) -> None:
+    """Refuse a loss that lies so far above a line between two of its values, if at all."""
+    if not isinstance(above, Tracer) and bool(above > 0):
+        raise ValueError(
+            "best_in_hindsight: `loss` is not convex: between two points it rises above the line "
+            "that joins them. Nothing could be verified; give a convex loss, such as "
+            "`olx.losses.hinge` in place of `zero_one`."
+        )
+
+
+@jax.jit
+def _above_scores(loss: Any, outcome: PyTree, steps: Array) -> Array:
+    def one(outcome: PyTree) -> Array:
+        leaves = [leaf for leaf in jax.tree.leaves(outcome) if jnp.ndim(leaf) == 0]
+        lines = jnp.stack([steps] + [steps + jnp.asarray(leaf, steps.dtype) for leaf in leaves])
+        return jax.vmap(lambda line: _above(jax.vmap(lambda s: loss(s, outcome))(line)))(lines)
+
+    return jnp.max(jax.vmap(one)(outcome))
+
+
+def above_lines(total: Callable, params: Array, project: Callable) -> Array:
+    """How far a total loss lies above lines between points of a domain, beyond rounding."""
+    key = jax.random.key(0)
+    ends = params + jax.random.normal(key, (2, 8, params.size), params.dtype)
+    starts, stops = jax.vmap(jax.vmap(project))(ends)
+    shares = jnp.linspace(0.0, 1.0, 9).astype(params.dtype)
+
+    def one(start: Array, stop: Array) -> Array:
+        line = start + shares[:, None] * (stop - start)
+        return _above(jax.vmap(total)(line))
+
+    return jnp.max(jax.vmap(one)(starts, stops))
+
+
+def _above(values: Array) -> Array:
+    """How far a value lies above the mean of its neighbours, beyond rounding; NaN says nothing."""
+    left, middle, right = values[:-2], values[1:-1], values[2:]
+    slack = 1e4 * jnp.finfo(values.dtype).eps * (1 + jnp.abs(left) + jnp.abs(right))
+    above = middle - (left + right) / 2 - slack
+    return jnp.max(jnp.where(jnp.isfinite(above), above, -np.inf))

@@ -1,0 +1,155 @@
+"""Whether rounds are what a driver can play: checked before they are played, or once traced.
+
+Concrete numbers are refused by name, row and column. Traced ones cannot be looked at: where they
+are not legal the losses become NaN, from their round on.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, PyTree
+
+from olx import _check as check
+from olx.core import Rounds
+from olx.needs import Need
+from olx.streams.numbers import check_finite, check_kind, first_of
+from olx.streams.sparse_rows import SparseRows
+
+
+def check_iterable(owner: str, stream: Any) -> None:
+    if not isinstance(stream, Iterable):
+        raise TypeError(
+            f"{owner}: `rounds` must be a `Rounds` or an iterable of them, got "
+            f"{type(stream).__name__}."
+        )
+
+
+def check_rounds(owner: str, rounds: Rounds) -> int:
+    """The number of rounds, the same on every leaf."""
+    check.instance(owner, "rounds", rounds, Rounds)
+    leaves = jax.tree_util.tree_leaves_with_path(rounds)
+    if not leaves:
+        raise TypeError(f"{owner}: `rounds` holds no array.")
+    lengths = {}
+    for path, leaf in leaves:
+        if np.ndim(leaf) == 0:
+            raise TypeError(
+                f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a "
+                "leading axis of rounds."
+            )
+        check_kind(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
+        lengths[jax.tree_util.keystr(path)] = np.shape(leaf)[0]
+    if len(set(lengths.values())) > 1:
+        seen = ", ".join(f"rounds{path}: {length}" for path, length in lengths.items())
+        raise TypeError(f"{owner}: leaves of `rounds` differ in length ({seen}).")
+    length = next(iter(lengths.values()))
+    if length == 0:
+        raise ValueError(f"{owner}: `rounds` is empty.")
+    if rounds.weight is not None and np.ndim(rounds.weight) != 1:
+        raise TypeError(
+            f"{owner}: rounds.weight has shape {np.shape(rounds.weight)}; give one number per "
+            "round."
+        )
+    return length
+
+
+def check_params(owner: str, params: PyTree) -> None:
+    """Refuse a start that is not made of finite floats."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    if not leaves:
+        raise TypeError(f"{owner}: `params` holds no array.")
+    for path, leaf in leaves:
+        if isinstance(leaf, Tracer):
+            continue
+        name = f"`params{jax.tree_util.keystr(path)}`"
+        check_kind(owner, name, leaf)
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            kind = jnp.result_type(leaf)
+            raise TypeError(f"{owner}: {name} holds {kind}; give floats, as jnp.zeros(d).")
+        check_finite(owner, name, np.asarray(leaf), 0, "entry")
+
+
+def needs_of(learner: Any, loss: Any) -> list[tuple[Need, Any]]:
+    """What a learner and a loss need of rounds, each need with the numbers it goes by."""
+    every = [(need, thing.hparams) for thing in (learner, loss) for need in _needs(thing)]
+    return [pair for pair in every if pair[0].where != "params"]
+
+
+def _needs(thing: Any) -> tuple[Need, ...]:
+    return getattr(thing, "needs", ())
+
+
+def judge(
+    owner: str,
+    needs: list[tuple[Need, Any]],
+    params: PyTree,
+    part: Rounds,
+    start: int = 0,
+) -> list[Array]:
+    """Refuse rounds that are not finite, or that do not meet the needs of a learner or a loss.
+
+    needs: as `needs_of` gives them.
+    start: the number of the first of these rounds.
+
+    What is traced cannot be refused; whether it is legal comes back as booleans, traced too.
+    """
+    told, traced = set(), []
+    for need, hparams in needs:
+        told.add(need.where)
+        legal = need.legal_fn(hparams, params, part)
+        if is_traced(legal):
+            traced += [jnp.asarray(mask) for mask in jax.tree.leaves(legal)]
+        else:
+            _refuse_rows(owner, need, part, legal, start)
+    if part.weight is not None:
+        light = part.weight >= 0
+        if is_traced(light):
+            traced.append(light)
+        elif not np.all(light):
+            where, value = first_of(~light, part.weight, start, "row")
+            raise ValueError(f"{owner}: rounds.weight must be non-negative, got {value}{where}.")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
+        if path[0].name not in told and not is_traced(leaf):
+            check_finite(owner, f"rounds{jax.tree_util.keystr(path)}", leaf, start)
+    return traced
+
+
+def legal_so_far(traced: list[Array]) -> Bool[Array, " T"]:
+    """Whether all rounds up to each are legal, from what `judge` gave back."""
+    rows = [jnp.all(mask, axis=tuple(range(1, mask.ndim))) for mask in traced]
+    return jnp.cumprod(jnp.all(jnp.stack(jnp.broadcast_arrays(*rows)), axis=0), dtype=int) == 1
+
+
+def on_host(leaf: Any) -> Any:
+    """A leaf as NumPy array, unless it is traced or sparse."""
+    if isinstance(leaf, np.ndarray | SparseRows | Tracer):
+        return leaf
+    return np.asarray(leaf)
+
+
+def is_traced(tree: PyTree) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def _refuse_rows(owner: str, need: Need, part: Rounds, legal: PyTree, start: int) -> None:
+    if all(np.all(mask) for mask in jax.tree.leaves(legal)):
+        return
+    given = getattr(part, need.where)
+    if jax.tree.structure(legal) != jax.tree.structure(given):
+        legal = jax.tree.map(lambda _: legal, given)
+    for (path, leaf), mask in zip(
+        jax.tree_util.tree_leaves_with_path(given), jax.tree.leaves(legal), strict=True
+    ):
+        if not np.all(mask):
+            where, value = first_of(~np.asarray(mask), leaf, start, "row")
+            name = f"rounds.{need.where}{jax.tree_util.keystr(path)}"
+            seen = f"got {value} in {name}{where}"
+            raise ValueError(f"{owner}: {need.owner}: {need.demand}, {seen}{remedy_of(need)}.")
+
+
+def remedy_of(need: Need) -> str:
+    return f"; {need.remedy}" if need.remedy else ""
