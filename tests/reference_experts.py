@@ -166,14 +166,20 @@ def streaming_alive(start, now):
     return start <= now <= start + 4 * power
 
 
-def drifting_value(final, beta, t, rounds, s):
-    """The potential of the drifting game with moves of one, by minimizing over w in full."""
+def drifting_value(final, beta, t, rounds, s, moves=(-1, 1)):
+    """The potential of the drifting game and its weight, as the least of a convex function of w.
+
+    A maximum of lines has its minimum over w at 0 or where two of them cross.
+    """
     if t == rounds:
-        return final(s)
-    up = drifting_value(final, beta, t + 1, rounds, s + 1)
-    down = drifting_value(final, beta, t + 1, rounds, s - 1)
-    w = np.linspace(0, max(down - up, 0), 201)
-    return np.min(np.maximum(up + w * (1 - beta), down + w * (-1 - beta)))
+        return final(s), None
+    phi = [drifting_value(final, beta, t + 1, rounds, s + z, moves)[0] for z in moves]
+    pairs = [(i, j) for i in range(len(moves)) for j in range(i)]
+    w = [0.0] + [(phi[i] - phi[j]) / (moves[j] - moves[i]) for i, j in pairs]
+    w = np.array([each for each in w if each >= 0])
+    lines = [p + w * (z - beta) for p, z in zip(phi, moves, strict=True)]
+    worst = np.max(lines, axis=0)
+    return np.min(worst), w[np.isclose(worst, np.min(worst), rtol=0, atol=1e-12)]
 
 
 def peeled(v):

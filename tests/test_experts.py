@@ -620,24 +620,49 @@ def slope(s):
     return jnp.maximum(1.0 - s, 0.0)
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.3])
-def test_potentials_of_the_drifting_game_solve_its_recursion(beta):
-    table = np.asarray(experts.drifting_game(behind, 6, beta).hparams.table)
-    for t in (0, 2, 5):
-        for s in (-3, 0, 1, 4):
-            wanted = ref.drifting_value(lambda v: float(v <= 0), beta, t, 6, s)
-            np.testing.assert_allclose(table[t, s + 7], wanted, atol=1e-2)  # w on a grid
+MOVES = {
+    "two": ((-1.0, 1.0), 0.3),
+    "two, fair": ((-1.0, 1.0), 0.0),
+    "three": ((-1.0, 0.0, 1.0), 0.2),
+    "three, fair": ((-1.0, 0.0, 1.0), 0.0),  # the least mean is one of the moves
+    "uneven": ((-0.5, 0.25, 1.5), 0.1),
+    "up only": ((0.25, 0.5), 0.25),
+}
 
 
-def test_chips_never_cost_more_than_the_first_potential():
-    rounds, beta = 30, 0.2
-    game = experts.drifting_game(behind, rounds, beta)
+@pytest.mark.parametrize("name", MOVES)
+def test_potentials_of_the_drifting_game_solve_its_recursion(name):
+    moves, beta = MOVES[name]
+    rounds, unit = 5, 0.25
+    game = experts.drifting_game(behind, rounds, beta, moves)
+    grid = np.round(np.asarray(game.hparams.unit) / unit)
+    middle = game.hparams.table.shape[1] // 2
+    for t in (0, 2, 4):
+        chips = grid * unit * np.arange(-3, 4)
+        state = game.init(jnp.zeros(7))._replace(position=jnp.asarray(chips), rounds=jnp.asarray(t))
+        p, wanted = np.asarray(game.predict(state)), []
+        for k, s in enumerate(chips):
+            value, weights = ref.drifting_value(
+                lambda v: float(v <= 1e-9), beta, t, rounds, s, moves
+            )
+            np.testing.assert_allclose(game.hparams.table[t, middle - 3 + k], value, atol=1e-12)
+            wanted.append((weights.min(), weights.max()))
+        low, high = np.array(wanted).T
+        assert np.all(p * high.sum() >= low - 1e-9)  # p is proportional to weights in their ranges
+        assert np.all(p * low.sum() <= high + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["two", "three", "uneven"])
+def test_chips_never_cost_more_than_the_first_potential(name):
+    rounds, (options, beta) = 24, MOVES[name]
+    game = experts.drifting_game(behind, rounds, beta, options)
 
     def moves(row, t, p):
-        """Up as few as it takes, those of least weight first."""
+        """Up as few as it takes, those of most weight first, by turns with all other moves."""
         order = jnp.argsort(-p)
-        needed = jnp.cumsum(p[order]) - p[order] < (1 + beta) / 2
-        return jnp.zeros_like(p).at[order].set(jnp.where(needed, 1.0, -1.0)), t + 1
+        low, top = jnp.asarray(options)[t % (len(options) - 1)], options[-1]
+        needed = jnp.cumsum(p[order]) - p[order] < (beta - low) / (top - low)
+        return jnp.zeros_like(p).at[order].set(jnp.where(needed, top, low)), t + 1
 
     nature = olx.Adversary(None, olx.losses.linear, first_round, lambda row, t: None, moves)
     run = program(lambda: olx.play(game, nature, jnp.ones(12), rounds, record=olx.trace))()
@@ -647,6 +672,66 @@ def test_chips_never_cost_more_than_the_first_potential():
     cost = np.mean(np.asarray(run.state.position) <= 0)
     assert cost <= proof.printed[-1] + 1e-12
     assert proof.tightness > 0.9
+
+
+def test_what_the_drifting_game_is_not_about_is_not_judged():
+    def judged(final, moves, rounds=6, beta=0.0):
+        game = experts.drifting_game(final, rounds, beta)
+        told = olx.Rounds(None, jnp.asarray(moves))
+        run = olx.rollout(game, olx.losses.linear, told, jnp.ones(2), record=olx.trace)
+        return olx.certify(game, run, None)
+
+    halves = judged(behind, [[0.5, 0.5]] * 6)  # not legal: the potential is not convex
+    assert halves.holds
+    assert np.all(np.isinf(halves.right))
+    legal = judged(slope, [[0.5, -0.5], [-0.5, 0.5]] * 3)
+    assert legal.holds
+    assert np.isfinite(legal.right[0])
+    far = judged(slope, [[1.5, 1.5]] * 6)
+    assert np.all(np.isinf(far.right))
+    late = judged(behind, [[1.0, 1.0]] * 8)
+    np.testing.assert_array_equal(np.isinf(late.right), np.arange(8) >= 6)
+    assert late.holds
+
+
+@pytest.mark.parametrize("moves", [(), (0.0,), (-1.0, np.sqrt(2)), (-1.0, np.inf), (-1e-4, 3.0)])
+def test_moves_without_a_common_unit_are_refused(moves):
+    with pytest.raises(ValueError, match="drifting_game: `moves` must"):
+        experts.drifting_game(behind, 200, 0.0, moves)
+
+
+def test_theorem_1_counts_losers_in_both_games():
+    length, margins = 60, (0.0, 0.5, 1.0, 2.0, 4.0)
+    losses = jnp.asarray(ROWS["switching"].losses[:length])
+    there = experts.experts_from_game(experts.drifting_game(slope, length))
+    back = experts.game_from_experts(experts.ada_normal_hedge())
+
+    @program
+    def play(losses):
+        loss = olx.losses.linear
+        run = olx.rollout(there, loss, olx.Rounds(None, losses), jnp.ones(N), record=olx.trace)
+        moves = 0.5 * losses - 0.05  # to both sides, more than 0 in the mean or not
+        game = olx.rollout(back, loss, olx.Rounds(None, moves), jnp.ones(N), record=olx.trace)
+        both = [
+            [experts.equivalence_bound(learner, one, margin) for margin in margins]
+            for learner, one in ((there, run), (back, game))
+        ]
+        return both, there.bound(run.trace, None), run.losses
+
+    (here, there_), proof, value = play(losses)
+    regret = np.cumsum(np.asarray(value)[:, None] - np.asarray(losses), axis=0)
+    for margin, one in zip(margins, here, strict=True):
+        assert one.holds
+        np.testing.assert_allclose(one.left, np.mean(regret >= margin, axis=1), atol=1e-12)
+        np.testing.assert_allclose(one.right, one.left, atol=1e-12)
+    for one in there_:
+        assert one.holds
+    assert np.isfinite(there_[0].right[0])
+    assert np.max([one.left for one in here]) > 0.2
+    assert proof.holds  # the mean of L at minus the regrets
+    np.testing.assert_allclose(proof.left[-1], np.mean(np.maximum(1 + regret[-1], 0)), atol=1e-9)
+    with pytest.raises(TypeError, match="equivalence_bound: `learner` must be one of"):
+        experts.equivalence_bound(experts.two_norm(), olx.Run(None, None), 1.0)
 
 
 def test_the_two_conversions_undo_each_other():

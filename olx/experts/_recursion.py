@@ -1,0 +1,67 @@
+"""The backward recursion of the drifting game, on the lattice that its moves make."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array
+
+from olx.core import Scalar
+
+
+def lattice(owner: str, moves: Sequence[float]) -> tuple[tuple[int, ...], float]:
+    """Different moves from the least on, as multiples of their common unit, and the unit."""
+    given = [float(z) for z in moves]
+    exact = [Fraction(z).limit_denominator(10_000) for z in given if math.isfinite(z)]
+    rounded = len(exact) == len(given) and all(
+        abs(float(f) - z) <= 1e-12 for f, z in zip(exact, given, strict=True)
+    )
+    if not rounded or not any(exact):
+        raise ValueError(
+            f"{owner}: `moves` must be finite multiples of a common unit, not all 0, got "
+            f"{tuple(moves)}; round them to a few digits."
+        )
+    below = math.lcm(*(z.denominator for z in exact))
+    whole = [int(z * below) for z in sorted(set(exact))]
+    unit = math.gcd(*whole)
+    return tuple(step // unit for step in whole), unit / below
+
+
+def potentials(
+    final: Callable[[Array], Array], rounds: int, beta: Scalar, steps: tuple[int, ...], unit: float
+) -> Array:
+    r"""$\Phi_t(s)$ for $t = 0, \dots, T$ and all $s$ up to $T + 1$ of the largest moves away."""
+    longest = max(abs(step) for step in steps)
+    reach = (2 * rounds + 1) * longest
+    last = jnp.asarray(final(unit * jnp.arange(-reach, reach + 1, dtype=float)), float)
+
+    def back(phi, _):
+        before, _ = solve(beta, steps, unit, [jnp.roll(phi, -step) for step in steps])
+        return before, before
+
+    _, earlier = lax.scan(back, last, length=rounds)
+    table = jnp.concatenate([earlier[::-1], last[None]])
+    inner = rounds * longest
+    return table[:, inner:-inner]  # where the ends of the lattice, wrapped around, have not come
+
+
+def solve(
+    beta: Scalar, steps: tuple[int, ...], unit: float, phi: list[Array]
+) -> tuple[Array, Array]:
+    """The value and the weight of a chip, from the potentials after each of the moves."""
+    none = jnp.full_like(phi[0], -jnp.inf)
+    value, weight = none, jnp.zeros_like(phi[0])
+    moves = [step * unit for step in steps]
+    for z, at in zip(moves, phi, strict=True):
+        value = jnp.maximum(value, jnp.where(z >= beta, at, none))
+    for (a, at_a), (b, at_b) in itertools.combinations(zip(moves, phi, strict=True), 2):
+        mean = ((b - beta) * at_a + (beta - a) * at_b) / (b - a)
+        value = jnp.maximum(value, jnp.where((a < beta) & (b >= beta), mean, none))
+    for z, at in zip(moves, phi, strict=True):
+        below = z < beta
+        slope = (at - value) / jnp.where(below, beta - z, 1.0)
+        weight = jnp.maximum(weight, jnp.where(below, slope, 0.0))
+    return value, weight
