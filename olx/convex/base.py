@@ -9,7 +9,6 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, app
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +20,8 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
 from olx.convex import legendre
+from olx.convex._probe import check_curvature
 from olx.core import Scalar
-from olx.needs import Need
 
 Function = Callable[[PyTree], Array]
 
@@ -143,9 +142,22 @@ def mirror_map(
     """
     for name, function in (("potential", potential), ("conjugate", conjugate)):
         if function is not None:
-            check.function("mirror_map", name, function)
+            check.takes("mirror_map", name, function, "w")
+    check.between("mirror_map", "start", start, -float("inf"), float("inf"))
+    if total is not None:
+        check.between("mirror_map", "total", total, -float("inf"), float("inf"))
+    if modulus is not None:
+        check.positive("mirror_map", "modulus", modulus)
+    if norm is not None:
+        check.instance("mirror_map", "norm", norm, Norm)
+    if contains is not None:
+        check.takes("mirror_map", "contains", contains, "w")
     if total is not None and potential is None:
         raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
+    if potential is not None:
+        check_curvature("potential", potential, start, total, separable, conjugate is None)
+    elif conjugate is not None:
+        check_curvature("conjugate", conjugate, start, None, separable, False)
     if potential is not None and conjugate is not None:
         primal, dual = as_tree(potential), as_tree(conjugate)
     elif potential is not None:
@@ -164,17 +176,6 @@ def mirror_map(
         None if contains is None else as_tree(contains),
         separable=separable and total is None,
     )
-
-
-def start_inside(owner: str) -> Need:
-    """The need of a learner whose hparams hold a `mirror` and that starts from `params`."""
-    demand = "`params` must lie in the domain of the mirror map and have a finite dual"
-    remedy = "start inside, such as at `mirror.to_primal` of zeros"
-    return Need("params", _starts, demand, owner, remedy)
-
-
-def _starts(hparams: Any, params: PyTree, rounds: None) -> Array:
-    return hparams.mirror.starts(params)
 
 
 def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:

@@ -20,8 +20,9 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
-from olx.convex.base import MirrorMap, start_inside
+from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
+from olx.convex.start import start_inside
 from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
 from olx.learners.master import approached, rounding_scale
 from olx.schedules.decay import as_schedule

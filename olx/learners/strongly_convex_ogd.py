@@ -24,8 +24,9 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
-from olx.convex.base import MirrorMap, start_inside
+from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
+from olx.convex.start import start_inside
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.learners.master import rounding_scale
 

@@ -1,0 +1,91 @@
+"""Whether a function can make a mirror map: its curvature, tried at a few points.
+
+A function that takes no vector of three numbers, or that is traced, cannot be tried and passes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array
+
+from olx._pytree import as_tree
+
+_OFFSETS = np.array([-1.0, 0.3, 0.7])  # add up to 0, so that a total stays what it is
+_SPREADS = (0.3, 0.05, 0.003)  # relative to the point; what leaves the domain is passed over
+_ROUNDING = 1e-3  # of the largest curvature, for single precision too
+
+
+def check_curvature(
+    name: str, function: Callable, start: Any, total: Any, separable: bool, strict: bool
+) -> None:
+    """Refuse a function that is not convex, flat, or not separable though it says so.
+
+    strict: whether it must curve in every direction, as a potential whose conjugate is sought.
+    """
+    numbers = (start, total, *jax.tree.leaves(function))
+    if any(isinstance(number, Tracer) for number in numbers):
+        return
+    center = float(start) if total is None else float(total) / 3
+    seen = _curvatures(name, function, center)
+    if seen is None:
+        return
+    finite = [curvature for curvature in seen if np.all(np.isfinite(curvature))]
+    if not finite:
+        raise ValueError(
+            f"mirror_map: `{name}` has no finite curvature around points whose coordinates are "
+            f"all {center:g}; give a `start` inside its domain."
+        )
+    plane = np.eye(3) if total is None else np.linalg.svd(np.eye(3) - 1 / 3)[0][:, :2]
+    flat = True
+    for curvature in finite:
+        largest = np.max(np.abs(curvature))
+        least = np.min(np.linalg.eigvalsh(plane.T @ curvature @ plane))
+        if least < -_ROUNDING * largest:
+            raise ValueError(
+                f"mirror_map: `{name}` must be convex; it has the curvature {least:.3g} near "
+                f"points whose coordinates are all {center:g}."
+            )
+        apart = np.max(np.abs(curvature - np.diag(np.diag(curvature))))
+        if separable and apart > _ROUNDING * largest:
+            raise ValueError(
+                f"mirror_map: `{name}` is not a sum over coordinates, which `separable=True` "
+                "promises; leave it out."
+            )
+        flat &= bool(largest == 0 or (strict and least <= 1e-6 * largest))
+    if flat:
+        raise ValueError(
+            f"mirror_map: `{name}` must be strictly convex and differentiable; it has a direction "
+            f"without curvature near points whose coordinates are all {center:g}."
+        )
+
+
+def _curvatures(name: str, function: Callable, center: float) -> np.ndarray | None:
+    """The matrices of second derivatives near a point; None where they cannot be known."""
+    spreads = max(abs(center), 1.0) * np.array(_SPREADS)
+    points = jnp.asarray(center + spreads[:, None] * _OFFSETS, float)
+    try:
+        value = jax.eval_shape(_value, as_tree(function), points[0])
+    except Exception:  # it is made for other decisions than vectors of three
+        return None
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
+    if shape != () or not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(
+            f"mirror_map: `{name}` must give one real number, got {dtype} of shape {shape}."
+        )
+    seen = _second_derivatives(as_tree(function), points)
+    return None if isinstance(seen, Tracer) else np.asarray(seen, float)
+
+
+@jax.jit
+def _value(function: Callable, w: Array) -> Array:
+    return function(w)
+
+
+@jax.jit
+def _second_derivatives(function: Callable, points: Array) -> Array:
+    """Not finite where the value is not."""
+    return jax.vmap(lambda w: jax.hessian(function)(w) + 0 * function(w))(points)

@@ -1,0 +1,18 @@
+"""Where a learner that starts from `params` may start: where its mirror map is at home."""
+
+from typing import Any
+
+from jaxtyping import Array, PyTree
+
+from olx.needs import Need
+
+
+def start_inside(owner: str) -> Need:
+    """The need of a learner whose hparams hold a `mirror` and that starts from `params`."""
+    demand = "`params` must lie in the domain of the mirror map and have a finite dual"
+    remedy = "start inside, such as at `mirror.to_primal` of zeros"
+    return Need("params", _starts, demand, owner, remedy)
+
+
+def _starts(hparams: Any, params: PyTree, rounds: None) -> Array:
+    return hparams.mirror.starts(params)
