@@ -38,25 +38,34 @@ class _Within(NamedTuple):
     """The legal function of a learner that is a field of the hparams of another."""
 
     field: str | None
+    index: int | None
     stacked: bool
     legal_fn: Callable[..., Any]
 
     def __call__(self, hparams: Any, params: Any, rounds: Any) -> Any:
         inner = hparams if self.field is None else getattr(hparams, self.field)
+        inner = inner if self.index is None else inner[self.index]
         if not self.stacked or rounds is not None:
             return self.legal_fn(inner.hparams, params, rounds)
         each = jax.vmap(lambda hp: jnp.asarray(self.legal_fn(hp, params, None)))
         return jnp.all(each(inner.hparams))
 
 
-def within(inner: Any, field: str | None, *parts: str, stacked: bool = False) -> tuple[Need, ...]:
+def within(
+    inner: Any,
+    field: str | None,
+    *parts: str,
+    index: int | None = None,
+    stacked: bool = False,
+) -> tuple[Need, ...]:
     """The needs of `inner` about `parts`, as needs of what wraps it.
 
     field: of the hparams of the wrapper, which holds `inner`; None if `inner` is the hparams.
+    index: of `inner` in that field, where it is a tuple.
     stacked: whether `inner` is a batch, all of which must be able to start.
     """
     return tuple(
-        need._replace(legal_fn=_Within(field, stacked, need.legal_fn))
+        need._replace(legal_fn=_Within(field, index, stacked, need.legal_fn))
         for need in inner.needs
         if need.where in parts
     )

@@ -6,6 +6,7 @@ from cases import KEY, ONES, REGRESSION, SIMPLEX_BALL, UNIFORM, ZEROS, Case, exp
 
 import olx
 from olx import losses, schedules
+from olx.regularizers import adagrad
 
 PRIOR = jnp.array([1.0, 2.0, 0.5, 0.5])
 
@@ -61,6 +62,11 @@ EXPERT = {
 META = {
     "mix": over(
         olx.mix(olx.batch(linear_ogd, eta=jnp.array([0.05, 0.2])), olx.hedge(0.3)),
+        ZEROS,
+        (ZEROS, ONES / 3),
+    ),
+    "mix, algorithms": over(
+        olx.mix((linear_ogd(0.1), olx.linear(olx.ftrl(0.5, adagrad()))), olx.hedge(0.3)),
         ZEROS,
         (ZEROS, ONES / 3),
     ),

@@ -102,6 +102,62 @@ def test_what_is_no_batch_is_refused():
         mix(olx.ogd(0.1), olx.hedge(1.0))
 
 
+ADAGRAD = olx.ftrl(0.5, olx.regularizers.adagrad())
+
+
+@pytest.fixture(scope="module")
+def algorithms():
+    """Three algorithms in one mixture; and a tuple of equals beside the batch of them."""
+    several = (olx.md(0.3, BALL), olx.omd(0.1, olx.convex.euclidean()), ADAGRAD)
+    learner = mix(several, olx.hedge(0.8))
+    grid = olx.batch(lambda eta: olx.md(eta, BALL), eta=jnp.asarray(ETAS))
+    apart = mix(tuple(olx.md(eta, BALL) for eta in ETAS.tolist()), olx.hedge(0.8))
+
+    @jax.jit
+    def play(outcomes):
+        rounds, start = olx.Rounds(None, outcomes), jnp.zeros(D)
+        run = olx.rollout(learner, square, rounds, start, record=olx.trace)
+        proof = learner.bound(run.trace, jnp.full(D, 0.2))
+        alone = [olx.rollout(one, square, rounds, start) for one in several]
+        same = [
+            olx.rollout(one, square, rounds, start) for one in (apart, mix(grid, olx.hedge(0.8)))
+        ]
+        return run, proof, alone, same
+
+    return jax.vmap(play)(STREAMS)
+
+
+def test_different_algorithms_are_mixed_each_as_if_alone(algorithms):
+    run, proof, alone, _ = algorithms
+    for own, one in zip(run.state.experts, alone, strict=True):
+        olx.testing.report.close("states", own, one.state, rtol=1e-12)
+    best = np.min([one.losses.sum(-1) for one in alone], axis=0)
+    assert np.all(run.losses.sum(-1) <= best + np.log(3) / 0.8 + T * 0.1)
+    assert np.all(proof.holds)
+    assert np.all(np.isfinite(proof.right))
+    other = np.sum((0.2 - np.asarray(STREAMS)) ** 2, axis=2) / 4
+    regret = np.cumsum(np.asarray(run.losses) - other, axis=1)
+    assert np.all(np.asarray(proof.left) >= regret - 1e-10)
+
+
+def test_a_tuple_of_equals_is_the_batch_of_them(algorithms):
+    tuple_, batch = algorithms[3]
+    np.testing.assert_allclose(tuple_.losses, batch.losses, rtol=1e-12)
+
+
+def test_a_tuple_must_hold_learners_of_one_shape():
+    grid = olx.batch(lambda eta: olx.md(eta, BALL), eta=jnp.asarray(ETAS))
+    with pytest.raises(TypeError, match="mix: `experts` must be a tuple of learners"):
+        mix((olx.ogd(0.1), grid), olx.hedge(1.0))
+    with pytest.raises(TypeError, match="mix: `experts` must be a tuple of learners"):
+        mix((), olx.hedge(1.0))
+    with pytest.raises(TypeError, match="mix: `experts` must be a Learner"):
+        mix((olx.ogd(0.1), 0.3), olx.hedge(1.0))
+    scores = mix((olx.ogd(0.1), olx.linear(olx.ogd(0.1))), olx.hedge(1.0))
+    with pytest.raises(TypeError, match="mix: an action of `experts` has shape"):
+        scores.predict(scores.init(jnp.zeros(3)), jnp.ones(3))
+
+
 def started(maker, t):
     """The births of the copies alive in round t, from the words of the two papers."""
     if maker is saol:

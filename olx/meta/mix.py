@@ -1,6 +1,6 @@
-r"""Mix a batch of learners by an expert learner.
+r"""Mix learners by an expert learner: a batch of one algorithm, or different algorithms.
 
-Every learner $k$ of the batch plays $a_t^k$, learns from its own losses as if alone, and is an
+Every learner $k$ plays $a_t^k$, learns from its own losses as if alone, and is an
 expert with loss $f_t(a_t^k)$. The mixture plays $\sum_k p_{t,k} a_t^k$. For convex losses it pays
 at most $\langle p_t, \ell_t \rangle$, so for every $k$ and $u$
 
@@ -12,7 +12,8 @@ van Erven, Koolen, MetaGrad: Multiple Learning Rates in Online Learning, 2016; C
 Prediction, Learning, and Games, 2006.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,19 +29,20 @@ from olx.needs import PARTS, within
 
 @pytree
 class MixHparams:
-    experts: Learner  # a batch
+    experts: Learner | tuple[Learner, ...]  # a batch, or learners one by one
     mixer: Learner
 
 
 class MixState(NamedTuple):
-    experts: PyTree  # a leading axis of learners
+    experts: PyTree  # a leading axis of learners, or a tuple of their states
     mixer: PyTree
 
 
-def mix(experts: Learner, mixer: Learner) -> Learner:
-    """Play the mean of what the learners of a batch play, weighed by `mixer` from equal weights.
+def mix(experts: Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
+    """Play the mean of what several learners play, weighed by `mixer` from equal weights.
 
-    experts: a batch as `olx.batch` makes it; their actions are real, the losses convex in them.
+    experts: a batch as `olx.batch` makes it, or a tuple of learners, which may be of different
+        algorithms; their actions are real and of one shape, the losses convex in them.
     mixer: any learner whose action is a distribution; losses must be in the range it asks for.
 
     >>> import jax, jax.numpy as jnp, olx
@@ -51,24 +53,38 @@ def mix(experts: Learner, mixer: Learner) -> Learner:
     >>> bool(tuned.total < 1.2 * olx.sweep(grid, *game).total.min())
     True
     """
-    check.instance("mix", "experts", experts, Learner)
     check.instance("mix", "mixer", mixer, Learner)
-    _count(experts)
-    proven = experts.bound_fn is not None and mixer.bound_fn is not None
+    each = experts if isinstance(experts, tuple) else (experts,)
+    for expert in each:
+        check.instance("mix", "experts", expert, Learner)
+    if isinstance(experts, tuple):
+        _check_members(experts)
+        needs = tuple(
+            need
+            for index, expert in enumerate(experts)
+            for need in within(expert, "experts", *PARTS, index=index)
+        )
+    else:
+        _count(experts)
+        needs = within(experts, "experts", *PARTS, stacked=True)
+    proven = all(learner.bound_fn is not None for learner in (*each, mixer))
     hparams, proof = MixHparams(experts, mixer), bound if proven else None
-    needs = within(experts, "experts", *PARTS, stacked=True)
     return Learner(hparams, init, predict, update, proof, needs=needs)
 
 
 def init(hp: MixHparams, params: PyTree) -> MixState:
-    states = jax.vmap(lambda expert: expert.init(params))(hp.experts)
+    if isinstance(hp.experts, tuple):
+        states = tuple(expert.init(params) for expert in hp.experts)
+    else:
+        states = jax.vmap(lambda expert: expert.init(params))(hp.experts)
     count = _count(hp.experts)
     equal = jnp.full(count, 1 / count, jnp.result_type(*jax.tree.leaves(params)))
     return MixState(states, hp.mixer.init(equal))
 
 
 def predict(hp: MixHparams, state: MixState, context: PyTree) -> PyTree:
-    actions = jax.vmap(lambda expert, own: expert.predict(own, context))(hp.experts, state.experts)
+    act = lambda expert, own: (own, expert.predict(own, context))
+    _, actions = _each(act, hp.experts, state.experts)
     return mean(hp.mixer.predict(state.mixer), actions)
 
 
@@ -77,13 +93,13 @@ def update(hp: MixHparams, state: MixState, feedback: Feedback) -> MixState:
         seen = its_own(expert, own, feedback)
         return expert.update(own, seen), seen.value
 
-    experts, losses = jax.vmap(learn)(hp.experts, state.experts)
+    experts, losses = _each(learn, hp.experts, state.experts)
     seen = linear_feedback(hp.mixer.predict(state.mixer), losses, feedback.weight)
     return MixState(experts, hp.mixer.update(state.mixer, seen))
 
 
 def bound(hp: MixHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The bound of the mixer to a learner of the batch and of that learner to `u`.
+    """The bound of the mixer to one of the learners and of that learner to `u`.
 
     After each round, of the learner for which the sum is least.
     """
@@ -92,7 +108,12 @@ def bound(hp: MixHparams, trace: Trace, u: PyTree) -> Certificate:
         seen = jax.vmap(lambda *one: its_own(expert, *one))(states, trace.feedback)
         return seen.value, expert.bound(Trace(states, seen), u)
 
-    losses, proofs = jax.vmap(of_one, in_axes=(0, 1))(hp.experts, trace.state.experts)
+    if isinstance(hp.experts, tuple):
+        pairs = [of_one(*one) for one in zip(hp.experts, trace.state.experts, strict=True)]
+        losses = jnp.stack([value for value, _ in pairs])
+        proofs = stacked([proof for _, proof in pairs])
+    else:
+        losses, proofs = jax.vmap(of_one, in_axes=(0, 1))(hp.experts, trace.state.experts)
     p = jax.vmap(hp.mixer.predict)(trace.state.mixer)
     value, weight = trace.feedback.value, trace.feedback.weight
     told = jax.vmap(linear_feedback)(p, losses.T, jnp.broadcast_to(weight, value.shape))
@@ -121,7 +142,42 @@ def mean(p: Float[Array, " K"], actions: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), actions)
 
 
-def _count(experts: Learner) -> int:
+def stacked(proofs: list[Certificate]) -> Certificate:
+    """Several certificates of one run as one, with a leading axis; a condition binds its own."""
+    names = {name for proof in proofs for name in proof.conditions}
+    met = lambda proof, name: proof.conditions.get(name, jnp.ones(proof.left.shape, bool))
+    together = lambda field: jnp.stack([getattr(proof, field) for proof in proofs])
+    return Certificate(
+        together("left"),
+        together("right"),
+        together("scale"),
+        theorem=" or ".join(dict.fromkeys(proof.theorem for proof in proofs)),
+        conditions={name: jnp.stack([met(proof, name) for proof in proofs]) for name in names},
+    )
+
+
+def _each(function: Callable[..., Any], experts: Any, states: PyTree) -> tuple[PyTree, PyTree]:
+    """From `(learner, its state)` to the next states and what else is stacked over learners."""
+    if not isinstance(experts, tuple):
+        return jax.vmap(function)(experts, states)
+    pairs = [function(*one) for one in zip(experts, states, strict=True)]
+    seen = [jax.tree.map(jnp.asarray, other) for _, other in pairs]
+    for other in seen:
+        check.same_shape("mix", "an action of `experts`", other, "that of the first", seen[0])
+    return tuple(own for own, _ in pairs), jax.tree.map(lambda *rows: jnp.stack(rows), *seen)
+
+
+def _check_members(experts: tuple[Learner, ...]) -> None:
+    if not experts or any(expert.axes is not None for expert in experts):
+        raise TypeError(
+            "mix: `experts` must be a tuple of learners, at least one and none of them a batch, or "
+            "one batch; mix the batch first, and its mixture with the others."
+        )
+
+
+def _count(experts: Learner | tuple[Learner, ...]) -> int:
+    if isinstance(experts, tuple):
+        return len(experts)
     shapes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(experts)}
     if len(shapes) != 1 or shapes == {()}:
         raise TypeError(
