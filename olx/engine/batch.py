@@ -1,6 +1,7 @@
 """Stacks of learners."""
 
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +21,7 @@ def grid(**axes: Any) -> dict[str, Array]:
     >>> {name: values.tolist() for name, values in grid(a=jnp.arange(2), b=jnp.arange(3)).items()}
     {'a': [0, 0, 0, 1, 1, 1], 'b': [0, 1, 2, 0, 1, 2]}
     """
-    values = {name: jnp.asarray(axis) for name, axis in axes.items()}
-    lengths = _lengths("grid", values)
+    values, lengths = _lengths("grid", axes)
     rows = np.array(list(itertools.product(*map(range, lengths.values()))), int)
     return {
         name: axis[rows.reshape(-1, len(axes))[:, column]]
@@ -40,19 +40,38 @@ def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
     >>> learners.hparams.eta.shape
     (64,)
     """
-    values = {name: jnp.asarray(axis) for name, axis in axes.items()}
-    lengths = _lengths("batch", values)
+    if not callable(make):
+        raise TypeError(
+            f"batch: `make` must be a function that makes a learner, got {type(make).__name__}."
+        )
+    values, lengths = _lengths("batch", axes)
     if len(set(lengths.values())) > 1:
         seen = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise TypeError(
             f"batch: axes differ in length ({seen}); `batch(make, **olx.grid(...))` takes their "
             "product."
         )
+    _check_names(make, values)
     learners = jax.vmap(lambda values: make(**values))(values)
+    if not isinstance(learners, Learner):
+        raise TypeError(f"batch: `make` must give a Learner, got {type(learners).__name__}.")
     return dataclasses.replace(learners, axes=values)
 
 
-def _lengths(owner: str, values: dict[str, Array]) -> dict[str, int]:
+def _check_names(make: Callable[..., Learner], axes: dict[str, Array]) -> None:
+    try:
+        inspect.signature(make).bind(**axes)
+    except TypeError as error:
+        names = ", ".join(f"`{name}`" for name in axes)
+        raise TypeError(f"batch: `make` cannot be called with {names} alone: {error}.") from None
+
+
+def _lengths(owner: str, axes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
+    """The values of each axis as an array, and how many there are."""
+    for name, axis in axes.items():
+        if not isinstance(axis, jax.Array) and np.asarray(axis).dtype.kind in "OSU":
+            raise TypeError(f"{owner}: axis `{name}` must hold numbers, got {axis!r:.100}.")
+    values = {name: jnp.asarray(axis) for name, axis in axes.items()}
     if not values:
         raise TypeError(f"{owner}: give at least one axis, as in `{owner}(..., eta=etas)`.")
     for name, axis in values.items():
@@ -60,4 +79,4 @@ def _lengths(owner: str, values: dict[str, Array]) -> dict[str, int]:
             raise TypeError(f"{owner}: axis `{name}` is a single number; give an array of values.")
         if axis.shape[0] == 0:
             raise ValueError(f"{owner}: axis `{name}` is empty.")
-    return {name: axis.shape[0] for name, axis in values.items()}
+    return values, {name: axis.shape[0] for name, axis in values.items()}

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.collect import data_of
-from olx.engine.keep import Keep
+from olx.engine.keep import Keep, rounds_kept
 
 
 def describe(
@@ -39,8 +39,8 @@ def describe(
 
 def marks_of(keep: Keep | None, rounds: int) -> bytes:
     """Which of the first so many rounds are kept, as a digest."""
-    kept = np.zeros(0, int) if keep is None else np.asarray(keep(0, rounds))
-    return hashlib.sha256(kept.astype(np.int64).tobytes()).digest()
+    marks = np.zeros(0, int) if keep is None else rounds_kept(keep, 0, rounds)
+    return hashlib.sha256(marks.astype(np.int64).tobytes()).digest()
 
 
 def numbered(tree: PyTree) -> list[tuple[str, np.ndarray]]:

@@ -1,5 +1,6 @@
 """Streams of any size as chunks of one shape: arrays, memory maps, or an iterable of `Rounds`."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -63,6 +64,19 @@ def len_of(rounds: Rounds) -> int:
 
 def take(rounds: Rounds, start: int, stop: int) -> Rounds:
     return jax.tree.map(lambda leaf: leaf[start:stop], rounds)
+
+
+def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rounds]]:
+    """The context of the first piece, and the stream with that piece put back."""
+    if isinstance(stream, Rounds):
+        return stream.context, stream
+    check_iterable(owner, stream)
+    pieces = iter(stream)
+    first = next(pieces, None)
+    if first is None:
+        raise ValueError(f"{owner}: the stream is empty.")
+    check_rounds(owner, first)
+    return first.context, itertools.chain([first], pieces)
 
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:

@@ -27,6 +27,10 @@ class Watch(NamedTuple):
         """What to sum, the loss first, and what to keep."""
         measured = None if self.measure is None else self.measure(feedback)
         kept = None if self.record is None else self.record(state, feedback)
+        for name, tree in (("measure", measured), ("record", kept)):
+            for leaf in jax.tree.leaves(tree):
+                if isinstance(leaf, str):
+                    raise TypeError(f"`{name}` gives a {type(leaf).__name__}; it must give arrays.")
         return (feedback.value, jax.tree.map(jnp.asarray, measured)), kept
 
 
@@ -107,4 +111,7 @@ def _kind(leaf: Any) -> str:
 
 
 def _revealed(loss: Loss, outcome: PyTree, action: PyTree) -> Array:
-    return loss(action, outcome)
+    value = loss(action, outcome)
+    if isinstance(value, str):
+        raise TypeError(f"The loss gives {value!r}; it must be a real scalar.")
+    return value

@@ -11,6 +11,7 @@ from olx.engine import contexts
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.protocol import Record, Watch, feedback_of, settle
 from olx.streams.judge import check_rounds, judge, legal_so_far, needs_of, on_host
+from olx.streams.sparse_rows import SparseRows
 
 
 def rollout(
@@ -40,6 +41,8 @@ def rollout(
     """
     check_game("rollout", learner, loss)
     length = check_rounds("rollout", rounds)
+    if isinstance(rounds.context, SparseRows):
+        raise TypeError("rollout: sparse rows are played by `olx.run`; here pass `rows.toarray()`.")
     if record is not None:
         check.takes("rollout", "record", record, "state", "feedback")
 

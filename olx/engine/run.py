@@ -1,24 +1,21 @@
 """The engine: the same game as `rollout`, compiled once, on streams of any size."""
 
 import dataclasses
-import itertools
 from collections.abc import Iterable
-from typing import Any
 
 from jaxtyping import PyTree
 
-from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
+from olx.engine.feed import peek
 from olx.engine.gather import gather_program
 from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
 from olx.engine.table import is_linear, layout_of, pack, unpack
-from olx.streams.judge import check_iterable
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -63,7 +60,7 @@ def run(
     check_game("run", learner, loss)
     watch = watching("run", record, measure, keep)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
-    rows, rounds = _peek(rounds)
+    rows, rounds = peek("run", rounds)
     layout = layout_of("run", learner, params, rows) if isinstance(rows, SparseRows) else None
     if state is None:
         state = first_state("run", learner, params)
@@ -74,16 +71,3 @@ def run(
     program = (sparse_program if is_linear(learner) else gather_program)(watch, layout)
     done = drive("run", program, learner, loss, rounds, params, pack(layout, state), **options)
     return dataclasses.replace(done, state=unpack(layout, done.state))
-
-
-def _peek(rounds: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rounds]]:
-    """The context of the first chunk, and the stream with that chunk put back."""
-    if isinstance(rounds, Rounds):
-        return rounds.context, rounds
-    check_iterable("run", rounds)
-    chunks = iter(rounds)
-    first = next(chunks, None)
-    if first is None:
-        raise ValueError("run: the stream is empty.")
-    check.instance("run", "rounds", first, Rounds)
-    return first.context, itertools.chain([first], chunks)

@@ -15,6 +15,7 @@ from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import spread, sweep_program
 from olx.engine.drive import drive
+from olx.engine.feed import peek
 from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
 from olx.streams.sparse_rows import SparseRows
@@ -52,7 +53,8 @@ def sweep(
     check.instance("sweep", "learners", learners, Learner)
     check.takes("sweep", "loss", loss, "action", "outcome")
     count = _configurations(learners)
-    if isinstance(rounds, Rounds) and isinstance(rounds.context, SparseRows):
+    rows, rounds = peek("sweep", rounds)
+    if isinstance(rows, SparseRows):
         raise TypeError(
             "sweep: sparse rows are played one configuration at a time, by `olx.run`; for a batch "
             "pass `rows.toarray()`."
