@@ -149,9 +149,3 @@ def test_sparse_rows_wider_than_the_decision_are_refused_by_name():
     rows = streams.sparse_rows(csr_array(PIXELS.astype(float)))
     with pytest.raises(TypeError, match="run: the sparse rows hold float64, `params` is float32"):
         play(LEARNERS["PA"], rows, params=jnp.zeros(4, jnp.float32))
-
-
-def test_sparse_rows_without_a_column_are_refused_by_name():
-    rows = streams.sparse_rows(csr_array((60, 0)))
-    with pytest.raises(TypeError, match="run: the sparse rows have no column"):
-        play(LEARNERS["PA"], rows, params=jnp.zeros(0))

@@ -41,8 +41,6 @@ def layout_of(owner: str, learner: Learner, params: PyTree, rows: SparseRows) ->
         raise TypeError(
             f"{owner}: `params` has shape {np.shape(params)}, the sparse rows have {width} columns."
         )
-    if width == 0:
-        raise TypeError(f"{owner}: the sparse rows have no column: pass `rows.toarray()`.")
     seen = jax.dtypes.canonicalize_dtype(contexts.dtypes(rows, params, 1)[0])
     if seen != jnp.result_type(params):
         raise TypeError(
