@@ -292,7 +292,7 @@ def confident(learner, gradients, us):
         rounds = olx.Rounds(None, gradients)
         run = olx.rollout(learner, losses.linear, rounds, np.zeros(FEW), record=olx.trace)
         proofs = jax.vmap(lambda u: olx.certify(learner, run, u))(us)
-        return run.trace.feedback.action, run.state.paid, proofs
+        return run.trace.feedback.action, run.state.paid.value, proofs
 
     return jax.vmap(alone)(gradients)
 

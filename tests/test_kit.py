@@ -47,6 +47,7 @@ BROKEN_MAPS = {
         "says it is separable, but its coordinates meet",
     ),
     "retraction": (broken(retraction=Partial(lambda theta: 2 * theta)), "retraction changes"),
+    "centering": (broken(centering=Partial(lambda theta: theta - 1)), "centering changes a later"),
     "modulus": (broken(modulus=2.0), "less strongly convex than its modulus says"),
     "norm": (
         broken(norm=dataclasses.replace(norms.l2(), dual=norms.linf().primal)),

@@ -2,7 +2,9 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.flatten_util import ravel_pytree
 
 
@@ -39,6 +41,12 @@ def same(theta):
 def largest_log(theta):
     """The logarithm of the largest decision that exponentials make: its square is a float."""
     return 0.45 * math.log(float(jnp.finfo(theta.dtype).max))
+
+
+def below_top(theta):
+    """The centering of decisions that add up to a fixed number: the largest coordinate is 0."""
+    top = lax.stop_gradient(jnp.max(ravel_pytree(theta)[0]))  # moves no decision
+    return jax.tree.map(lambda leaf: leaf - top, theta)
 
 
 def rounding(flat):

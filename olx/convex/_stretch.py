@@ -20,6 +20,7 @@ def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
         mirror.modulus / total**2,
         Partial(_shrunk, total, mirror.contains),
         Partial(_between, total, mirror.retraction),
+        mirror.centering,
     )
 
 

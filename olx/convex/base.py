@@ -19,7 +19,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx.convex import legendre
+from olx.convex import _domain, legendre
 from olx.convex._probe import check_curvature
 from olx.core import Scalar
 
@@ -43,6 +43,8 @@ class MirrorMap:
     norm, modulus: $\psi$ is `modulus`-strongly convex in `norm.primal`; None where not known.
     contains: whether a point lies in the domain, up to rounding; None means everywhere.
     retraction: a stable closed form of `retract`; derived if None.
+    centering: takes a dual to one of moderate size with the same decision, also after any vector is
+        added to both: less one number in every coordinate, where decisions have a fixed sum.
     separable: whether $\psi$ is a sum over coordinates, domain included.
     identity: whether decisions are their own duals.
     """
@@ -53,6 +55,7 @@ class MirrorMap:
     modulus: Scalar | None = None
     contains: Partial | None = None
     retraction: Partial | None = None
+    centering: Partial | None = None
     separable: bool = static(default=False)
     identity: bool = static(default=False)
 
@@ -71,6 +74,10 @@ class MirrorMap:
         if self.retraction is not None:
             return self.retraction(theta)
         return self.to_dual(self.to_primal(theta))
+
+    def center(self, theta: PyTree) -> PyTree:
+        """A dual of moderate size for `theta`: a sum of gradients that only grows loses digits."""
+        return theta if self.centering is None else self.centering(theta)
 
     def outside(self, u: PyTree) -> Array:
         r"""The indicator of the domain: 0 inside, infinite outside."""
@@ -174,6 +181,7 @@ def mirror_map(
         norm,
         modulus,
         None if contains is None else as_tree(contains),
+        centering=None if total is None else Partial(_domain.below_top),
         separable=separable and total is None,
     )
 

@@ -53,6 +53,7 @@ def leafwise(maps: PyTree) -> MirrorMap:
         None if norm is None else 1.0,
         contains,
         Partial(_tree, pick(lambda part: Partial(_retract, part))),
+        Partial(_tree, pick(lambda part: Partial(_center, part))),
         all(part.separable for part in parts),
     )
 
@@ -86,6 +87,7 @@ def _repeated(mirror: MirrorMap, over: Partial) -> MirrorMap:
         mirror.modulus,
         None if mirror.contains is None else Partial(_everywhere, over, mirror.contains),
         Partial(over, Partial(_retract, mirror)),
+        None if mirror.centering is None else Partial(over, mirror.centering),
         mirror.separable,
     )
 
@@ -116,6 +118,10 @@ def _stacked(values):
 
 def _retract(mirror, theta):
     return mirror.retract(theta)
+
+
+def _center(mirror, theta):
+    return mirror.center(theta)
 
 
 def _sum(functions, w):

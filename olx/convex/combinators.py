@@ -31,6 +31,7 @@ def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
         _if(mirror.modulus, lambda modulus: factor * modulus),
         mirror.contains,
         _if(mirror.retraction, lambda retract: Partial(_perspective_map, factor, retract)),
+        mirror.centering,
         mirror.separable,
     )
 
@@ -51,6 +52,7 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
         mirror.modulus,
         _if(mirror.contains, lambda contains: Partial(_moved, center, contains)),
         mirror.retraction,
+        mirror.centering,
         mirror.separable,
     )
 

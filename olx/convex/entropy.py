@@ -43,6 +43,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         scale,
         contains=Partial(_domain.unit_simplex),
         retraction=Partial(_retract, scale, prior),
+        centering=Partial(_domain.below_top),
     )
 
 

@@ -68,7 +68,8 @@ def euclidean_box(low: PyTree, high: PyTree) -> MirrorMap:
 
 def euclidean_simplex(total: Scalar = 1.0) -> MirrorMap:
     """Non-negative coordinates adding up to `total`."""
-    return _on(Partial(_simplex, check.positive("euclidean_simplex", "total", total)))
+    project = Partial(_simplex, check.positive("euclidean_simplex", "total", total))
+    return _on(project, centering=Partial(_domain.below_top))
 
 
 def euclidean_l1_ball(radius: Scalar) -> MirrorMap:
@@ -76,13 +77,16 @@ def euclidean_l1_ball(radius: Scalar) -> MirrorMap:
     return _on(Partial(_l1_ball, check.positive("euclidean_l1_ball", "radius", radius)))
 
 
-def _on(project: Partial, separable: bool = False) -> MirrorMap:
+def _on(
+    project: Partial, *, separable: bool = False, centering: Partial | None = None
+) -> MirrorMap:
     return with_argmax(
         Partial(_half),
         project,
         norm=norms.l2(),
         modulus=1.0,
         contains=Partial(_stays, project),
+        centering=centering,
         separable=separable,
     )
 

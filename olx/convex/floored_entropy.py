@@ -43,6 +43,7 @@ def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
         norm=norms.l1(),
         modulus=scale,
         contains=Partial(_domain.simplex, floor, 1.0),
+        centering=Partial(_domain.below_top),
     )
 
 

@@ -55,6 +55,7 @@ def log_barrier_simplex(scale: Scalar = 1.0) -> MirrorMap:
         norm=norms.l1(),
         modulus=scale,
         contains=Partial(_domain.unit_simplex),
+        centering=Partial(_domain.below_top),
     )
 
 

@@ -44,6 +44,7 @@ def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
         norm=norms.l1(),
         modulus=alpha * scale,
         contains=Partial(_domain.unit_simplex),
+        centering=Partial(_domain.below_top),
     )
 
 

@@ -41,6 +41,7 @@ def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
         scale,
         Partial(_contains),
         Partial(_retract, scale),
+        Partial(_below_top),
     )
 
 
@@ -62,6 +63,11 @@ def _retract(scale, theta):
     theta = _symmetric(theta)
     level = _conjugate(scale, theta) - scale + scale * jnp.log(len(theta))
     return theta - level * jnp.eye(len(theta), dtype=theta.dtype)
+
+
+def _below_top(theta):
+    top = lax.stop_gradient(jnp.max(jnp.diagonal(theta)))  # moves no decision
+    return theta - top * jnp.eye(len(theta), dtype=theta.dtype)
 
 
 def _contains(w):

@@ -1,6 +1,7 @@
 """Functions in a form that the compiler makes vectors of, many times faster than the plain ones."""
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array
 
 
@@ -18,3 +19,9 @@ def expm1(x: Array) -> Array:
     """$e^x - 1$ for $x$ not much above 0, to the last digits near 0 too."""
     half = jnp.tanh(x / 2)
     return 2 * half / (1 - half)
+
+
+def below_top(logs: Array, used: Array) -> Array:
+    """Logarithms of weights less the largest of those used: the same shares, of moderate size."""
+    top = lax.stop_gradient(highest(logs, used))
+    return logs - jnp.where(top == lowest(top), 0.0, top)

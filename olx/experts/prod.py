@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Rounds, Scalar, Trace
+from olx.experts._vectors import below_top
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.experts.history import certificate, history, mixture, relative_entropy
 from olx.needs import Need
@@ -72,7 +73,7 @@ def weigh(eta: Scalar, prior: Array, logs: Array) -> Weights:
 
 
 def learn(eta: Scalar, prior: Array, logs: Array, seen: Seen) -> Array:
-    return logs + jnp.log1p(-eta * seen.loss)
+    return below_top(logs, prior > 0) + jnp.log1p(-eta * seen.loss)
 
 
 def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:

@@ -43,8 +43,9 @@ class DualAscentHparams:
 
 
 class DualAscentState(NamedTuple):
-    acc: PyTree  # minus the sum of all dual vectors, whatever c is
-    conjugates: Float[Array, ""]  # the sum of the conjugates of the losses at them
+    acc: PyTree  # minus the sum of all dual vectors, whatever c is, centred
+    conjugates: Float[Array, ""]  # the sum of the conjugates of the losses at them, and what
+    # centring took from c f*(acc / c), so that the dual is what it was
     stats: PyTree
     memory: PyTree
 
@@ -101,7 +102,11 @@ def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> A
 
 def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> DualAscentState:
     now = problem(hp, state, feedback)
-    acc, change, memory = hp.ascent.step(state.memory, now)
+    centred = hp.mirror.center(now.acc)
+    acc, change, memory = hp.ascent.step(state.memory, now._replace(acc=centred))
+    if hp.mirror.centering is not None:
+        rise = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))
+        change = change + now.c * (rise(now.acc) - rise(centred))
     loss = Partial(_revealed, hp.loss, feedback.outcome)
     value, grad = jax.value_and_grad(loss)(now.score)
     own = feedback._replace(loss=loss, value=value, grad=grad, weight=now.weight)

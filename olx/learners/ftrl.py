@@ -85,7 +85,8 @@ def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
 
 
 def update(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> FTRLState:
-    theta = tree.add(state.theta, _move(hp, feedback))
+    f = hp.regularizer.at(state.stats, feedback.context)
+    theta = tree.add(f.center(state.theta), _move(hp, feedback))
     return FTRLState(theta, hp.regularizer.update(state.stats, feedback))
 
 

@@ -81,7 +81,7 @@ def predict(hp: OMDHparams, state: OMDState, context: PyTree) -> PyTree:
 
 
 def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
-    return OMDState(tree.add(state.theta, _move(hp, feedback)))
+    return OMDState(tree.add(hp.mirror.center(state.theta), _move(hp, feedback)))
 
 
 def bound(hp: OMDHparams, trace: Trace, u: PyTree) -> Certificate:

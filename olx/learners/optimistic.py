@@ -68,8 +68,9 @@ def predict(hp: OptimisticHparams, state: OptimisticState, context: PyTree) -> P
 
 
 def update(hp: OptimisticHparams, state: OptimisticState, feedback: Feedback) -> OptimisticState:
+    f = hp.regularizer.at(state.stats, feedback.context)
     return OptimisticState(
-        tree.add(state.theta, _move(hp, feedback)),
+        tree.add(f.center(state.theta), _move(hp, feedback)),
         hp.regularizer.update(state.stats, feedback),
         hp.hint.update(state.hint, feedback),
     )

@@ -22,11 +22,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _sum
 from olx._pytree import pytree
+from olx._sum import Sum
 from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
 from olx.convex.combinators import scale
@@ -43,7 +45,7 @@ class SelfConfidentHparams:
 
 class SelfConfidentState(NamedTuple):
     theta: PyTree
-    paid: Float[Array, ""]
+    paid: Sum
 
 
 def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 1e-6) -> Learner:
@@ -73,30 +75,29 @@ def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 
 
 def init(hp: SelfConfidentHparams, params: PyTree) -> SelfConfidentState:
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
-    return SelfConfidentState(tree.zeros_like(params), zero)
+    return SelfConfidentState(tree.zeros_like(params), _sum.start(zero))
 
 
 def predict(hp: SelfConfidentHparams, state: SelfConfidentState, context: PyTree) -> PyTree:
-    return _at(hp, state.paid).to_primal(state.theta)
+    return _at(hp, state.paid.value).to_primal(state.theta)
 
 
 def update(
     hp: SelfConfidentHparams, state: SelfConfidentState, feedback: Feedback
 ) -> SelfConfidentState:
-    f, z = _at(hp, state.paid), _move(feedback)
-    after = tree.add(state.theta, z)
-    gap = f.conjugate(after) - f.conjugate(state.theta) - tree.vdot(z, feedback.action)
-    return SelfConfidentState(after, state.paid + jnp.where(gap <= 0, 0.0, gap))
+    theta, z = hp.mirror.center(state.theta), _move(feedback)
+    gap = _gap(_at(hp, state.paid.value), theta, z)
+    return SelfConfidentState(tree.add(theta, z), _sum.add(state.paid, gap))
 
 
 def bound(hp: SelfConfidentHparams, trace: Trace, u: PyTree) -> Certificate:
     r"""The master inequality, and $\lambda_t \psi(u) + \Delta_t$ as the looser form."""
-    state, feedback = trace
+    (state, feedback), before = trace, trace.state.paid.value
     u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], feedback.action))
-    game = Game(state.paid, state.theta, state.theta, jax.vmap(_move)(feedback), feedback.action)
+    game = Game(before, state.theta, state.theta, jax.vmap(_move)(feedback), feedback.action)
     proof = master_inequality(lambda paid: _at(hp, paid), game, u, 1.0)
-    paid = jax.vmap(lambda s, feedback: update(hp, s, feedback).paid)(state, feedback)
-    level = hp.start + state.paid / hp.complexity
+    paid = jax.vmap(lambda s, feedback: update(hp, s, feedback).paid.value)(state, feedback)
+    level = hp.start + before / hp.complexity
     printed = level * hp.mirror.potential(u) + paid
     proof = dataclasses.replace(
         proof, printed=printed, theorem="De Rooij et al. 2014; Orabona, Pal 2015"
@@ -106,6 +107,19 @@ def bound(hp: SelfConfidentHparams, trace: Trace, u: PyTree) -> Certificate:
 
 def _at(hp: SelfConfidentHparams, paid: Array) -> MirrorMap:
     return scale(hp.mirror, hp.start + paid / hp.complexity)
+
+
+def _gap(f: MirrorMap, theta: PyTree, z: PyTree) -> Array:
+    r"""$B_{f^*}(\theta + z, \theta)$, which lies between 0 and $\langle z, w' - w\rangle$.
+
+    $f^*$ may be large where the decision hardly moves; what rounding adds then is cut off.
+    """
+    after = tree.add(theta, z)
+    here, w = jax.value_and_grad(f.conjugate)(theta)
+    there, new = jax.value_and_grad(f.conjugate)(after)
+    gap, most = there - here - tree.vdot(z, w), tree.vdot(z, tree.sub(new, w))
+    gap = jnp.where(gap > most, most, gap)
+    return jnp.where(gap <= 0, 0.0, gap)
 
 
 def _move(feedback: Feedback) -> PyTree:

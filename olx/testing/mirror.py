@@ -36,6 +36,7 @@ class Seen(NamedTuple):
     differences: Float[Array, "d d"]
     back: PyTree  # decisions of the duals of decisions
     held: PyTree  # decisions of retracted duals; None without a retraction
+    later: tuple[PyTree, PyTree] | None  # decisions of duals, centred or not, after one more step
     geometry: Geometry | None
 
 
@@ -69,6 +70,8 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     close("the dual of a decision does not lead back to it", seen.back, seen.ws, 10 * loose)
     if seen.held is not None:
         close("the retraction changes the decision", seen.held, seen.ws, 10 * loose)
+    if seen.later is not None:
+        close("the centering changes a later decision", *seen.later, 10 * loose)
     if seen.geometry is not None:
         check_geometry(seen.geometry, loose)
 
@@ -139,6 +142,9 @@ def _look(mirror: MirrorMap, theta: PyTree, key: jax.Array) -> Seen:
     each = lambda one: jax.vmap(lambda w: jax.vmap(lambda theta: one(w, theta))(duals))(ws)
     back = jax.vmap(lambda w: mirror.to_primal(mirror.to_dual(w)))(ws)
     held = jax.vmap(lambda theta: mirror.to_primal(mirror.retract(theta)))
+    later = lambda keep: jax.vmap(lambda theta, z: mirror.to_primal(tree.add(keep(theta), z)))(
+        duals, before(duals)
+    )
     return Seen(
         ws,
         jnp.ones(n, bool) if mirror.contains is None else jax.vmap(mirror.contains)(ws),
@@ -151,6 +157,7 @@ def _look(mirror: MirrorMap, theta: PyTree, key: jax.Array) -> Seen:
         ((around[:d] - around[d:]) / 2e-6).T,
         back,
         None if mirror.retraction is None else held(duals),
+        None if mirror.centering is None else (later(mirror.center), later(lambda theta: theta)),
         _geometry(mirror, duals, ws, before(ws)),
     )
 
