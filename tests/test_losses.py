@@ -311,3 +311,33 @@ def test_the_log_loss_of_a_portfolio_is_minus_the_log_of_its_return():
     value, slope = jax.value_and_grad(losses.log_loss)(jnp.asarray(w), jnp.asarray(r))
     assert float(value) == pytest.approx(-np.log(w @ r), rel=1e-14)
     np.testing.assert_allclose(slope, -r / (w @ r), rtol=1e-13)
+
+
+@pytest.mark.parametrize("loss", [losses.linear, losses.log_loss], ids=["linear", "log loss"])
+def test_the_conjugate_of_a_point_loss_is_the_supremum(loss):
+    rng = np.random.default_rng(0)
+    r = jnp.asarray(rng.uniform(0.5, 1.5, 3))
+    points = jnp.asarray(rng.uniform(0.01, 9.0, (50, 3)))
+    for w in points:
+        theta = jax.grad(loss)(w, r)
+        at = loss.conjugate(theta, r)
+        touch = float(at + loss(w, r) - theta @ w)
+        assert touch == pytest.approx(0.0, abs=1e-12)  # Fenchel-Young, with equality at its slope
+        rest = at + jax.vmap(loss, (0, None))(points, r) - points @ theta
+        assert float(rest.min()) >= -1e-12
+    off = theta.at[0].add(1e-3)
+    assert float(loss.conjugate(off, r)) == np.inf  # along w - t e_0 or w + t e_0 it grows freely
+    assert float(losses.log_loss.conjugate(r, r)) == np.inf
+
+
+def test_the_constants_of_point_losses():
+    assert losses.linear.lipschitz == 1.0
+    assert losses.linear.exp_concavity is None
+    assert losses.log_loss.lipschitz is None
+    rng = np.random.default_rng(0)
+    w, v, r = (jnp.asarray(part) for part in rng.uniform(0.1, 2.0, (3, 4)))
+    a = losses.log_loss.exp_concavity
+    gain = lambda a, w: jnp.exp(-a * losses.log_loss(w, r))
+    middle = lambda a: float(gain(a, (w + v) / 2) - (gain(a, w) + gain(a, v)) / 2)
+    assert middle(a) == pytest.approx(0.0, abs=1e-12)
+    assert middle(1.1 * a) < 0 < middle(0.9 * a)

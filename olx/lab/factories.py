@@ -20,6 +20,7 @@ from olx.convex import norms
 from olx.core import Learner
 from olx.lab.config import ConfigError, nearest
 from olx.learners import hints
+from olx.losses.points import PointLoss
 from olx.losses.score import ScoreLoss
 
 MODULES = {
@@ -34,7 +35,7 @@ MODULES = {
     "norms": norms,
     "hints": hints,
 }
-LOSS = (ScoreLoss, types.FunctionType)
+LOSS = (ScoreLoss, PointLoss, types.FunctionType)
 
 
 def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
@@ -84,11 +85,13 @@ def find(where: str, name: str, *kinds: type) -> Any:
         return fitting[0]
     legal = [word for word, _ in factories(*kinds)] + _values(*kinds)
     short = {word.rpartition(".")[2]: word for word in reversed(legal)}
-    words = " or ".join(_word(kind) for kind in kinds if kind is not types.FunctionType)
+    words = [_word(kind) for kind in kinds if kind is not types.FunctionType]
     near = nearest(last, list(short), "`olx list` shows what there is.")
     if near.startswith("did you mean "):
         near = f"did you mean {short[near[13:-1]]}?"
-    raise ConfigError(f"{where}: there is no {words} called {name!r}; {near}")
+    raise ConfigError(
+        f"{where}: there is no {' or '.join(dict.fromkeys(words))} called {name!r}; {near}"
+    )
 
 
 def is_count(table: Mapping[str, Any], axis: str) -> bool:
@@ -181,6 +184,6 @@ def _is_own(kind: type) -> bool:
 
 
 def _word(kind: type) -> str:
-    return {"MirrorMap": "mirror map", "ScoreLoss": "loss"}.get(
+    return {"MirrorMap": "mirror map", "ScoreLoss": "loss", "PointLoss": "loss"}.get(
         kind.__name__, kind.__name__.lower()
     )

@@ -75,6 +75,6 @@ def _rate(owner: str, eta: Scalar | None, beta: Scalar | None) -> Scalar:
         found = "neither" if eta is None else "both"
         raise TypeError(f"{owner}: give `eta` or `beta` = exp(eta), got {found}.")
     if beta is not None:
-        beta = check.above(owner, "beta", beta, 1, float("inf"))
-        return math.log(beta) if isinstance(beta, int | float) else jnp.log(beta)
+        factor: Scalar = check.above(owner, "beta", beta, 1, float("inf"))
+        return math.log(factor) if isinstance(factor, int | float) else jnp.log(factor)
     return check.positive(owner, "eta", eta)

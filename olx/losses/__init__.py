@@ -1,4 +1,4 @@
-"""Losses: functions of an action and an outcome; see `ScoreLoss` for what each one knows."""
+"""Losses of an action and an outcome; `ScoreLoss` and `PointLoss` say what is known of each."""
 
 from olx.losses.entropic import exponential as exponential
 from olx.losses.entropic import logistic as logistic
@@ -6,6 +6,7 @@ from olx.losses.hinges import hinge as hinge
 from olx.losses.hinges import margin_hinge as margin_hinge
 from olx.losses.hinges import squared_hinge as squared_hinge
 from olx.losses.hinges import zero_one as zero_one
+from olx.losses.points import PointLoss as PointLoss
 from olx.losses.points import linear as linear
 from olx.losses.points import log_loss as log_loss
 from olx.losses.residual import absolute as absolute

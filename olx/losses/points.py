@@ -1,33 +1,85 @@
 r"""Losses of a decision, over any pytree: linear, and the logarithm of a portfolio's return.
 
-The linear loss $\langle w, z \rangle$ is all that a gradient learner sees of any other; its
-conjugate is finite at $z$ alone. The log loss $-\log \langle w, r \rangle$ of price relatives
-$r > 0$ is 1-exp-concave: $e^{-\ell}$ is linear in $w$.
+- linear: $\ell = \langle w, z \rangle$, all that a gradient learner sees of any other loss;
+  $\ell^*(\theta) = 0$ at $\theta = z$; 1-Lipschitz in the product;
+- log loss: $\ell = -\log \langle w, r \rangle$ of price relatives $r > 0$; $\ell^*(\theta) = -1 -
+  \log a$ at $\theta = -a r$, $a > 0$; 1-exp-concave, as $e^{-\ell}$ is linear in $w$, and not
+  Lipschitz.
+
+Elsewhere the conjugates are infinite.
 
 Cover, Universal Portfolios, 1991.
 """
 
+from collections.abc import Callable
+
+import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
 
+from olx._pytree import pytree, static
 from olx.core import Feedback, Scalar
 
 
-def linear(action: PyTree, outcome: PyTree) -> Array:
-    r"""$\langle w, z \rangle$; with a distribution over experts, the expected loss."""
-    return jnp.asarray(tree.vdot(action, outcome))
+@pytree
+class PointLoss:
+    r"""Module-level functions and constants; call it as `loss(action, outcome)`.
 
+    lipschitz: $|\ell(w, z) - \ell(v, z)| \le L |\langle w - v, z\rangle|$, so that the constant in
+        the decision is $L \|z\|_*$; None where there is none.
+    exp_concavity: the largest $a$ for which $e^{-a \ell}$ is concave; None where there is none.
+    """
 
-def log_loss(action: PyTree, outcome: PyTree) -> Array:
-    r"""$-\log \langle w, r \rangle$ of a portfolio `action` and price relatives `outcome`."""
-    return -jnp.log(tree.vdot(action, outcome))
+    lipschitz: Scalar | None = None
+    exp_concavity: Scalar | None = None
+    value_fn: Callable[..., Array] = static(kw_only=True)  # (action, outcome)
+    conjugate_fn: Callable[..., Array] = static(kw_only=True)  # (theta, outcome)
+
+    def __call__(self, action: PyTree, outcome: PyTree) -> Array:
+        return self.value_fn(action, outcome)
+
+    def conjugate(self, theta: PyTree, outcome: PyTree) -> Array:
+        r"""$\sup_w \langle\theta, w\rangle - \ell(w, z)$; infinite outside its domain."""
+        return self.conjugate_fn(theta, outcome)
 
 
 def linear_feedback(
     action: PyTree, outcome: PyTree, weight: Scalar, context: PyTree = None
 ) -> Feedback:
     """What a learner is told of a linear loss after it played `action`."""
-    loss = Partial(linear, outcome)  # symmetric in both
+    loss = Partial(_linear, outcome)  # symmetric in both
     return Feedback(context, action, outcome, loss, linear(action, outcome), outcome, weight)
+
+
+def _linear(action: PyTree, outcome: PyTree) -> Array:
+    r"""$\langle w, z \rangle$; with a distribution over experts, the expected loss."""
+    return jnp.asarray(tree.vdot(action, outcome))
+
+
+def _linear_conjugate(theta: PyTree, outcome: PyTree) -> Array:
+    return jnp.where(_equal(theta, outcome), 0.0, jnp.inf)
+
+
+def _log_loss(action: PyTree, outcome: PyTree) -> Array:
+    r"""$-\log \langle w, r \rangle$ of a portfolio and price relatives."""
+    return -jnp.log(tree.vdot(action, outcome))
+
+
+def _log_loss_conjugate(theta: PyTree, outcome: PyTree) -> Array:
+    a = -jnp.asarray(tree.vdot(theta, outcome)) / tree.vdot(outcome, outcome)
+    inside = (a > 0) & _equal(theta, jax.tree.map(lambda r: -a * r, outcome))
+    return jnp.where(inside, -1 - jnp.log(jnp.where(inside, a, 1.0)), jnp.inf)
+
+
+def _equal(theta: PyTree, other: PyTree) -> Array:
+    """Whether two vectors are equal up to rounding."""
+    (a, _), (b, _) = ravel_pytree(theta), ravel_pytree(other)
+    slack = 16 * a.size * float(jnp.finfo(a.dtype).eps)
+    return jnp.max(jnp.abs(a - b)) <= slack * jnp.max(jnp.abs(b))
+
+
+linear = PointLoss(lipschitz=1.0, value_fn=_linear, conjugate_fn=_linear_conjugate)
+log_loss = PointLoss(exp_concavity=1.0, value_fn=_log_loss, conjugate_fn=_log_loss_conjugate)
