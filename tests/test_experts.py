@@ -713,7 +713,7 @@ def test_theorem_1_counts_losers_in_both_games():
         moves = 0.5 * losses - 0.05  # to both sides, more than 0 in the mean or not
         game = olx.rollout(back, loss, olx.Rounds(None, moves), jnp.ones(N), record=olx.trace)
         both = [
-            [experts.equivalence_bound(learner, one, margin) for margin in margins]
+            [hindsight.equivalence_bound(learner, one, margin) for margin in margins]
             for learner, one in ((there, run), (back, game))
         ]
         return both, there.bound(run.trace, None), run.losses
@@ -731,7 +731,7 @@ def test_theorem_1_counts_losers_in_both_games():
     assert proof.holds  # the mean of L at minus the regrets
     np.testing.assert_allclose(proof.left[-1], np.mean(np.maximum(1 + regret[-1], 0)), atol=1e-9)
     with pytest.raises(TypeError, match="equivalence_bound: `learner` must be one of"):
-        experts.equivalence_bound(experts.two_norm(), olx.Run(None, None), 1.0)
+        hindsight.equivalence_bound(experts.two_norm(), olx.Run(None, None), 1.0)
 
 
 def test_the_two_conversions_undo_each_other():

@@ -10,7 +10,6 @@ from olx.experts.base import expert_learner as expert_learner
 from olx.experts.best_pruning import Path as Path
 from olx.experts.best_pruning import best_pruning as best_pruning
 from olx.experts.boa import boa as boa
-from olx.experts.conversions import equivalence_bound as equivalence_bound
 from olx.experts.conversions import experts_from_game as experts_from_game
 from olx.experts.conversions import game_from_experts as game_from_experts
 from olx.experts.drifting_game import drifting_game as drifting_game

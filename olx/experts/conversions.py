@@ -6,7 +6,7 @@ are played. With moves in $[-1, 1]$ and $\langle p, z\rangle \ge 0$ then, for ev
 
 $$\#\{i : s_{t,i} \le -R\} \le \#\{i : R_{t,i} \ge R\},$$
 
-with equality for experts played by a game.
+with equality for experts played by a game: `olx.hindsight.equivalence_bound`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.2, algorithms 1 and 2, theorem 1.
 """
@@ -20,7 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Run, Scalar, Trace
+from olx.core import Feedback, Learner, Trace
 from olx.needs import within
 
 
@@ -34,7 +34,7 @@ def experts_from_game(game: Learner) -> Learner:
     check.instance("experts_from_game", "game", game, Learner)
     needs = within(game, None, "params", "context")
     bound = None if game.bound_fn is None else _bound_of_game
-    return Learner(game, _init, _predict, _update_experts, bound, needs=needs)
+    return Learner(game, _init, _predict, update_experts, bound, needs=needs)
 
 
 def game_from_experts(learner: Learner) -> Learner:
@@ -44,49 +44,7 @@ def game_from_experts(learner: Learner) -> Learner:
     """
     check.instance("game_from_experts", "learner", learner, Learner)
     needs = within(learner, None, "params", "context", "weight")
-    return Learner(learner, _init, _predict, _update_game, needs=needs)
-
-
-def equivalence_bound(learner: Learner, run: Run, margin: Scalar) -> Certificate:
-    r"""Theorem 1, after every round: the share of losers in one game, at most that in the other.
-
-    Of `game_from_experts` the share of chips at or below $-R$, against the share of experts whose
-    regret is at least $R$. Of `experts_from_game` the other way round, where both are equal: an
-    $\epsilon$-regret of $R$ or more takes a share of $\epsilon$ of the chips. It says nothing once
-    nature moved by less than 0 in the mean, or moved two chips apart by more than 1.
-
-    learner: of `game_from_experts` or `experts_from_game`.
-    run: played with `record=olx.trace`.
-    margin: $R$.
-    """
-    if learner.update_fn not in (_update_game, _update_experts):
-        raise TypeError(
-            "equivalence_bound: `learner` must be one of `game_from_experts` or "
-            f"`experts_from_game`, got one of {learner.update_fn.__module__}."
-        )
-    if not isinstance(run.trace, Trace):
-        raise TypeError("equivalence_bound: `run` must be played with `record=olx.trace`.")
-    feedback = run.trace.feedback
-    flat = jax.vmap(lambda leaf: ravel_pytree(leaf)[0])
-    told, p = flat(feedback.outcome), flat(feedback.action)
-    weight = jnp.broadcast_to(feedback.weight, told.shape[:1])
-    paid = jnp.sum(p * told, axis=1)
-    total, mine = jnp.cumsum(weight[:, None] * told, axis=0), jnp.cumsum(weight * paid)[:, None]
-    behind = jnp.cumsum(weight[:, None] * (told - paid[:, None]), axis=0)
-    rounding = 64 * jnp.finfo(told.dtype).eps * (1 + jnp.cumsum(jnp.max(jnp.abs(told), axis=1)))
-    share = lambda size, least: jnp.mean((size >= least).astype(told.dtype), axis=1)
-    least = jnp.asarray(margin, told.dtype) - rounding[:, None]
-    if learner.update_fn is _update_experts:
-        left, right = share(mine - total, jnp.asarray(margin, told.dtype)), share(-behind, least)
-        forward = jnp.ones_like(paid, bool)
-    else:
-        left, right = share(-total, jnp.asarray(margin, told.dtype)), share(-behind, least)
-        forward = paid >= -64 * jnp.finfo(told.dtype).eps
-    apart = weight * (jnp.max(told, axis=1) - jnp.min(told, axis=1))
-    proof = Certificate(left, right, jnp.ones_like(left), theorem="Luo 2016, theorem 1")
-    proof = proof.given("moves must be at least 0 in the mean", forward)
-    close = apart <= 1 + 64 * jnp.finfo(told.dtype).eps
-    return proof.given("no two moves or losses may differ by more than 1", close)
+    return Learner(learner, _init, _predict, update_game, needs=needs)
 
 
 def _init(inner: Learner, params: PyTree) -> PyTree:
@@ -97,13 +55,13 @@ def _predict(inner: Learner, state: PyTree, context: PyTree) -> PyTree:
     return inner.predict(state, context)
 
 
-def _update_experts(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
+def update_experts(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
     value = tree.vdot(feedback.action, feedback.outcome)
     moves = jax.tree.map(lambda loss: loss - value, feedback.outcome)
     return inner.update(state, _told(feedback, moves))
 
 
-def _update_game(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
+def update_game(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
     least = jnp.min(ravel_pytree(feedback.outcome)[0])
     losses = jax.tree.map(lambda move: move - least, feedback.outcome)
     return inner.update(state, _told(feedback, losses))

@@ -81,12 +81,12 @@ def predict(hp: ParticlesHparams, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.experts.update(state, _as_experts(hp, state, feedback))
+    return hp.experts.update(state, as_experts(hp, state, feedback))
 
 
 def particles_bound(hp: ParticlesHparams, trace: Trace, u: Float[Array, " P"]) -> Certificate:
     """The bound of the expert learner to a distribution `u` over the points, for convex losses."""
-    seen = jax.vmap(lambda *one: _as_experts(hp, *one))(trace.state, trace.feedback)
+    seen = jax.vmap(lambda *one: as_experts(hp, *one))(trace.state, trace.feedback)
     u = check.comparator("certify", u, seen.outcome[0])
     proof = hp.experts.bound(Trace(trace.state, seen), u)
     value, weight = trace.feedback.value, trace.feedback.weight
@@ -159,6 +159,6 @@ def _mean(points: PyTree, p: Float[Array, " P"]) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), points)
 
 
-def _as_experts(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> Feedback:
+def as_experts(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> Feedback:
     losses = jax.vmap(feedback.loss)(hp.points)
     return linear_feedback(hp.experts.predict(state), losses, feedback.weight)

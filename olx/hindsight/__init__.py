@@ -37,6 +37,10 @@ from olx.hindsight.mistakes import self_tuned_aggressive_bound as self_tuned_agg
 from olx.hindsight.mistakes import self_tuned_winnow_bound as self_tuned_winnow_bound
 from olx.hindsight.mistakes import separable_bound as separable_bound
 from olx.hindsight.mistakes import winnow_bound as winnow_bound
+from olx.hindsight.potentials import committed_bound as committed_bound
+from olx.hindsight.potentials import equivalence_bound as equivalence_bound
+from olx.hindsight.potentials import exponential_bound as exponential_bound
+from olx.hindsight.potentials import points_bound as points_bound
 from olx.hindsight.primal_dual import bounded_loss_bound as bounded_loss_bound
 from olx.hindsight.primal_dual import horizon_bound as horizon_bound
 from olx.hindsight.primal_dual import lipschitz_bound as lipschitz_bound

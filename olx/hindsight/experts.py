@@ -46,7 +46,7 @@ def quantile_regret(regrets: Float[Array, "T N"], epsilon: float) -> Float[Array
 
     epsilon: above 0 and up to 1; 1/N or less is regret to the best.
     """
-    rank = _rank("quantile_regret", regrets.shape[1], epsilon)
+    rank = rank_of("quantile_regret", regrets.shape[1], epsilon)
     return -jnp.sort(-regrets, axis=1)[:, rank - 1]
 
 
@@ -59,7 +59,7 @@ def quantile_bound(learner: Learner, run: Run, epsilon: float) -> Certificate:
     game = played("quantile_bound", EXPERTS, learner, run)
     trace, past = game.trace, history(learner.hparams, game.trace)
     total = past.total
-    rank = _rank("quantile_bound", total.shape[1], epsilon)
+    rank = rank_of("quantile_bound", total.shape[1], epsilon)
     order = jnp.argsort(jnp.argsort(-total, axis=1), axis=1)
     best = jnp.where(order < rank, 1 / rank, jnp.zeros_like(total))
 
@@ -110,7 +110,8 @@ def _price(learner: Learner, game: Game, past: History, flat: Float[Array, " N"]
     return jnp.where(size > 0, right**2 / jnp.where(size > 0, size, 1.0), 0.0)
 
 
-def _rank(owner: str, experts: int, epsilon: float) -> int:
+def rank_of(owner: str, experts: int, epsilon: float) -> int:
+    r"""$\lceil \varepsilon N\rceil$, where rounding of the product does not count."""
     epsilon = check.above(owner, "epsilon", epsilon, 0.0, 1.0)
     return max(1, math.ceil(experts * epsilon - 1e-9))
 
