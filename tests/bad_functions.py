@@ -1,0 +1,369 @@
+"""Mirror maps, losses, comparators, sparse rows, arrays and wrappers that must be refused."""
+
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from bad_inputs import Bad
+from jax.scipy.special import entr, logsumexp
+
+import olx
+from olx import convex, experts, losses, meta, streams
+from olx.streams.sparse_rows import SparseRows
+
+KEY = jax.random.key(0)
+X, Y, ZEROS = np.random.default_rng(0).normal(size=(6, 2)), np.array([1.0, -1.0] * 3), np.zeros(2)
+ROUNDS = olx.Rounds(X, Y)
+
+NOT_CONVEX = {
+    "concave": lambda w: -jnp.vdot(w, w),
+    "a cube": lambda w: jnp.sum(w**3),
+    "a sine": lambda w: jnp.sum(jnp.sin(w)),
+    "a root": lambda w: jnp.sum(jnp.sqrt(jnp.abs(w))),
+}
+FLAT = {
+    "linear": jnp.sum,
+    "absolute values": lambda w: jnp.sum(jnp.abs(w)),
+    "a maximum": jnp.max,
+    "a norm": lambda w: jnp.sqrt(jnp.vdot(w, w)),
+    "steps": lambda w: jnp.sum(jnp.round(w)),
+    "the square of a sum": lambda w: jnp.sum(w) ** 2,
+    "constant": lambda w: 0.0 * jnp.sum(w),
+}
+square = lambda w: jnp.vdot(w, w) / 2
+MAPS = {
+    **{
+        f"a potential: {name}": Bad(
+            lambda f=f: olx.mirror_map(f), ValueError, "mirror_map: `potential` must be convex"
+        )
+        for name, f in NOT_CONVEX.items()
+    },
+    **{
+        f"a potential: {name}": Bad(
+            lambda f=f: olx.mirror_map(f), ValueError, "mirror_map: `potential` must be strictly"
+        )
+        for name, f in FLAT.items()
+    },
+    "a concave conjugate": Bad(
+        lambda: olx.mirror_map(None, NOT_CONVEX["concave"]), ValueError, "`conjugate` must be conv"
+    ),
+    "a linear conjugate": Bad(
+        lambda: olx.mirror_map(None, jnp.sum), ValueError, "`conjugate` must be strictly"
+    ),
+    "a potential that is not separable": Bad(
+        lambda: olx.mirror_map(lambda w: square(w) + logsumexp(w), separable=True),
+        ValueError,
+        "mirror_map: `potential` is not a sum over coordinates",
+    ),
+    "an entropy from 0": Bad(
+        lambda: olx.mirror_map(lambda w: -jnp.sum(entr(w))), ValueError, "give a `start` inside"
+    ),
+    "a barrier from 0": Bad(
+        lambda: olx.mirror_map(lambda w: -jnp.sum(jnp.log(w))), ValueError, "give a `start` inside"
+    ),
+    "a potential of vectors": Bad(
+        lambda: olx.mirror_map(lambda w: w**2), TypeError, "mirror_map: .*one real number"
+    ),
+    "a potential of nothing": Bad(
+        lambda: olx.mirror_map(lambda w: None), TypeError, "mirror_map: .*one real number"
+    ),
+    "a potential of whole numbers": Bad(
+        lambda: olx.mirror_map(lambda w: 3), TypeError, "mirror_map: .*one real number"
+    ),
+    "a potential by name": Bad(lambda: olx.mirror_map("entropy"), TypeError, "must be a function"),
+    "a potential of two": Bad(lambda: olx.mirror_map(lambda a, b: a), TypeError, "must take"),
+    "nothing": Bad(olx.mirror_map, TypeError, "mirror_map: give a potential"),
+    "a total of a conjugate": Bad(
+        lambda: olx.mirror_map(None, square, total=1.0), TypeError, "mirror_map: `total`"
+    ),
+    "a NaN total": Bad(lambda: olx.mirror_map(square, total=np.nan), ValueError, "`total`"),
+    "a NaN start": Bad(lambda: olx.mirror_map(square, start=np.nan), ValueError, "`start`"),
+    "a start of text": Bad(lambda: olx.mirror_map(square, start="0"), TypeError, "`start`"),
+    "a modulus of 0": Bad(lambda: olx.mirror_map(square, modulus=0.0), ValueError, "`modulus`"),
+    "a norm that is none": Bad(lambda: olx.mirror_map(square, norm=2), TypeError, "`norm` must be"),
+    "a domain that is none": Bad(
+        lambda: olx.mirror_map(square, contains=True), TypeError, "`contains` must be a function"
+    ),
+    "a prior with a zero": Bad(
+        lambda: convex.negative_entropy(prior=np.array([1.0, 0.0])), ValueError, "`prior`"
+    ),
+    "a box upside down": Bad(lambda: convex.euclidean_box(1.0, 0.0), ValueError, "high - low"),
+    "pnorm of 3": Bad(lambda: convex.pnorm(3.0), ValueError, "pnorm: `q`"),
+    "pnorm of 1": Bad(lambda: convex.pnorm(1.0), ValueError, "pnorm: `q`"),
+    "tsallis of 1": Bad(lambda: convex.tsallis(1.0), ValueError, "tsallis"),
+    "tsallis of -1": Bad(lambda: convex.tsallis(-1.0), ValueError, "tsallis: `alpha`"),
+    "a negative curvature": Bad(
+        lambda: convex.quadratic(np.array([1.0, -1.0])), ValueError, "quadratic: `curvature`"
+    ),
+    "a matrix that is not square": Bad(
+        lambda: convex.precompose(convex.euclidean(), jnp.ones((2, 3))), TypeError, "square"
+    ),
+    "a sum of domains without a start": Bad(
+        lambda: convex.add(convex.negative_entropy(), convex.euclidean()), TypeError, "add: give"
+    ),
+    "euclidean_on a number": Bad(lambda: convex.euclidean_on(1.0), TypeError, "`project` must be"),
+}
+
+
+def best(loss=losses.squared, rounds=ROUNDS, params=ZEROS, apply=olx.dot, **options):
+    return olx.best_in_hindsight(loss, rounds, params, apply=apply, **options)
+
+
+def weighed(weight):
+    return olx.Rounds(X, Y, weight)
+
+
+def against(error, says, *given, **options) -> Bad:
+    return Bad(lambda: best(*given, **options), error, f"best_in_hindsight: {says}")
+
+
+bowl = lambda w, z: -jnp.vdot(w, w)
+HINDSIGHT = {
+    "negative weights": against(ValueError, "rounds.weight must", losses.squared, weighed(-(Y**2))),
+    "weights in a column": against(TypeError, "rounds.w", losses.squared, weighed(Y[:, None] ** 2)),
+    "too few weights": against(TypeError, "leaves of", losses.squared, weighed(np.ones(3))),
+    "NaN weights": against(ValueError, "rounds.weight", losses.squared, weighed(Y * np.nan)),
+    "labels 0 and 1": against(
+        ValueError, "hinge: labels must", losses.hinge, olx.Rounds(X, (Y + 1) / 2)
+    ),
+    "NaN rows": against(ValueError, "rounds.context", losses.squared, olx.Rounds(X * np.nan, Y)),
+    "a NaN start": against(ValueError, "`params` holds nan", params=ZEROS * np.nan),
+    "a whole start": against(TypeError, "`params` holds int", params=np.zeros(2, int)),
+    "a start of another shape": against(TypeError, "context has shape", params=np.zeros(3)),
+    "no rounds": against(TypeError, "`rounds` must be a Rounds", rounds=X),
+    "a loss by name": against(TypeError, "`loss` must be a function", "hinge"),
+    "a model by name": against(TypeError, "`apply` must be a function", apply="dot"),
+    "a radius for a domain": against(TypeError, "`domain` must be a Domain", domain=1.0),
+    "a negative tolerance": against(ValueError, "`tolerance`", tolerance=-1.0),
+    "negative steps": against(ValueError, "`steps`", steps=-1),
+    "sparse rows": against(
+        TypeError,
+        "sparse rows",
+        rounds=olx.Rounds(streams.sparse_rows(scipy.sparse.csr_array(X)), Y),
+    ),
+    "mistakes": against(ValueError, "`loss` is not convex", losses.zero_one),
+    "a sine": against(ValueError, "`loss` is not convex", lambda s, y: jnp.sin(s - y)),
+    "a Cauchy loss": against(
+        ValueError, "`loss` is not conv", lambda s, y: jnp.log1p((s - y) ** 2)
+    ),
+    "a concave loss": against(ValueError, "`loss` is not convex", lambda s, y: -((s - y) ** 2)),
+    "a concave loss of the point": against(
+        ValueError,
+        "`loss` is not convex",
+        bowl,
+        apply=olx.hindsight.constant,
+        domain=olx.hindsight.ball(1.0),
+    ),
+}
+
+
+def matrix(**parts):
+    """A matrix of shape (2, 3) some of whose parts were overwritten."""
+    made = scipy.sparse.csr_array(np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]]))
+    for name, value in parts.items():
+        setattr(made, name, np.asarray(value, getattr(made, name).dtype))
+    return made
+
+
+def rows(error, says, given) -> Bad:
+    return Bad(lambda: streams.sparse_rows(given), error, f"sparse_rows: .*{says}")
+
+
+def blocks(pointers, index, width=3, lanes=8) -> Bad:
+    indices = np.full((1, lanes), index, np.int32)
+    make = lambda: SparseRows(np.array(pointers), indices, np.zeros((1, lanes)), width)
+    return Bad(make, (ValueError, TypeError), "SparseRows: ")
+
+
+def displaced():
+    made = scipy.sparse.coo_array(np.eye(2))
+    made.coords[1][0] = 5
+    return made
+
+
+@functools.cache
+def folder() -> Path:
+    place = Path(tempfile.mkdtemp(prefix="olx-bad-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
+def read(name, text, **options):
+    path = folder() / name
+    path.write_text(text)
+    return streams.read_svmlight(path, **options)
+
+
+SPARSE = {
+    **{
+        f"a column {column} of 3": rows(
+            ValueError, f"from 0 to 2, got {column} in entry 1", matrix(indices=[1, column, 0])
+        )
+        for column in (3, 10, 10**6, -1)
+    },
+    **{
+        f"row pointers {pointers}": rows(
+            ValueError, "row pointers must rise", matrix(indptr=pointers)
+        )
+        for pointers in ([0, 3], [0, 3, 2], [1, 2, 3], [0, 2, 7], [0, -1, 3], [0, 2, 3, 3])
+    },
+    "too few values": rows(ValueError, "values for", matrix(data=[1.0, 2.0])),
+    "complex numbers": rows(TypeError, "complex", scipy.sparse.csr_array(np.eye(2) * 1j)),
+    "no columns": rows(TypeError, "rows and columns", scipy.sparse.csr_array((2, 0))),
+    "a dense matrix": rows(TypeError, "SciPy sparse", np.eye(2)),
+    "a coordinate out of range": rows(ValueError, "from 0 to 1, got 5", displaced()),
+    "a column out of range, transposed": rows(ValueError, "got 9", matrix(indices=[1, 9, 0]).T),
+    "blocks: a column 4 of 3": blocks([0, 1], 4),
+    "blocks: a column -1": blocks([0, 1], -1),
+    "blocks: pointers past the end": blocks([0, 2], 3),
+    "blocks: pointers that fall": blocks([1, 0], 3),
+    "blocks: four lanes": blocks([0, 1], 3, lanes=4),
+    "an empty file": Bad(lambda: read("empty", ""), ValueError, "read_svmlight: .*no rows"),
+    "a file of comments": Bad(
+        lambda: read("notes", "# one\n"), ValueError, "read_svmlight: .*no r"
+    ),
+    "a file of text": Bad(lambda: read("text", "1 a:b\n"), ValueError, "read_svmlight: .*format"),
+    "a file of too many features": Bad(
+        lambda: read("wide", "1 5:1\n", features=2), ValueError, "read_svmlight: "
+    ),
+    "features that are no number": Bad(
+        lambda: read("some", "1 5:1\n", features="5"), ValueError, "read_svmlight: `features`"
+    ),
+    "a file that is not there": Bad(
+        lambda: streams.read_svmlight(folder() / "none"), FileNotFoundError, "read_svmlight: "
+    ),
+    "sparse rows of another width": Bad(
+        lambda: olx.run(
+            olx.perceptron(),
+            losses.zero_one,
+            olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
+            np.zeros(4),
+        ),
+        TypeError,
+        "run: `params` has shape",
+    ),
+    "sparse rows in a sweep": Bad(
+        lambda: olx.sweep(
+            olx.batch(olx.passive_aggressive_1, aggressiveness=np.ones(2)),
+            losses.zero_one,
+            olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
+            np.zeros(3),
+        ),
+        TypeError,
+        "sweep: sparse rows",
+    ),
+    "sparse rows in a rollout": Bad(
+        lambda: olx.rollout(
+            olx.perceptron(),
+            losses.zero_one,
+            olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
+            np.zeros(3),
+        ),
+        TypeError,
+        "rollout: .*sparse rows",
+    ),
+}
+
+
+def arrays(error, says, *given, **options) -> Bad:
+    return Bad(lambda: streams.from_arrays(*given, **options), error, f"from_arrays: {says}")
+
+
+ARRAYS = {
+    "NaN": arrays(ValueError, "context holds nan at row 0", X * np.nan, Y),
+    "infinity": arrays(ValueError, "outcome holds inf at row 0", X, Y + np.inf),
+    "text": arrays(ValueError, "outcome holds 'a' at row 0", X, list("abcdef")),
+    "ragged rows": arrays(TypeError, "context is ragged: row 1", [[1, 2], [3]], [1, 2]),
+    "lengths that differ": arrays(TypeError, "numbers of rows differ", X, Y[:2]),
+    "no rows": arrays(ValueError, "there are no rows", X[:0], Y[:0]),
+    "no outcome": arrays(TypeError, "outcome holds no array", X, None),
+    "one number": arrays(TypeError, "context is a float", 1.0, Y),
+    "negative weights": arrays(ValueError, "weight holds -1.0 at row 1", X, Y, Y),
+    "weights in a column": arrays(TypeError, "weight has shape", X, Y, Y[:, None] ** 2),
+    "NaN weights": arrays(ValueError, "weight holds nan", X, Y, Y * np.nan),
+    "a masked context": arrays(TypeError, "context is a masked", np.ma.masked_less(X, 0), Y),
+    "masked outcomes": arrays(TypeError, "outcome is a masked", X, np.ma.masked_less(Y, 0)),
+    "complex": arrays(ValueError, "context holds", X * 1j, Y),
+    "classes of -1": arrays(ValueError, "outcome holds -1.0 at row 1", X, Y, labels=True),
+    "classes of 0.5": arrays(ValueError, "outcome holds 0.5", X, Y / 2, labels=True),
+    "sparse rows": arrays(TypeError, "context is a", scipy.sparse.csr_array(X), Y),
+}
+
+LEARNER = olx.ogd(0.1)
+WRAPPERS = {
+    f"{name} of no learner": Bad(make, TypeError, f"{name}: `{argument}` must be a Learner")
+    for (name, argument), make in {
+        ("model", "inner"): lambda: olx.linear(0.1),
+        ("average", "inner"): lambda: meta.average(olx.ogd),
+        ("random_stop", "inner"): lambda: meta.random_stop("ogd", KEY),
+        ("restarts", "inner"): lambda: meta.restarts(None, KEY, 2, 2),
+        ("saol", "base"): lambda: meta.saol(3, 2),
+        ("mix", "mixer"): lambda: olx.mix(olx.batch(olx.ogd, eta=np.ones(2)), None),
+        ("sampled", "experts"): lambda: experts.sampled(None, KEY),
+        ("committed", "experts"): lambda: experts.committed(None, KEY),
+        ("bandit", "experts"): lambda: experts.bandit(0.5, KEY),
+        ("linearized", "experts"): lambda: experts.linearized(None),
+        ("best_pruning", "experts"): lambda: experts.best_pruning(None),
+        ("particles", "experts"): lambda: experts.particles(None, jnp.zeros(3)),
+        ("experts_from_game", "game"): lambda: experts.experts_from_game(None),
+        ("game_from_experts", "learner"): lambda: experts.game_from_experts(None),
+    }.items()
+} | {
+    "a mixture of one learner": Bad(
+        lambda: olx.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `experts` must be a batch"
+    ),
+    "a model by name": Bad(
+        lambda: olx.model("dot", LEARNER), TypeError, "model: `apply` must be a function"
+    ),
+    "omd with a number for a map": Bad(
+        lambda: olx.omd(0.1, 2.0), TypeError, "omd: `mirror` must be a MirrorMap"
+    ),
+    "ogd with a radius for a domain": Bad(
+        lambda: olx.ogd(0.1, 2.0), TypeError, "ogd: `domain` must be a MirrorMap"
+    ),
+    "dual_ascent on mistakes": Bad(
+        lambda: olx.dual_ascent(convex.euclidean(), losses.zero_one, olx.ascents.conservative()),
+        TypeError,
+        "dual_ascent: `loss` must come with a conjugate",
+    ),
+    "implicit on mistakes": Bad(
+        lambda: olx.implicit(0.1, losses.zero_one), TypeError, "implicit: `loss` must come with a"
+    ),
+    "implicit on a function": Bad(
+        lambda: olx.implicit(0.1, jnp.dot), TypeError, "implicit: `loss` must be a ScoreLoss"
+    ),
+    "an empty axis": Bad(
+        lambda: olx.batch(olx.ogd, eta=np.ones(0)), ValueError, "batch: axis `eta` is empty"
+    ),
+    "an axis of one number": Bad(
+        lambda: olx.batch(olx.ogd, eta=0.1), TypeError, "batch: axis `eta` is a single number"
+    ),
+    "axes of two lengths": Bad(
+        lambda: olx.batch(olx.adagrad, eta=np.ones(2), delta=np.ones(3)), TypeError, "batch: axes"
+    ),
+    "no axis": Bad(lambda: olx.batch(olx.ogd), TypeError, "batch: give at least one axis"),
+    "an axis of text": Bad(
+        lambda: olx.batch(olx.ogd, eta=["a", "b"]), TypeError, "batch: axis `eta`"
+    ),
+    "an argument that is not there": Bad(
+        lambda: olx.batch(olx.ogd, step=np.ones(2)), TypeError, "batch: .*step"
+    ),
+}
+
+BAD = {
+    f"{table}: {name}": bad
+    for table, entries in {
+        "mirror_map": MAPS,
+        "best_in_hindsight": HINDSIGHT,
+        "sparse": SPARSE,
+        "from_arrays": ARRAYS,
+        "made of": WRAPPERS,
+    }.items()
+    for name, bad in entries.items()
+}

@@ -1,0 +1,133 @@
+"""Hyperparameters that no factory may accept: of the wrong sign, not finite, no number, several."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from bad_inputs import Bad
+
+import olx
+from olx import convex, experts, losses, meta, regularizers, schedules, streams
+
+KEY = jax.random.key(0)
+FLAT = convex.euclidean()
+
+POSITIVE = {  # by owner and argument, a factory of one number that must be positive
+    ("ogd", "eta"): olx.ogd,
+    ("md", "eta"): lambda v: olx.md(v, FLAT),
+    ("omd", "eta"): lambda v: olx.omd(v, FLAT),
+    ("hedge", "eta"): olx.hedge,
+    ("ftrl", "eta"): lambda v: olx.ftrl(v, FLAT),
+    ("optimistic", "eta"): lambda v: olx.optimistic(v, FLAT),
+    ("optimistic_md", "eta"): lambda v: olx.optimistic_md(v, FLAT),
+    ("adagrad", "eta"): olx.adagrad,
+    ("adagrad", "delta"): lambda v: olx.adagrad(0.1, v),
+    ("rda", "eta"): lambda v: olx.rda(v, convex.l1(1.0)),
+    ("implicit", "eta"): lambda v: olx.implicit(v, losses.squared),
+    ("cocob", "alpha"): olx.cocob,
+    ("coin_betting", "lipschitz"): olx.coin_betting,
+    ("coin_betting", "wealth"): lambda v: olx.coin_betting(1.0, v),
+    ("coordinate_betting", "lipschitz"): olx.coordinate_betting,
+    ("coordinate_betting", "wealth"): lambda v: olx.coordinate_betting(1.0, v),
+    ("log_regret", "sigma"): olx.log_regret,
+    ("strongly_convex_ogd", "sigma"): olx.strongly_convex_ogd,
+    ("ftrl_proximal", "alpha"): olx.ftrl_proximal,
+    ("exponentiated_gradient", "eta"): olx.exponentiated_gradient,
+    ("exponentiated_gradient", "total"): lambda v: olx.exponentiated_gradient(0.1, v),
+    ("signed_exponentiated_gradient", "eta"): olx.signed_exponentiated_gradient,
+    ("signed_exponentiated_gradient", "total"): lambda v: olx.signed_exponentiated_gradient(0.1, v),
+    ("balanced_winnow", "total"): lambda v: olx.balanced_winnow(0.1, v),
+    ("passive_aggressive_1", "aggressiveness"): olx.passive_aggressive_1,
+    ("passive_aggressive_2", "aggressiveness"): olx.passive_aggressive_2,
+    ("scale_invariant_adagrad", "eta"): olx.scale_invariant_adagrad,
+    ("self_confident", "start"): lambda v: olx.self_confident(convex.negative_entropy(), 1.0, v),
+    ("alma", "step"): lambda v: olx.alma(0.5, step=v),
+    ("dual_ascent", "schedule"): lambda v: olx.dual_ascent(
+        FLAT, losses.hinge, olx.ascents.conservative(), v
+    ),
+    ("fixed_share", "eta"): lambda v: experts.fixed_share(v, 0.1),
+    ("anytime_hedge", "eta"): experts.anytime_hedge,
+    ("gibbs", "eta"): lambda v: experts.gibbs(v, jnp.zeros(3), KEY),
+    ("average", "weights"): lambda v: meta.average(olx.ogd(0.1), v),
+    ("saol", "span"): lambda v: meta.saol(olx.ogd(0.1), 3, v),
+    ("flh", "eta"): lambda v: meta.flh(olx.ogd(0.1), v, 3),
+    ("margin_hinge", "margin"): losses.margin_hinge,
+    ("negative_entropy", "scale"): convex.negative_entropy,
+    ("unnormalized_entropy", "scale"): convex.unnormalized_entropy,
+    ("binary_entropy", "scale"): convex.binary_entropy,
+    ("floored_entropy", "scale"): lambda v: convex.floored_entropy(0.1, v),
+    ("signed_entropy", "total"): convex.signed_entropy,
+    ("hypentropy", "beta"): convex.hypentropy,
+    ("log_barrier", "scale"): convex.log_barrier,
+    ("log_barrier_simplex", "scale"): convex.log_barrier_simplex,
+    ("tsallis", "scale"): lambda v: convex.tsallis(0.5, v),
+    ("euclidean_ball", "radius"): convex.euclidean_ball,
+    ("euclidean_simplex", "total"): convex.euclidean_simplex,
+    ("euclidean_l1_ball", "radius"): convex.euclidean_l1_ball,
+    ("von_neumann", "scale"): convex.von_neumann,
+    ("log_det", "scale"): convex.log_det,
+    ("scale", "factor"): lambda v: convex.scale(FLAT, v),
+    ("decay", "eta"): schedules.decay,
+    ("root_rounds", "energy"): lambda v: schedules.root_rounds(v, 1.0),
+    ("root_norms", "complexity"): lambda v: schedules.root_norms(v, convex.norms.l2()),
+    ("own_loss", "start"): lambda v: schedules.own_loss(v, 1.0),
+    ("mistakes", "complexity"): lambda v: schedules.mistakes(v, convex.norms.l2()),
+    ("scale_invariant_adagrad", "lipschitz"): regularizers.scale_invariant_adagrad,
+    ("ball", "radius"): olx.hindsight.ball,
+}
+NON_NEGATIVE = {
+    ("ftrl_proximal", "beta"): lambda v: olx.ftrl_proximal(beta=v),
+    ("ftrl_proximal", "l1"): lambda v: olx.ftrl_proximal(l1=v),
+    ("ftrl_proximal", "l2"): lambda v: olx.ftrl_proximal(l2=v),
+    ("epsilon_insensitive", "epsilon"): losses.epsilon_insensitive,
+    ("l1", "strength"): convex.l1,
+    ("group_l2", "strength"): convex.group_l2,
+    ("decay", "power"): lambda v: schedules.decay(0.1, v),
+    ("linear_regression", "noise"): lambda v: streams.linear_regression(KEY, 5, 2, noise=v),
+}
+IN_A_RANGE = {  # 2 and -1 lie outside
+    ("prod", "eta"): experts.prod,
+    ("exp3", "eta"): lambda v: experts.exp3(v, KEY),
+    ("fixed_share", "alpha"): lambda v: experts.fixed_share(0.1, v),
+    ("ada_normal_hedge", "exponent"): lambda v: experts.ada_normal_hedge(exponent=v),
+    ("alma", "alpha"): olx.alma,
+    ("romma", "threshold"): olx.romma,
+    ("floored_entropy", "floor"): convex.floored_entropy,
+    ("drifting_game", "beta"): lambda v: experts.drifting_game(jnp.exp, 3, v),
+}
+COUNTS = {
+    ("play", "rounds"): lambda v: olx.play(
+        olx.linear(olx.ogd(0.1)), streams.zero_one(losses.hinge), np.zeros(1), v
+    ),
+    ("every", "rounds"): olx.every,
+    ("log_spaced", "per_decade"): olx.log_spaced,
+    ("checkpoint", "every"): lambda v: olx.checkpoint("folder", v),
+    ("squint", "rates"): lambda v: experts.squint(rates=v),
+    ("ada_normal_hedge_tv", "rounds"): experts.ada_normal_hedge_tv,
+    ("ada_normal_hedge_streaming", "rounds"): experts.ada_normal_hedge_streaming,
+    ("drifting_game", "rounds"): lambda v: experts.drifting_game(jnp.exp, v),
+    ("saol", "levels"): lambda v: meta.saol(olx.ogd(0.1), v),
+    ("restarts", "length"): lambda v: meta.restarts(olx.ogd(0.1), KEY, v, 2),
+    ("restarts", "blocks"): lambda v: meta.restarts(olx.ogd(0.1), KEY, 2, v),
+}
+NO_NUMBER = {"text": "0.1", "a truth value": True, "two numbers": np.array([0.1, 0.2])}
+
+
+def rows(factories, values, error) -> dict[str, Bad]:
+    return {
+        f"{owner} with {argument} {word}": Bad(
+            lambda make=make, value=value: make(value), error, f"{owner}: `{argument}`"
+        )
+        for (owner, argument), make in factories.items()
+        for word, value in values.items()
+    }
+
+
+BAD = {
+    **rows(POSITIVE, {"-1": -1.0, "0": 0.0, "NaN": np.nan, "infinite": np.inf}, ValueError),
+    **rows(POSITIVE, NO_NUMBER, TypeError),
+    **rows(NON_NEGATIVE, {"-1": -1.0, "NaN": np.nan}, ValueError),
+    **rows(NON_NEGATIVE, NO_NUMBER, TypeError),
+    **rows(IN_A_RANGE, {"-1": -1.0, "2": 2.0, "NaN": np.nan}, ValueError),
+    **rows(IN_A_RANGE, NO_NUMBER, TypeError),
+    **rows(COUNTS, {"0": 0, "-1": -1, "1.5": 1.5, "text": "3", "true": True}, ValueError),
+}
