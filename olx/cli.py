@@ -47,6 +47,17 @@ def _interrupted(asked: argparse.Namespace, status: int) -> int:
     return status
 
 
+def _played(asked: argparse.Namespace, experiment: Any) -> Any:
+    """The result; a refusal names the file of the config."""
+    from olx.lab.config import ConfigError
+    from olx.lab.run import run
+
+    try:
+        return run(experiment, _folder(asked))
+    except ConfigError as error:
+        raise ConfigError(f"{asked.config}: {error}") from error
+
+
 def _folder(asked: argparse.Namespace) -> Path:
     certified = "-certified" if asked.command == "certify" else ""
     return asked.out or Path("results") / f"{Path(asked.config).stem}{certified}"
@@ -54,11 +65,10 @@ def _folder(asked: argparse.Namespace) -> Path:
 
 def _run(asked: argparse.Namespace) -> int:
     from olx.lab import config
-    from olx.lab.run import run
     from olx.lab.show import leaderboard
 
     out = _folder(asked)
-    result = run(config.read(asked.config, asked.set), out)
+    result = _played(asked, config.read(asked.config, asked.set))
     print(leaderboard(result))
     if not asked.no_report:
         from olx.lab.report import write
@@ -70,13 +80,12 @@ def _run(asked: argparse.Namespace) -> int:
 
 def _certify(asked: argparse.Namespace) -> int:
     from olx.lab import config
-    from olx.lab.run import run
     from olx.lab.show import certificates
 
     experiment = config.read(asked.config, asked.set)
     experiment.comparator = experiment.comparator or "best"
     experiment.bound = "all" if asked.all else experiment.bound or "best"
-    result = run(experiment, _folder(asked))
+    result = _played(asked, experiment)
     print(certificates(result))
     return 0 if all(result.certificates.column("holds").to_pylist()) else 1
 

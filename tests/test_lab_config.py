@@ -72,6 +72,7 @@ def test_what_is_written_reads_back_as_the_same(path):
 
 def test_words_with_quotes_and_lines_survive():
     tree = tomllib.loads(DATA + OGD) | {"title": 'a "b" \\ c\nd é', "radius": 1e-7}
+    tree["data"][0]["label"] = "a b"
     tree["published"] = [
         {"learner": "ogd", "metric": "loss", "source": "x", "values": {"a b": 1.0}}
     ]
@@ -189,10 +190,10 @@ BROKEN = {
         DATA + 'scaling = "rows"\n' + OGD,
         "unknown key data.0.scaling; did you mean scale?",
     ),
-    "wrong type": ('seeds = "five"\n' + DATA + OGD, "seeds: expected int | array, got str."),
+    "wrong type": ('seeds = "five"\n' + DATA + OGD, "seeds: expected int | list, got str."),
     "wrong word": (
         'protocol = "progresive"\n' + DATA + OGD,
-        "protocol: invalid enum value 'progresive'.",
+        "protocol: there is no progresive; did you mean progressive?",
     ),
     "no learner": (DATA, "learners: give at least one, as [[learners]]."),
     "no data": ("data = []\n" + OGD, "data: give at least one, as [[data]]."),

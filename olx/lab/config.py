@@ -21,7 +21,6 @@
 A key that is not known is refused with the nearest one that is.
 """
 
-import difflib
 import os
 import tomllib
 from collections.abc import Sequence
@@ -31,10 +30,18 @@ from typing import Any
 import msgspec
 
 from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
+from olx.lab.refusals import ConfigError as ConfigError
+from olx.lab.refusals import check
+from olx.lab.refusals import nearest as nearest
 
-
-class ConfigError(ValueError):
-    """A config that cannot be used, in one line: where, what, and the remedy."""
+CHOICES = {
+    "protocol": ("progressive", "split", "half"),
+    "precision": ("float32", "float64"),
+    "comparator": ("best", "zero", "truth"),
+    "bound": ("best", "all"),
+    "order": ("shuffled", "file"),
+    "first": ("uniform",),
+}
 
 
 def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
@@ -44,7 +51,9 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such config.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder; a config is a TOML file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}.") from None
     try:
         for setting in settings:
@@ -66,16 +75,9 @@ def parse(tree: dict[str, Any]) -> Experiment:
     try:
         experiment = msgspec.convert(tree, Experiment)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).replace("`", "").partition(" - at $.")
-        raise ConfigError(f"{_dotted(where) + ': ' if where else ''}{_lower(what)}.") from None
-    _check(experiment)
+        raise _refusal(str(error)) from None
+    check(experiment)
     return experiment
-
-
-def nearest(word: str, legal: Sequence[str], otherwise: str = "") -> str:
-    """A hint: the legal word that is nearest, or all of them."""
-    near = difflib.get_close_matches(word, legal, 1, 0.5)
-    return f"did you mean {near[0]}?" if near else otherwise or f"it takes {', '.join(legal)}."
 
 
 def _player(i: int, table: Any) -> dict[str, Any]:
@@ -101,25 +103,6 @@ def _known(table: Any, kind: type[msgspec.Struct], where: str) -> None:
     for word in table:
         if word not in kind.__struct_fields__:
             raise ConfigError(f"unknown key {where}{word}; {nearest(word, kind.__struct_fields__)}")
-
-
-def _check(experiment: Experiment) -> None:
-    for name, entries in (("data", experiment.data), ("learners", experiment.learners)):
-        if not entries:
-            raise ConfigError(f"{name}: give at least one, as [[{name}]].")
-        labels = [entry.label or entry.name for entry in entries]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ConfigError(f"{name}: two are called {label!r}; give one of them a label.")
-    seeds = experiment.all_seeds
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise ConfigError(f"seeds: give a number, or different seeds, got {experiment.seeds}.")
-    if not 0 < experiment.test < 1:
-        raise ConfigError(f"test: it is a share of the rows, got {experiment.test}.")
-    if experiment.curve < 1:
-        raise ConfigError(f"curve: give at least 1 point a decade, got {experiment.curve}.")
-    if experiment.bound is not None and experiment.comparator is None:
-        raise ConfigError('bound: a bound is against someone; give comparator = "best".')
 
 
 def _set(tree: dict[str, Any], setting: str) -> None:
@@ -149,9 +132,17 @@ def _step(here: Any, step: str, setting: str) -> Any:
     raise ConfigError(f"--set {setting}: there is no {step!r} on the way.")
 
 
-def _dotted(where: str) -> str:
-    return where.replace("[", ".").replace("]", "")
-
-
-def _lower(what: str) -> str:
-    return what[:1].lower() + what[1:]
+def _refusal(said: str) -> ConfigError:
+    """What msgspec refuses, in our words: the key, and what it may be."""
+    what, _, where = said.replace("`", "").partition(" - at $.")
+    where = where.replace("[", ".").replace("]", "")
+    if what.startswith("Object missing required field "):
+        name = what.rpartition(" ")[2]
+        asked = f"give at least one, as [[{name}]]" if not where else "it is missing"
+        return ConfigError(f"{where + '.' if where else ''}{name}: {asked}.")
+    if what.startswith("Invalid enum value "):
+        word = what.removeprefix("Invalid enum value ").strip("'")
+        legal = CHOICES[where.rpartition(".")[2]]
+        return ConfigError(f"{where}: there is no {word}; {nearest(word, legal)}")
+    what = what.replace("object", "table").replace("array", "list").replace(" | null", "")
+    return ConfigError(f"{where + ': ' if where else ''}{what[:1].lower() + what[1:]}.")

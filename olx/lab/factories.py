@@ -139,11 +139,15 @@ def _value(where: str, given: Any, hint: Any) -> Any:
         return make(where, given, *objects)
     if isinstance(given, str):
         raise ConfigError(f"{where}: expected a number, got {given!r}.")
-    if isinstance(given, list):
+    number = bool({int, float} & set(kinds))
+    if isinstance(given, list) and not number and not objects:
         return jnp.asarray(given, float)
-    if where.endswith(".key"):  # of a learner that throws dice: the seed of a key
+    if number and (isinstance(given, bool) or not isinstance(given, int | float | jax.Array)):
+        hint = "; values to try go under grid" if isinstance(given, list) else ""
+        raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")
+    if where.endswith(".key") and isinstance(given, int | Tracer):  # the seed of its draws
         return jax.random.key(given)
-    if objects and not {int, float} & set(kinds):
+    if objects and not number:
         words = " or ".join(_word(kind) for kind in objects)
         raise ConfigError(f"{where}: expected the name of a {words}, got {given!r}.")
     if kinds == (int,) and not isinstance(given, int | Tracer):

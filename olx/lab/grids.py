@@ -8,6 +8,7 @@
 """
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def points(where: str, player: Player) -> list[dict[str, Any]]:
         if isinstance(given, list):
             if not given:
                 raise ConfigError(f"{place}: the list is empty.")
+            if any(isinstance(value, float) and math.isnan(value) for value in given):
+                raise ConfigError(f"{place}: the list holds nan; give numbers.")
             fixed[axis] = given
             continue
         kind, numbers = _law(place, given)
@@ -34,7 +37,7 @@ def points(where: str, player: Player) -> list[dict[str, Any]]:
             drawn[axis] = (kind, *_numbers(place, kind, numbers, 2))
         else:
             low, high, count = _numbers(place, kind, numbers, 3)
-            if count < 1 or count != int(count):
+            if count < 1 or count % 1:
                 raise ConfigError(f"{place}: give [low, high, count], got {numbers}.")
             fixed[axis] = SPACES[kind](low, high, int(count)).tolist()
     columns = [[{axis: value} for value in values] for axis, values in fixed.items()]
@@ -55,6 +58,8 @@ def _samples(where: str, player: Player, drawn: dict[str, tuple]) -> list[dict[s
         )
     if player.random.samples < 1:
         raise ConfigError(f"{where}.random.samples: give at least 1, got {player.random.samples}.")
+    if player.random.seed < 0:
+        raise ConfigError(f"{where}.random.seed: give at least 0, got {player.random.seed}.")
     source = np.random.default_rng(player.random.seed)
     columns = {}
     for axis, (kind, low, high) in drawn.items():
@@ -83,6 +88,10 @@ def _numbers(place: str, kind: str, numbers: Any, count: int) -> tuple[float, ..
     legal = isinstance(numbers, list) and len(numbers) == count
     if not legal or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
         raise ConfigError(f"{place}: {kind} takes {form}, got {numbers!r}.")
+    if not all(math.isfinite(n) for n in numbers):
+        raise ConfigError(f"{place}: {kind} takes finite numbers, got {numbers!r}.")
+    if kind in LAWS and numbers[0] > numbers[1]:
+        raise ConfigError(f"{place}: {kind} takes the lower end first, got {numbers!r}.")
     if kind in ("geomspace", "loguniform") and min(numbers[:2]) <= 0:
         raise ConfigError(f"{place}: {kind} takes positive ends, got {numbers!r}.")
     return tuple(numbers)

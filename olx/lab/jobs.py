@@ -10,8 +10,9 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
 from olx.lab.experiment import Data, Experiment
 from olx.lab.factories import LOSS, make
+from olx.lab.fitting import check_fit, check_game, check_rows, training_rows
 from olx.lab.metrics import METRICS
-from olx.lab.plan import Plan, check_fit, first_decision, plan
+from olx.lab.plan import Plan, first_decision, plan
 from olx.lab.play import Game
 
 LOSSES = {
@@ -43,14 +44,18 @@ class Shelf:
 
     def get(self, entry: Data, seed: int) -> Dataset:
         """A data set in the order that belongs to a seed."""
-        if entry.name.startswith("stream:"):
-            data = self._load(entry, seed)
-        else:
-            if self._last is None or self._last[0] is not entry:
-                self._last = entry, self._load(entry, None)
-            data = self._last[1]
-            data = data if entry.order == "file" else data.shuffled(seed)
+        data = self.whole(entry, seed)
+        if entry.order == "shuffled" and not entry.name.startswith("stream:"):
+            data = data.shuffled(seed)
         return data if entry.rows is None else data.rows(slice(entry.rows))
+
+    def whole(self, entry: Data, seed: int) -> Dataset:
+        """All rows in the order of the file; a stream is drawn with the seed."""
+        if entry.name.startswith("stream:"):
+            return self._load(entry, seed)
+        if self._last is None or self._last[0] is not entry:
+            self._last = entry, self._load(entry, None)
+        return self._last[1]
 
     def _load(self, entry: Data, seed: int | None) -> Dataset:
         own = ("name", "label", "order", "rows")
@@ -71,17 +76,27 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
     for name in experiment.metrics or []:
         if name not in METRICS:
             raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
+    if experiment.radius is not None and experiment.comparator != "best":
+        raise ConfigError('radius: it is of the best comparator; give comparator = "best".')
     plans = [plan(i, player) for i, player in enumerate(experiment.learners)]
-    jobs, digests = [], {}
+    jobs, digests, tasks = [], {}, set()
     for i, entry in enumerate(experiment.data):
-        data = shelf.get(entry, experiment.all_seeds[0])
-        _loss(experiment, data)
+        data = shelf.whole(entry, experiment.all_seeds[0])
+        tasks.add(data.task)
+        loss = _loss(experiment, data)
+        check_rows(experiment, entry, data)
+        rounds = data.rounds(np.dtype(experiment.precision), dense=False)
         digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
         for j, each in enumerate(plans):
             check_fit(each, data)
+            check_game(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
             jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
+    for name in experiment.metrics or []:
+        if not tasks & set(METRICS[name].tasks):
+            meant, given = (" and ".join(sorted(each)) for each in (METRICS[name].tasks, tasks))
+            raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests)
 
 
@@ -93,7 +108,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     if experiment.protocol == "half":
         half = length // 2
     if experiment.protocol == "split":
-        cut = data.train or round(length * (1 - experiment.test))
+        cut = training_rows(experiment, data)
         learn, test = data.rows(slice(cut)), data.rows(slice(cut, None))
     large = len(learn) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
     return Game(

@@ -5,8 +5,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from olx.core import Learner
@@ -55,33 +53,6 @@ def plan(i: int, player: Player) -> Plan:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def check_fit(plan: Plan, data: Dataset) -> None:
-    """Refuse a learner that does not play the game of the data."""
-    if data.task == "multiclass":
-        return
-    x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
-    start = first_decision(plan, data, np.float32)
-    for part in plan.parts:
-        learner = part.make(**{axis: values[0] for axis, values in part.numbers.items()})
-        try:
-            look = lambda x, learner=learner: learner.predict(learner.init(start), x)
-            action = jax.eval_shape(look, x)
-        except (TypeError, ValueError) as error:
-            said = str(error).splitlines()[0]
-            raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error
-        shape = getattr(action, "shape", None)
-        if data.context is not None and shape != ():
-            raise ConfigError(
-                f"{plan.where}: {plan.label} decides on a point, {data.name} asks for a score; "
-                "add linear = true."
-            )
-        if data.context is None and shape != (data.width,):
-            raise ConfigError(
-                f"{plan.where}: {plan.label} is no learner of points; {data.name} asks for a "
-                f"decision of {data.width} numbers."
-            )
 
 
 def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ from olx.lab.config import ConfigError
 from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of, prepare
+from olx.lab.opening import begin
 from olx.lab.play import Game, Limits, Played, play
 from olx.streams.sparse_rows import SparseRows
 
@@ -45,7 +46,7 @@ def run(
     folder, shelf = Path(out), Shelf(experiment)
     with jax.enable_x64(experiment.precision == "float64"):
         jobs, digests = prepare(experiment, shelf)
-        store.begin(folder, experiment.text(), digests, environment())
+        begin(folder, experiment.text(), digests, environment())
         done = store.finished(folder)
         todo = [job for job in jobs if job.name not in done]
         hidden = None if progress is None else not progress
@@ -70,7 +71,10 @@ def _play(
     game = game_of(experiment, job, data)
     limits = Limits(experiment.budget.save, saves / job.name)
     started, compiled = time.perf_counter(), _compiling.seconds
-    played = [play(part, game, limits) for part in job.plan.parts]
+    try:
+        played = [play(part, game, limits) for part in job.plan.parts]
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{job.plan.where} on {job.dataset}: {error}") from error
     seconds, compiled = time.perf_counter() - started, _compiling.seconds - compiled
     against, proofs = None, {}
     if experiment.comparator is not None:

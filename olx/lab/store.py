@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,58 +96,34 @@ def read(folder: str | os.PathLike) -> Result:
         raise FileNotFoundError(
             f"{folder} is not finished: {done} jobs are done; run its config again to continue."
         )
-    tables = {name: pq.read_table(folder / f"{name}.parquet") for name in SCHEMAS}
-    config = tomllib.loads((folder / "config.toml").read_text())
-    return Result(folder, config, json.loads((folder / "environment.json").read_text()), **tables)
+    tables = {name: _table(folder, name) for name in SCHEMAS}
+    config = text(folder, "config.toml", tomllib.loads)
+    return Result(folder, config, text(folder, "environment.json", json.loads), **tables)
 
 
-def begin(
-    folder: Path, config: str, digests: Mapping[str, Any], environment: Mapping[str, Any]
-) -> None:
-    """Open `folder` for the experiment `config`, a text, on data with these digests.
-
-    A folder of another experiment, or of the same one on other data, is refused.
-    """
-    place = folder / "config.toml"
-    if place.is_file():
-        if place.read_text() != config:
-            raise FileExistsError(
-                f"{folder} holds the result of another config; give another --out, or remove it."
-            )
-        _refuse_other_data(folder, digests)
-        kept = json.loads((folder / "environment.json").read_text())
-        seen = [kept, *kept.get("resumed", [])]
-        if all({**old, "resumed": None} != {**environment, "resumed": None} for old in seen):
-            kept["resumed"] = [*kept.get("resumed", []), dict(environment)]
-            _replace(folder / "environment.json", json.dumps(kept, indent=1))
-        return
-    drafts = [f"{name}.draft" for name in ("data", "environment", "config")]
-    ours = ("jobs", "data.json", "environment.json", *drafts)  # killed right here
-    if folder.exists() and any(path.name not in ours for path in folder.iterdir()):
-        raise FileExistsError(
-            f"{folder} is not empty and holds no result; give another --out, or remove it."
+def _table(folder: Path, name: str) -> pa.Table:
+    place = folder / f"{name}.parquet"
+    try:
+        table = pq.read_table(place)
+    except (pa.ArrowInvalid, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"{place} cannot be read: {said}. Remove it, and run its config again."
+        ) from error
+    missing = [field.name for field in SCHEMAS[name] if field.name not in table.column_names]
+    if missing:
+        raise ValueError(
+            f"{place} has no column {missing[0]}: another version of olx wrote it; run its config "
+            "again into another folder."
         )
-    (folder / "jobs").mkdir(parents=True, exist_ok=True)
-    _replace(folder / "data.json", json.dumps(dict(digests), indent=1))
-    _replace(folder / "environment.json", json.dumps(dict(environment), indent=1))
-    _replace(place, config)
+    return table
 
 
-def _refuse_other_data(folder: Path, digests: Mapping[str, Any]) -> None:
-    place = folder / "data.json"
-    if not place.is_file():
-        raise FileExistsError(
-            f"{folder} does not say which data it was played on; give another --out, or remove it."
-        )
-    kept = json.loads(place.read_text())
-    for name, now in digests.items():
-        then = kept.get(name, {})
-        if then != now:
-            raise FileExistsError(
-                f"{folder} holds a result on other data: {name} has changed since then "
-                f"({then.get('rows')} rows then, {now['rows']} now); give another --out, or "
-                "remove it."
-            )
+def text(folder: Path, name: str, loads: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        return loads((folder / name).read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{folder / name} cannot be read: {error}.") from error
 
 
 def finished(folder: Path) -> set[str]:
@@ -191,9 +167,3 @@ def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     free = [key for key in columns if key not in schema.names]
     arrays = [*fixed, *(pa.array(columns[key], pa.float64()) for key in free)]
     return pa.table(arrays, names=[*schema.names, *free])
-
-
-def _replace(place: Path, text: str) -> None:
-    draft = place.with_suffix(".draft")
-    draft.write_text(text)
-    draft.replace(place)

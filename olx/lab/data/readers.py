@@ -1,14 +1,17 @@
 """Files as features and labels; what cannot be read is refused by row and column, from 0 on."""
 
-import csv
+import bz2
 import gzip
 import hashlib
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+
+from olx.lab.data.csv_table import number, read_csv
 
 SUFFIXES = (".npz", ".csv", ".svm", ".libsvm", ".svmlight", ".txt", ".t", ".bz2", ".gz")
 
@@ -25,6 +28,8 @@ def read_file(path: Path, target: str | int | None = None, sha256: str | None = 
     target: the column of the labels of a CSV file, by name or number; the last one if None.
     sha256: what the file must hash to.
     """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it.")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file.")
     if sha256 is not None and (seen := digest(path)) != sha256:
@@ -34,7 +39,10 @@ def read_file(path: Path, target: str | int | None = None, sha256: str | None = 
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return read_npz(path)
-    return read_csv(path, target) if suffix == ".csv" else read_svmlight(path)
+    table = Table(*read_csv(path, target)) if suffix == ".csv" else read_svmlight(path)
+    if scipy.sparse.issparse(table.x) and table.x.nnz == 0:
+        raise ValueError(f"{path} has labels and no feature.")
+    return table
 
 
 def digest(path: Path) -> str:
@@ -53,8 +61,10 @@ def read_npz(path: Path) -> Table:
         x = z["X"]
         if x.ndim != 2:
             raise ValueError(f"{path}: X has shape {x.shape}; it must have a row per round.")
+        _refuse_no_numbers(path, "X", x)
         x = x * z["scale"] if "scale" in z else x
     elif {"data", "indices", "indptr", "shape"} <= set(z):
+        _refuse_no_numbers(path, "data", z["data"])
         parts = z["data"], z["indices"].astype(np.int32), z["indptr"]
         try:
             x: Any = scipy.sparse.csr_array(parts, shape=tuple(z["shape"].tolist()))
@@ -66,35 +76,15 @@ def read_npz(path: Path) -> Table:
             f"{path} holds {', '.join(z) or 'nothing'}; it must hold X, or data, indices, indptr "
             "and shape of a CSR matrix."
         )
+    if 0 in x.shape:
+        raise ValueError(f"{path} has no {'columns' if x.shape[0] else 'rows'}.")
     y = z.get("y")
     if y is not None and y.shape != (x.shape[0],):
         raise ValueError(f"{path}: y has shape {y.shape}, there are {x.shape[0]} rows.")
-    train = z.get("n_train")
-    return Table(x, y, None if train is None else int(train))
-
-
-def read_csv(path: Path, target: str | int | None) -> Table:
-    """Numbers with commas, a first row without any number gives the names of the columns."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.reader(file) if line]
-    header = lines.pop(0) if lines and all(_number(cell) is None for cell in lines[0]) else None
-    if not lines:
-        raise ValueError(f"{path} holds no rows.")
-    width = len(header or lines[0])
-    for row, line in enumerate(lines):
-        if len(line) != width:
-            raise ValueError(
-                f"{path}: row {row} has {len(line)} columns, "
-                f"{'the header' if header else 'row 0'} has {width}."
-            )
-    column = _column(path, target, header, width)
-    labels = [line.pop(column) for line in lines]
-    try:
-        x = np.array(lines, dtype=float)
-    except ValueError:
-        raise _not_a_number(path, lines, column) from None
-    numbers = [_number(label) for label in labels]
-    return Table(x, np.array(labels if None in numbers else numbers))
+    train = None if "n_train" not in z else int(z["n_train"])
+    if train is not None and not 0 < train <= x.shape[0]:
+        raise ValueError(f"{path}: n_train is {train}, there are {x.shape[0]} rows.")
+    return Table(x, y, train)
 
 
 def read_svmlight(path: Path) -> Table:
@@ -103,62 +93,48 @@ def read_svmlight(path: Path) -> Table:
 
     try:
         found: Any = load_svmlight_file(str(path))
-    except (ValueError, OSError, UnicodeDecodeError) as error:
+    except OverflowError as error:
+        raise _large_index(path) from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    except ValueError as error:
         raise _bad_line(path) or ValueError(f"{path} cannot be read: {error}.") from error
     if found[0].shape[0] == 0:
         raise ValueError(f"{path} holds no rows.")
     return Table(scipy.sparse.csr_array(found[0]), found[1])
 
 
-def _column(path: Path, target: str | int | None, header: list[str] | None, width: int) -> int:
-    if target is None:
-        return width - 1
-    if isinstance(target, int):
-        if not -width <= target < width:
-            raise ValueError(f"{path} has {width} columns; there is no column {target}.")
-        return target % width
-    if header is None or target not in header:
-        raise ValueError(
-            f"{path} has no column {target!r}"
-            + (f"; it has {', '.join(header)}." if header else ", for it has no header.")
-        )
-    return header.index(target)
+def _refuse_no_numbers(path: Path, name: str, array: np.ndarray) -> None:
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{path}: {name} holds {array.dtype}; it must hold numbers.")
 
 
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+def _large_index(path: Path) -> ValueError:
+    with _opened(path) as file:
+        for row, line in enumerate(file):
+            for pair in line.split("#")[0].split()[1:]:
+                index = pair.partition(":")[0]
+                if index.isdigit() and int(index) > np.iinfo(np.int32).max:
+                    return ValueError(f"{path}: row {row} has index {index}; it is too large.")
+    return ValueError(f"{path} holds an index that is too large.")
 
 
-def _not_a_number(path: Path, lines: list[list[str]], target: int) -> ValueError:
-    row, column = next(
-        (row, column)
-        for row, line in enumerate(lines)
-        for column, cell in enumerate(line)
-        if _number(cell) is None
-    )
-    cell = lines[row][column]
-    where = f"row {row}, column {column + (column >= target)}"
-    if not cell.strip():
-        return ValueError(f"{path} has an empty cell at {where}; fill it in or drop the row.")
-    return ValueError(f"{path} holds {cell!r} at {where}; encode it as a number.")
+def _opened(path: Path) -> Any:
+    kinds: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    return kinds.get(path.suffix, open)(path, "rt", errors="replace")
 
 
 def _bad_line(path: Path) -> ValueError | None:
     """The first line that is not of the format, if one is found."""
-    if path.suffix == ".bz2":
-        return None
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", errors="replace") as file:
+    with _opened(path) as file:
         for row, line in enumerate(file):
             label, *pairs = line.split("#")[0].split() or ["0"]
-            if _number(label) is None:
+            if number(label) is None:
                 return ValueError(f"{path}: row {row} has the label {label!r}; give a number.")
             last = -1
             for column, pair in enumerate(pairs):
                 index, colon, value = pair.partition(":")
-                if not (colon and index.isdigit() and _number(value) is not None):
+                if not (colon and index.isdigit() and number(value) is not None):
                     return ValueError(
                         f"{path} holds {pair!r} at row {row}, entry {column}; it must be "
                         "index:value."

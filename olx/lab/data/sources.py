@@ -80,6 +80,12 @@ def load(
     _one_of(name, "scale", scale, SCALES)
     _one_of(name, "expert_loss", expert_loss, ("absolute", "squared"))
     if name.startswith("stream:"):
+        options = {"task": task, "binarize": binarize, "target": target, "sha256": sha256}
+        options |= {"bias": bias or None, "center_target": center_target or None}
+        options |= {"scale": None if scale == "none" else scale}
+        for word, value in options.items():
+            if value is not None:
+                raise ValueError(f"{name} is generated and takes no {word}; only arguments.")
         return generated(name, arguments or {}, 0 if seed is None else seed)
     entry, table = _find(name, folder, target, sha256, task)
     if arguments:
@@ -147,7 +153,7 @@ def _find(
             )
         return catalogue()[name], read_file(path, sha256=sha256 or catalogue()[name].sha256)
     path = Path(name)
-    if path.suffix.lower() in SUFFIXES or path.is_file():
+    if path.suffix.lower() in SUFFIXES or (path.exists() and name):
         if not path.is_file() and (place / path).is_file():
             path = place / path
         return own._replace(name=str(path)), read_file(path, target, sha256)

@@ -1,0 +1,92 @@
+"""Whether learners, losses and data fit each other; refused before the first job if not."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+
+from olx.core import Rounds
+from olx.engine.boundary import first_state
+from olx.lab.config import ConfigError
+from olx.lab.data import Dataset
+from olx.lab.experiment import Data, Experiment
+from olx.lab.plan import Plan, first_decision
+from olx.streams.judge import judge, needs_of
+
+
+def check_rows(experiment: Experiment, entry: Data, data: Dataset) -> None:
+    """Refuse numbers that the precision cannot hold, and protocols that leave a part empty."""
+    most = np.finfo(experiment.precision).max
+    parts: list[tuple[str, Any]] = [("feature", data.context), ("outcome", data.outcome)]
+    for what, array in parts:
+        if array is None or np.size(array) == 0:
+            continue
+        numbers = array.data if scipy.sparse.issparse(array) else array
+        if abs(numbers).max() > most:
+            whole = array.toarray() if scipy.sparse.issparse(array) else array
+            row, *column = np.argwhere(abs(whole) > most)[0].tolist()
+            where = f"row {row}" + (f", column {column[0]}" if column else "")
+            raise ConfigError(
+                f"data: {data.name} holds the {what} {whole[(row, *column)]:g} at {where}, too "
+                f'large for {experiment.precision}; scale it, or give precision = "float64".'
+            )
+    length = min(len(data), entry.rows or len(data))
+    cut = {"half": length // 2, "split": training_rows(experiment, data, length)}
+    if not 0 < cut.get(experiment.protocol, 1) < length + (experiment.protocol == "progressive"):
+        raise ConfigError(
+            f"protocol: {experiment.protocol} leaves a part of {data.name} without rows; it has "
+            f"{length} rows, test = {experiment.test}."
+        )
+
+
+def training_rows(experiment: Experiment, data: Dataset, length: int | None = None) -> int:
+    """How many rows the protocol `split` learns on."""
+    length = len(data) if length is None else length
+    return data.train or round(length * (1 - experiment.test))
+
+
+def check_fit(plan: Plan, data: Dataset) -> None:
+    """Refuse a learner that does not play the game of the data."""
+    if data.task == "multiclass":
+        return
+    x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
+    start = first_decision(plan, data, np.float32)
+    for part in plan.parts:
+        learner = part.make(**{axis: values[0] for axis, values in part.numbers.items()})
+        try:
+            look = lambda x, learner=learner: learner.predict(learner.init(start), x)
+            action = jax.eval_shape(look, x)
+        except (TypeError, ValueError) as error:
+            said = str(error).splitlines()[0]
+            raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error
+        shape = getattr(action, "shape", None)
+        if data.context is not None and shape != ():
+            raise ConfigError(
+                f"{plan.where}: {plan.label} decides on a point, {data.name} asks for a score; "
+                "add linear = true."
+            )
+        if data.context is None and shape != (data.width,):
+            raise ConfigError(
+                f"{plan.where}: {plan.label} is no learner of points; {data.name} asks for a "
+                f"decision of {data.width} numbers."
+            )
+
+
+def check_game(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
+    """Refuse rows that the learner or the loss cannot take, and starts outside a domain."""
+    start = first_decision(plan, data, np.float32)
+    owner = f"{plan.where} on {data.name}"
+    for part in plan.parts:
+        learner = part.make(**{axis: values[0] for axis, values in part.numbers.items()})
+        try:
+            judge(owner, needs_of(learner, loss), start, rounds)
+            first_state(owner, learner, start)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{error}{_first(error)}") from error
+
+
+def _first(error: BaseException) -> str:
+    """How a config says where a learner starts."""
+    return " In a config that is first = a number, or uniform." if "params" in str(error) else ""

@@ -1,0 +1,75 @@
+"""What the lab refuses of an experiment before it looks at any data."""
+
+import difflib
+import math
+from collections.abc import Sequence
+
+from olx.lab.experiment import Experiment
+
+SEEDS = 2**32  # as many as a key of jax.random takes
+
+
+class ConfigError(ValueError):
+    """A config that cannot be used, in one line: where, what, and the remedy."""
+
+
+def nearest(word: str, legal: Sequence[str], otherwise: str = "") -> str:
+    """A hint: the legal word that is nearest, or all of them."""
+    near = difflib.get_close_matches(word, legal, 1, 0.5)
+    return f"did you mean {near[0]}?" if near else otherwise or f"it takes {', '.join(legal)}."
+
+
+def check(experiment: Experiment) -> None:
+    """Refuse what no run could use, by the key of the config."""
+    for name, entries in (("data", experiment.data), ("learners", experiment.learners)):
+        if not entries:
+            raise ConfigError(f"{name}: give at least one, as [[{name}]].")
+        labels = [entry.label or entry.name for entry in entries]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ConfigError(f"{name}: two are called {label!r}; give one of them a label.")
+    _check_numbers(experiment)
+    for i, entry in enumerate(experiment.data):
+        if entry.rows is not None and entry.rows < 1:
+            raise ConfigError(f"data.{i}.rows: give at least 1, got {entry.rows}.")
+    for i, player in enumerate(experiment.learners):
+        if isinstance(player.first, float) and not math.isfinite(player.first):
+            raise ConfigError(f"learners.{i}.first: give a finite number, got {player.first}.")
+    if experiment.bound is not None and experiment.comparator is None:
+        raise ConfigError('bound: a bound is against someone; give comparator = "best".')
+    _check_published(experiment)
+
+
+def _check_numbers(experiment: Experiment) -> None:
+    seeds = experiment.all_seeds
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ConfigError(f"seeds: give a number, or different seeds, got {experiment.seeds}.")
+    if max(seeds) >= SEEDS:
+        raise ConfigError(f"seeds: a seed is less than {SEEDS}, got {max(seeds)}.")
+    if not 0 < experiment.test < 1:
+        raise ConfigError(f"test: it is a share of the rows, got {experiment.test}.")
+    if experiment.curve < 1:
+        raise ConfigError(f"curve: give at least 1 point a decade, got {experiment.curve}.")
+    if experiment.radius is not None and not 0 < experiment.radius < math.inf:
+        raise ConfigError(f"radius: give a positive number, got {experiment.radius}.")
+    if not experiment.budget.memory > 0:
+        raise ConfigError(f"budget.memory: give megabytes, got {experiment.budget.memory}.")
+    if not experiment.budget.save >= 0:
+        raise ConfigError(f"budget.save: give a number from 0 on, got {experiment.budget.save}.")
+    metrics = experiment.metrics or []
+    for name in metrics:
+        if metrics.count(name) > 1:
+            raise ConfigError(f"metrics: {name} is named twice.")
+
+
+def _check_published(experiment: Experiment) -> None:
+    learners = [player.label or player.name for player in experiment.learners]
+    datasets = [entry.label or entry.name for entry in experiment.data]
+    for i, entry in enumerate(experiment.published):
+        if entry.learner not in learners:
+            hint = nearest(entry.learner, learners)
+            raise ConfigError(f"published.{i}: there is no learner {entry.learner}; {hint}")
+        for name in entry.values:
+            if name not in datasets:
+                hint = nearest(name, datasets)
+                raise ConfigError(f"published.{i}.values: there is no data set {name}; {hint}")

@@ -1,0 +1,268 @@
+"""Configs that no run may start from; the message names the key and the nearest legal word."""
+
+import copy
+import tempfile
+import tomllib
+from pathlib import Path
+
+from bad_inputs import Bad
+
+from olx import cli
+from olx.lab.config import ConfigError, parse, read
+from olx.lab.jobs import Shelf, prepare
+
+FOLDER = tempfile.TemporaryDirectory(prefix="olx-bad-configs-")
+GOOD = tomllib.loads("""
+[[data]]
+name = "stream:linear_classification"
+arguments = { rounds = 8, features = 3 }
+
+[[learners]]
+name = "ogd"
+linear = true
+grid.eta = [0.1, 1.0]
+""")
+
+
+def refused(says: str, **changes: object) -> Bad:
+    """The good config, changed at the top."""
+    return Bad(lambda: ready({**GOOD, **changes}), ConfigError, says)
+
+
+def data(says: str, **changes: object) -> Bad:
+    """The good config, its data changed."""
+    return refused(says, data=[{**GOOD["data"][0], **changes}])
+
+
+def learner(says: str, *without: str, **changes: object) -> Bad:
+    """The good config, its learner changed."""
+    kept = {key: value for key, value in GOOD["learners"][0].items() if key not in without}
+    return refused(says, learners=[{**kept, **changes}])
+
+
+def omd(says: str, **changes: object) -> Bad:
+    return refused(says, learners=[{"name": "omd", "eta": 1.0, "linear": True, **changes}])
+
+
+def grid(says: str, eta: object, **changes: object) -> Bad:
+    return learner(says, grid={"eta": eta}, **changes)
+
+
+def text(says: str, content: str | bytes) -> Bad:
+    """A file that is no config."""
+
+    def call():
+        path = Path(FOLDER.name) / "bad.toml"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        read(path)
+
+    return Bad(call, ConfigError, f"bad.toml.*{says}")
+
+
+def setting(says: str, word: str) -> Bad:
+    def call():
+        path = Path(FOLDER.name) / "good.toml"
+        path.write_text('[[data]]\nname = "a9a"\n[[learners]]\nname = "ogd"\n')
+        read(path, [word])
+
+    return Bad(call, ConfigError, f"good.toml.*{says}")
+
+
+def ready(tree: dict) -> object:
+    experiment = parse(copy.deepcopy(tree))
+    return prepare(experiment, Shelf(experiment))
+
+
+def large(says: str, content: str, **changes: object) -> Bad:
+    """A file with a number that float32 cannot hold."""
+
+    def call():
+        path = Path(FOLDER.name) / "large.csv"
+        path.write_text(content)
+        ready({**GOOD, "data": [{"name": str(path), **changes}]})
+
+    return Bad(call, ConfigError, f"large.csv holds {says}, too large for float32")
+
+
+def command(*words: str) -> Bad:
+    """Ends with status 2 before anything is done."""
+
+    def call():
+        status = cli.main(words)
+        raise SystemExit(status)
+
+    return Bad(call, SystemExit, "^2$")
+
+
+FILES = {
+    "no TOML": text("is not TOML.*line 1", "seeds = \n"),
+    "a key twice": text("is not TOML.*line 2", "seeds = 1\nseeds = 2\n"),
+    "bytes": text("is not TOML", b"\xff\xfe\x00"),
+    "an empty file": text("data: give at least one, as ..data", ""),
+    "a folder": Bad(lambda: read(FOLDER.name), ConfigError, "is a folder; a config is a TOML file"),
+    "no file": Bad(lambda: read("nowhere.toml"), ConfigError, "nowhere.toml: no such config"),
+    "a setting without a value": setting("write it as key=value", "seeds"),
+    "a setting of the eighth learner": setting("no '7' on the way", "learners.7.name=ogd"),
+    "a setting of a learner by name": setting("no 'ogd' on the way", "learners.ogd.eta=1"),
+    "a setting of an unknown key": setting("unknown key sede; did you mean seeds", "sede=1"),
+}
+TOP = {
+    "an unknown key": refused("unknown key seed; did you mean seeds", seed=3),
+    "no learners": refused("learners: give at least one", learners=[]),
+    "one table of data": refused("data: expected tables, written ..data", data={"name": "a9a"}),
+    "a learner as a word": refused("learners.0: expected a table, got 'ogd'", learners=["ogd"]),
+    "data as a word": refused("data.0: expected a table", data=["a9a"]),
+    "two learners of a name": refused("two are called 'ogd'", learners=GOOD["learners"] * 2),
+    "two data sets of a name": refused("two are called 'stream", data=GOOD["data"] * 2),
+    "half a seed": refused("seeds: expected int", seeds=1.5),
+    "no seed": refused("seeds: give a number, or different seeds, got 0", seeds=0),
+    "a negative seed": refused("seeds: .*got -1", seeds=-1),
+    "a seed twice": refused(r"seeds: .*got \[1, 1\]", seeds=[1, 1]),
+    "a huge seed": refused("seeds: a seed is less than 4294967296", seeds=[2**40]),
+    "seeds as a word": refused("seeds: expected int", seeds="five"),
+    "a protocol misspelt": refused("protocol: .*did you mean split", protocol="splt"),
+    "a precision of half": refused("precision: there is no float16; did you", precision="float16"),
+    "a test share of 0": refused("test: it is a share of the rows, got 0", test=0.0),
+    "a test share of 2": refused("test: it is a share", test=2.0),
+    "a test share of NaN": refused("test: it is a share", test=float("nan")),
+    "no rows to test on": refused("split leaves a part of", protocol="split", test=1e-9),
+    "no rows to learn on": refused("split leaves a part of", protocol="split", test=0.999),
+    "a loss misspelt": refused("no loss called 'logstic'; did you mean logistic", loss="logstic"),
+    "a loss as a number": refused("loss: expected str", loss=3),
+    "a loss without a name": refused("loss: give a name", loss={"margin": 1.0}),
+    "an argument of a loss misspelt": refused(
+        "margn: margin_hinge has no such argument; did you mean margin",
+        loss={"name": "margin_hinge", "margn": 1.0},
+    ),
+    "an argument of a loss without any": refused("takes no", loss={"name": "hinge", "margin": 1.0}),
+    "a negative margin": refused("must be positive", loss={"name": "margin_hinge", "margin": -1.0}),
+    "a metric misspelt": refused("there is no eror; did you mean error", metrics=["eror"]),
+    "a metric of another task": refused("wealth is for portfolio data", metrics=["wealth"]),
+    "a metric twice": refused("error is named twice", metrics=["error", "error"]),
+    "metrics as a word": refused("metrics: expected list", metrics="error"),
+    "a comparator misspelt": refused("comparator: .*did you mean best", comparator="bst"),
+    "a negative radius": refused("radius: give a positive", comparator="best", radius=-1.0),
+    "a radius of NaN": refused("radius", comparator="best", radius=float("nan")),
+    "a radius of nobody": refused("radius: it is of the best comparator", radius=1.0),
+    "a bound misspelt": refused("bound: there is no al; did you mean all", bound="al"),
+    "a bound against nobody": refused("bound: a bound is against someone", bound="all"),
+    "a curve of no points": refused("curve: give at least 1", curve=0),
+    "a budget misspelt": refused("budget.memry; did you mean memory", budget={"memry": 3}),
+    "a negative budget": refused("budget.memory: give megabytes", budget={"memory": -3}),
+    "a budget of NaN": refused("budget.save", budget={"save": float("nan")}),
+    "a budget as a number": refused("budget: expected a table, got 3", budget=3),
+    "a title as a number": refused("title: expected str", title=3),
+    "print of another learner": refused(
+        "published.0: there is no learner odg; did you mean ogd",
+        published=[{"learner": "odg", "metric": "error", "source": "", "values": {}}],
+    ),
+    "print of other data": refused(
+        "published.0.values: there is no data set a9a",
+        published=[{"learner": "ogd", "metric": "error", "source": "", "values": {"a9a": 0.1}}],
+    ),
+}
+DATA = {
+    "data without a name": refused("data.0.name: it is missing", data=[{"scale": "rows"}]),
+    "data named by a number": data("data.0.name: expected str", name=3),
+    "a stream misspelt": data(
+        "did you mean stream:linear_class", name="stream:liner_classification"
+    ),
+    "a set misspelt": data("did you mean sklearn:iris", name="sklearn:irs", arguments={}),
+    "a source of nobody": data("no data set 'kaggle:titanic'", name="kaggle:titanic", arguments={}),
+    "no such file": data("nowhere.csv: no such file", name="nowhere.csv", arguments={}),
+    "an unknown key of data": data("data.0.scal; did you mean scale", scal="rows"),
+    "an order misspelt": data("data.0.order: .*did you mean shuffled", order="shufled"),
+    "no rows of data": data("data.0.rows: give at least 1, got 0", rows=0),
+    "negative rows of data": data("data.0.rows: give at least 1, got -5", rows=-5),
+    "an argument misspelt": data("'round'; did you mean rounds", arguments={"round": 3}),
+    "an argument missing": data("features", arguments={"rounds": 3}),
+    "a negative argument": data("`rounds` must be", arguments={"rounds": -1, "features": 3}),
+    "an argument as a word": data("`rounds` must be", arguments={"rounds": "a", "features": 3}),
+    "a stream with a scale": data("takes no scale", scale="rows"),
+    "a stream with a bias": data("takes no bias", bias=True),
+    "a stream with a task": data("takes no task", task="regression"),
+    "a stream with a label": data("takes no binarize", binarize=1),
+    "a scale of nobody": data("scale must be one of none", scale="max"),
+    "classes without a loss": data("more than two classes", name="sklearn:iris", arguments={}),
+    "features past float32": large("the feature 1e.300 at row 0, column 1", "1,1e300,1\n3,4,-1\n"),
+    "labels past float32": large(
+        "the outcome 1e.300 at row 1", "1,1\n3,1e300\n", task="regression"
+    ),
+    "reals for a loss of signs": refused(
+        "learners.0 on sklearn:diabetes: .*labels must be -1 or .1.* at row 0",
+        data=[{"name": "sklearn:diabetes"}],
+        loss="logistic",
+    ),
+    "reals for a learner of signs": refused(
+        "learners.0 on sklearn:diabetes: .* at row 0",
+        data=[{"name": "sklearn:diabetes"}],
+        learners=[{"name": "perceptron"}],
+    ),
+}
+LEARNERS = {
+    "a learner misspelt": learner("no learner called 'odg'; did you mean", name="odg"),
+    "a learner without a name": learner("learners.0.name: it is missing", "name"),
+    "a module misspelt": learner("no module expert; did you mean experts", name="expert.hedge"),
+    "a map for a learner": learner("no learner called 'pnorm'", name="pnorm"),
+    "a learner that is private": learner("no learner called '__doc__'", name="__doc__"),
+    "linear as a word": learner("learners.0.linear: expected bool", linear="yes"),
+    "a point for a score": learner("decides on a point.*add linear = true", linear=False),
+    "a score made linear": refused(
+        "learners.0 does not fit", learners=[{"name": "perceptron", "linear": True}]
+    ),
+    "an argument of nobody": learner("learners.0.etta: ogd has no such", etta=1.0),
+    "an argument left out": learner("ogd needs the argument eta", "grid"),
+    "a negative step": learner("`eta` must be positive, got -1", "grid", eta=-1.0),
+    "a step of NaN": learner("`eta` must be positive, got nan", "grid", eta=float("nan")),
+    "a step that is true": learner("eta: expected a number, got True", "grid", eta=True),
+    "a step for each coordinate": learner(
+        "values to try go under grid", "grid", eta=[0.1, 0.2, 1.0]
+    ),
+    "a step as a word": learner("learners.0.eta: there is no", "grid", eta="fast"),
+    "a map misspelt": omd("mirror: there is no mirror map called 'pnrm'; did", mirror="pnrm"),
+    "a map as a number": omd("expected the name of a mirror map", mirror=3),
+    "a list of maps": omd("expected the name of a mirror map", mirror=["pnorm"]),
+    "an argument of a map": omd("mirror.p: pnorm has no", mirror={"name": "pnorm", "p": 1.5}),
+    "a map out of range": omd("`q` must lie in", mirror={"name": "pnorm", "q": 0.5}),
+    "a map without its argument": omd("pnorm needs the argument q", mirror="pnorm"),
+    "a start outside the domain": omd("learners.0 on .*domain.*first", mirror="negative_entropy"),
+    "a start of NaN": learner("learners.0.first: give a finite", first=float("nan")),
+    "a start as a word": learner("first: .*uniform", first="unform"),
+    "an empty grid": grid("grid.eta: the list is empty", []),
+    "a grid as a number": grid("grid.eta: give a list", 0.1),
+    "a grid with NaN": grid("grid.eta: the list holds nan", [0.1, float("nan"), 1.0]),
+    "a grid with a negative step": grid("`eta` must be positive, got -1", [0.1, -1.0]),
+    "a grid of truths": grid("expected a number, got True", [True]),
+    "a grid of lists": grid("expected a number", [[0.1, 0.2]]),
+    "a grid misspelt": grid("no geospace; did you mean geomspace", {"geospace": [1, 2, 3]}),
+    "a grid of two ends": grid("geomspace takes .low, high, count", {"geomspace": [1, 2]}),
+    "a grid from below 0": grid("takes positive ends", {"geomspace": [-1, 2, 3]}),
+    "a grid of no values": grid("give .low, high, count", {"linspace": [1, 2, 0]}),
+    "a grid to infinity": grid("takes finite numbers", {"linspace": [1, float("inf"), 3]}),
+    "a grid of infinitely many": grid("finite numbers", {"linspace": [1, 2, float("inf")]}),
+    "a grid of two kinds": grid("one of linspace", {"linspace": [1, 2, 3], "uniform": [1, 2]}),
+    "draws that are not counted": grid("say how often", {"uniform": [1, 2]}),
+    "draws from above": grid("lower end first", {"uniform": [2, 1]}, random={"samples": 3}),
+    "no draws": grid("samples: give at least 1", {"uniform": [1, 2]}, random={"samples": 0}),
+    "draws of nothing": learner("no axis of the grid is uniform", random={"samples": 3}),
+    "draws misspelt": learner("random.sample; did you mean samples", random={"sample": 3}),
+    "draws with a negative seed": grid(
+        "random.seed: give at least 0", {"uniform": [1, 2]}, random={"samples": 3, "seed": -1}
+    ),
+    "an axis of nobody": learner("etta: ogd has no such", grid={"etta": [1.0]}),
+    "an axis of no table": learner("no table mirror", eta=1.0, grid={"mirror.q": [1.5]}),
+}
+COMMANDS = {
+    "no command": command(),
+    "a command misspelt": command("rnu", "a.toml"),
+    "an option misspelt": command("run", "a.toml", "--otu", "x"),
+    "a run of nothing": command("run"),
+    "a run of two configs": command("run", "a.toml", "b.toml"),
+    "a run of no config": command("run", "nowhere.toml"),
+    "a show of no result": command("show", "nowhere"),
+    "a report of no result": command("report", "nowhere"),
+    "a list of nobody": command("list", "learner"),
+    "a benchmark of no rounds": command("bench", "--rounds", "0"),
+    "a benchmark of a word": command("bench", "--rounds", "many"),
+}
+BAD = {**FILES, **TOP, **DATA, **LEARNERS, **COMMANDS}
