@@ -291,3 +291,35 @@ def test_the_theorems_about_a_learner_are_listed_by_name():
     for name, theorem in hindsight.theorems(olx.perceptron()):
         proof = theorem(olx.perceptron(), run, TRUTH)
         assert proof.holds, (name, str(proof))
+
+
+EAGER = {
+    "md": olx.md,
+    "optimistic md": olx.optimistic_md,
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_weights_too_small_for_a_float_are_no_violation(name):
+    """After some 100 rounds of float32 the first weight is 0, its dual is not."""
+    half = lambda tree: jax.tree.map(np.float32, tree)
+    learner = half(EAGER[name](1.0, convex.negative_entropy()))
+    rounds = olx.Rounds(None, half(np.tile([1.0, 0.5, 0.0], (200, 1))))
+    run = played(learner, losses.linear, rounds, half(UNIFORM))
+    assert run.trace.feedback.action[-1, 0] == 0
+    for u in ([0.0, 0.0, 1.0], UNIFORM):
+        proof = olx.certify(learner, run, half(np.array(u)))
+        assert proof.holds, str(proof)
+        assert np.isfinite(proof.right).all()
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_exponents_close_to_one_are_no_violation(name):
+    """A decision of `pnorm(1.02)` is the 50th power of its dual: most of it is too small."""
+    half = lambda tree: jax.tree.map(np.float32, tree)
+    learner = half(EAGER[name](0.1, convex.pnorm(1.02)))
+    gradients = half(jax.random.normal(jax.random.key(2), (60, 20)))
+    run = played(learner, losses.linear, olx.Rounds(None, gradients), np.zeros(20, np.float32))
+    for u in (np.eye(20)[0], np.zeros(20)):
+        proof = olx.certify(learner, run, half(u))
+        assert proof.holds, str(proof)

@@ -15,8 +15,8 @@ from olx.testing.widths import check_widths
 
 @pytest.mark.parametrize("name", EACH)
 def test_it_conforms(name):
-    learner, loss, rounds, params, _, trees = TABLE[name]
-    olx.testing.check_learner(learner, loss, rounds, params, trees=trees)
+    learner, loss, rounds, params, comparators, trees = TABLE[name]
+    olx.testing.check_learner(learner, loss, rounds, params, comparators=comparators, trees=trees)
 
 
 FORMS = [

@@ -161,8 +161,8 @@ def _descent(
 ) -> tuple[Game, Array, Array, dict[str, Array]]:
     game, hp = played_inside(owner, FIXED_STEP, learner, run, u)
     mirror, eta = hp.mirror, hp.eta.at(None)
-    first = jax.tree.map(lambda leaf: leaf[0], game.trace.feedback.action)
-    paid = mirror.bregman(game.u, first) / eta
+    first = mirror.retract(jax.tree.map(lambda leaf: leaf[0], game.trace.state.theta))
+    paid = mirror.gap(game.u, first) / eta
     energy = jax.vmap(mirror.energy)(game.trace.feedback.grad)
     t = jnp.arange(1, energy.size + 1, dtype=energy.dtype)
     met = {DOMAIN: mirror.outside(game.u) == 0}

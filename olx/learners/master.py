@@ -95,8 +95,12 @@ def approached(
     return jnp.cumsum(played) - played + (near - far) / eta
 
 
-def rounding_scale(f: MirrorMap, u: PyTree, w: PyTree) -> Array:
-    """The size of the numbers that a Bregman divergence from `w` to `u` is the difference of."""
+def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
+    r"""$B_\psi(u, w)$ for the $w$ of a `dual` $\nabla\psi(w)$, and the size of what it is made of.
+
+    By the dual and not by $w$: where a weight of $w$ is too small for a float, its dual is not.
+    """
     size = lambda tree: jax.tree.map(jnp.abs, tree)
-    ends = tree.add(size(u), size(w))
-    return jnp.abs(f.potential(u)) + jnp.abs(f.potential(w)) + tree.vdot(size(f.to_dual(w)), ends)
+    parts = f.potential(u), f.conjugate(dual), jnp.asarray(tree.vdot(dual, u))
+    along = jnp.asarray(tree.vdot(size(dual), size(u)))
+    return parts[0] + parts[1] - parts[2], jnp.abs(parts[0]) + jnp.abs(parts[1]) + along

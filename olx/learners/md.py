@@ -24,7 +24,7 @@ from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
 from olx.convex.start import start_inside
 from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
-from olx.learners.master import approached, rounding_scale
+from olx.learners.master import approached, divergence
 from olx.schedules.decay import as_schedule
 
 
@@ -104,13 +104,13 @@ def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
         after = _step(hp, state.theta, eta, feedback)
         step = tree.sub(after, here)
         ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
-        new = f.to_primal(after)
+        near, far = divergence(f, u, here), divergence(f, u, f.retract(after))
         drift = (ends[0] - ends[1] - ends[2]) / eta
         norms = f.energy(step)
         left = tree.vdot(step, tree.sub(u, w)) / eta
-        size = sum(map(jnp.abs, ends)) + rounding_scale(f, u, w) + rounding_scale(f, u, new)
+        size = sum(map(jnp.abs, ends)) + near[1] + far[1]
         norms = None if norms is None else norms / eta
-        return left, f.bregman(u, w), f.bregman(u, new), eta, drift, norms, size / eta
+        return left, near[0], far[0], eta, drift, norms, size / eta
 
     left, near, far, eta, drift, norms, size = jax.vmap(one)(trace.state, trace.feedback)
     moved = approached(near, far, eta)

@@ -20,7 +20,7 @@ from olx.convex.base import MirrorMap
 from olx.convex.start import start_inside
 from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.hints import last_gradient
-from olx.learners.master import approached, rounding_scale
+from olx.learners.master import approached, divergence
 
 
 @pytree
@@ -81,17 +81,19 @@ def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
     def one(state: OptimisticMDState, feedback: Feedback):
         w, g = feedback.action, tree.scale(feedback.weight, feedback.grad)
         missed = tree.sub(g, hp.hint.at(state.hint, feedback.context))
-        y = f.to_primal(state.theta)
-        after = f.to_primal(_step(hp, state.theta, 1.0, g))
-        near, far = f.bregman(u, y), f.bregman(u, after)
-        back, forth = f.bregman(after, w), f.bregman(w, y)
+        start = f.retract(state.theta)
+        aimed = f.retract(_step(hp, state.theta, 1.0, hp.hint.at(state.hint, feedback.context)))
+        learned = f.retract(_step(hp, state.theta, 1.0, g))
+        after = f.to_primal(learned)
+        near, far = divergence(f, u, start), divergence(f, u, learned)
+        back, forth = divergence(f, after, aimed), divergence(f, w, start)
         gain = tree.vdot(missed, tree.sub(w, after))
-        exact = gain - (back + forth) / hp.eta
+        exact = gain - (back[0] + forth[0]) / hp.eta
         left = tree.vdot(g, tree.sub(w, u))
-        pairs = ((u, y), (u, after), (after, w), (w, y))
-        size = jnp.abs(gain) + sum(rounding_scale(f, *pair) for pair in pairs) / hp.eta
+        sizes = near[1] + far[1] + back[1] + forth[1]
+        size = jnp.abs(gain) + sizes / hp.eta
         norms = f.energy(missed)
-        return left, near, far, exact, None if norms is None else hp.eta * norms, size
+        return left, near[0], far[0], exact, None if norms is None else hp.eta * norms, size
 
     left, near, far, exact, norms, size = jax.vmap(one)(trace.state, trace.feedback)
     moved = approached(near, far, hp.eta * jnp.ones_like(near))

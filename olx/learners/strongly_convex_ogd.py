@@ -28,7 +28,7 @@ from olx.convex.base import MirrorMap
 from olx.convex.euclidean import euclidean
 from olx.convex.start import start_inside
 from olx.core import Feedback, Learner, Scalar, Trace
-from olx.learners.master import rounding_scale
+from olx.learners.master import divergence
 
 
 @pytree
@@ -98,10 +98,11 @@ def bound(hp: StronglyConvexHparams, trace: Trace, u: PyTree) -> Certificate:
         here, z = f.retract(state.theta), _move(hp, t, feedback)
         after = tree.add(here, z)
         ends = f.conjugate(after), f.conjugate(here), tree.vdot(z, w)
-        below = tree.vdot(z, tree.sub(u, w)) / _eta(hp, t) - hp.sigma * f.bregman(u, w)
+        away, apart = divergence(f, u, here)
+        below = tree.vdot(z, tree.sub(u, w)) / _eta(hp, t) - hp.sigma * away
         drift = (ends[0] - ends[1] - ends[2]) / _eta(hp, t) ** 2
         size = sum(map(jnp.abs, ends)) / _eta(hp, t) ** 2
-        size += (t + 1) * (jnp.abs(below) + hp.sigma * rounding_scale(f, u, w))
+        size += (t + 1) * (jnp.abs(below) + hp.sigma * apart)
         energy = f.energy(tree.scale(feedback.weight, feedback.grad))
         return (t + 1) * below, drift, energy, size
 

@@ -14,6 +14,7 @@ from olx.engine.sweep import sweep
 from olx.testing.forms import check_dictionary, check_lowering
 from olx.testing.played import after, before_update, is_real, study, weighed
 from olx.testing.report import close, fail, numbers, tolerance
+from olx.testing.theorems import check_theorems
 from olx.testing.widths import check_widths
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -25,6 +26,7 @@ def check_learner(
     rounds: Rounds,
     params: PyTree,
     *,
+    comparators: tuple | None = None,
     trees: bool = True,
     platforms: tuple[str, ...] = PLATFORMS,
 ) -> None:
@@ -35,9 +37,10 @@ def check_learner(
     number, and in float64 agrees with finite differences; stopping and going on changes no bit; a
     round of weight zero changes nothing; dictionaries of parameters do as well as one vector; a
     learner that says what its updates add is played so by sweeps of 1 to 128 configurations; one
-    that says it is separable plays sparse rows; and the program lowers for every platform, none of
-    which needs to be there.
+    that says it is separable plays sparse rows; the theorems about it hold after every round; and
+    the program lowers for every platform, none of which needs to be there.
 
+    comparators: points of the domain to check the theorems against; `params` and 0 if None.
     trees: False for a learner whose potential or model takes one array and no dictionary.
 
     Use float64 and a stream that avoids the kinks of the loss, a few dozen rounds long.
@@ -69,6 +72,7 @@ def check_learner(
     if trees:
         check_dictionary(learner, loss, rounds, params, done)
     check_widths(learner, loss, rounds, params)
+    check_theorems(learner, loss, rounds, params, comparators)
     check_lowering(learner, rounds, look, platforms)
 
 
