@@ -127,6 +127,11 @@ STREAMS = {
         ValueError,
         "run: rounds.context holds nan at row 5, column 2",
     ),
+    "negative prices": Bad(
+        lambda: olx.run(olx.hedge(0.1), losses.log_loss, olx.Rounds(None, -X), np.full(3, 1 / 3)),
+        ValueError,
+        "run: log_loss: price relatives must be non-negative, got -1.0",
+    ),
     "no outcome": Bad(lambda: roll(olx.Rounds(X, None)), TypeError, "rounds.outcome is None"),
     "no context": Bad(lambda: roll(olx.Rounds(None, Y)), TypeError, "linear: context"),
     "outcomes in a column": Bad(

@@ -60,7 +60,7 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     [0.5, 0.375, 0.125]
     """
     flat, unravel = ravel_pytree(v)
-    cap = check.non_negative("capped_simplex", "cap", cap)
+    cap = check.non_negative("capped_simplex", "cap", cap, each=True)
     total = check.non_negative("capped_simplex", "total", total)
     caps = jnp.broadcast_to(ravel_pytree(cap)[0].astype(flat.dtype), flat.shape)
     total = _reachable(total, caps)

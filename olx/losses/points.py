@@ -21,7 +21,8 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx._pytree import pytree, static
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Rounds, Scalar
+from olx.needs import Need
 
 
 @pytree
@@ -37,6 +38,7 @@ class PointLoss:
     exp_concavity: Scalar | None = None
     value_fn: Callable[..., Array] = static(kw_only=True)  # (action, outcome)
     conjugate_fn: Callable[..., Array] = static(kw_only=True)  # (theta, outcome)
+    needs: tuple[Need, ...] = static(kw_only=True, default=())  # what it needs of outcomes
 
     def __call__(self, action: PyTree, outcome: PyTree) -> Array:
         return self.value_fn(action, outcome)
@@ -74,6 +76,10 @@ def _log_loss_conjugate(theta: PyTree, outcome: PyTree) -> Array:
     return jnp.where(inside, -1 - jnp.log(jnp.where(inside, a, 1.0)), jnp.inf)
 
 
+def _are_prices(hparams: None, params: PyTree, rounds: Rounds) -> PyTree:
+    return jax.tree.map(lambda price: (price >= 0) & (price < jnp.inf), rounds.outcome)
+
+
 def _equal(theta: PyTree, other: PyTree) -> Array:
     """Whether two vectors are equal up to rounding."""
     (a, _), (b, _) = ravel_pytree(theta), ravel_pytree(other)
@@ -82,4 +88,9 @@ def _equal(theta: PyTree, other: PyTree) -> Array:
 
 
 linear = PointLoss(lipschitz=1.0, value_fn=_linear, conjugate_fn=_linear_conjugate)
-log_loss = PointLoss(exp_concavity=1.0, value_fn=_log_loss, conjugate_fn=_log_loss_conjugate)
+log_loss = PointLoss(
+    exp_concavity=1.0,
+    value_fn=_log_loss,
+    conjugate_fn=_log_loss_conjugate,
+    needs=(Need("outcome", _are_prices, "price relatives must be non-negative", "log_loss"),),
+)

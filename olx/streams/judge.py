@@ -75,7 +75,11 @@ def check_params(owner: str, params: PyTree) -> None:
 
 def needs_of(learner: Any, loss: Any) -> list[tuple[Need, Any]]:
     """What a learner and a loss need of rounds, each need with the numbers it goes by."""
-    every = [(need, thing.hparams) for thing in (learner, loss) for need in _needs(thing)]
+    every = [
+        (need, getattr(thing, "hparams", None))
+        for thing in (learner, loss)
+        for need in _needs(thing)
+    ]
     return [pair for pair in every if pair[0].where != "params"]
 
 
