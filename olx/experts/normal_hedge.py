@@ -4,7 +4,7 @@ $$p_{t,i} \propto q_i [R_i]_+ e^{[R_i]_+^2 / c}, \qquad \sum_i q_i e^{[R_i]_+^2 
 
 with regrets before round $t$; the prior as long as no regret is positive. The root $v = 1 / c$ of
 the convex, rising $v \mapsto \ln \sum_i q_i e^{v [R_i]_+^2} = 1$ is found by Newton's method from
-above, where it never overshoots; the last step carries the derivative. With the root $c$ after
+above, where it never overshoots. With the root $c$ after
 round $T$, by Jensen,
 
 $$R_T(u) \le \sqrt{c_{T+1} (1 + \mathrm{RE}(u \| q))}.$$
@@ -15,14 +15,14 @@ Chaudhuri, Freund, Hsu, A Parameter-free Hedging Algorithm, 2009.
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
+from olx.convex.roots import root
 from olx.core import Learner, Scalar, Trace
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.experts.history import certificate, history, mixture, relative_entropy
-
-_STEPS = 8  # from an error of at most ln N, squared in each; 7 reach rounding for 10^4 experts
 
 
 def normal_hedge(
@@ -74,15 +74,10 @@ def inverse_width(prior: Float[Array, " N"], squares: Float[Array, " N"]) -> Arr
     unit = jnp.where(top == 0, 1.0, top)
     x = jnp.where(top == 0, 1.0, jnp.where(used, squares / unit, 0.0))
 
-    def excess(v, prior, x):
-        mass = prior * jnp.exp(v * (x - 1))
-        total = jnp.sum(mass)
-        return v + jnp.log(total) - 1, jnp.sum(mass * x) / total
-
     fixed = lax.stop_gradient((prior, x))
-    v = 1 / jnp.max(fixed[1] / (1 - jnp.log(jnp.where(used, fixed[0], 1.0))))  # at or above it
-    for _ in range(_STEPS):
-        value, slope = excess(v, *fixed)
-        v = v - value / slope
-    value, slope = excess(v, prior, x)
-    return (v - value / lax.stop_gradient(slope)) / unit
+    above = 1 / jnp.max(fixed[1] / (1 - jnp.log(jnp.where(used, fixed[0], 1.0))))
+    return root(Partial(_excess, prior, x), jnp.zeros_like(above), 2 * above, above) / unit
+
+
+def _excess(prior: Array, x: Array, v: Array) -> Array:
+    return v + jnp.log(jnp.sum(prior * jnp.exp(v * (x - 1)))) - 1
