@@ -1,0 +1,175 @@
+"""Numbers, learners and moves that no expert learner, bandit, mixture or drifting game takes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from bad_inputs import Bad
+
+import olx
+from olx import experts, hindsight
+
+KEY = jax.random.key(0)
+RUN = olx.Run(None, None)
+HALF, NEGATIVE = jnp.ones(2) / 2, jnp.array([1.0, -1.0])
+GRID = olx.batch(olx.ogd, eta=jnp.array([0.1, 0.2]))
+
+
+def step(s):
+    return (s <= 0).astype(float)
+
+
+def value(call, says):
+    return Bad(call, ValueError, says)
+
+
+def kind(call, says):
+    return Bad(call, TypeError, says)
+
+
+POSITIVE = "`eta` must be positive, got"
+BOUNDED = "bandit: `experts` must take losses of any size, as estimates are, got `"
+A_TUPLE = "mix: `experts` must be a tuple of learners"
+UNIT = "drifting_game: `moves` must be finite multiples of a common unit"
+BAD = {
+    "anytime_hedge, eta 0": value(lambda: experts.anytime_hedge(0.0), f"anytime_hedge: {POSITIVE}"),
+    "anytime_hedge, eta -1": value(lambda: experts.anytime_hedge(-1.0), POSITIVE),
+    "anytime_hedge, eta NaN": value(lambda: experts.anytime_hedge(np.nan), POSITIVE),
+    "fixed_share, eta 0": value(lambda: experts.fixed_share(0.0, 0.1), f"fixed_share: {POSITIVE}"),
+    "fixed_share, alpha 0": value(
+        lambda: experts.fixed_share(1.0, 0.0), r"fixed_share: `alpha` must lie in \(0, 1\], got 0"
+    ),
+    "fixed_share, alpha 2": value(lambda: experts.fixed_share(1.0, 2.0), "`alpha` must lie in"),
+    "prod, eta 0.6": value(lambda: experts.prod(0.6), r"prod: `eta` must lie in \(0, 0.5\]"),
+    "prod, eta 0": value(lambda: experts.prod(0.0), r"prod: `eta` must lie in \(0, 0.5\]"),
+    "exp3, eta 2": value(lambda: experts.exp3(2.0, KEY), r"exp3: `eta` must lie in \(0, 1\]"),
+    "exp3, eta NaN": value(lambda: experts.exp3(np.nan, KEY), r"exp3: `eta` must lie in"),
+    "squint, no rates": value(lambda: experts.squint(rates=0), "squint: `rates` must be an int"),
+    "squint, rates 2.5": value(lambda: experts.squint(rates=2.5), "squint: `rates` must be an int"),
+    "squint, rates True": value(lambda: experts.squint(rates=True), "squint: `rates` must be"),
+    "ada_normal_hedge, exponent 2": value(
+        lambda: experts.ada_normal_hedge(exponent=2.0),
+        r"ada_normal_hedge: `exponent` must lie in \[0, 1\], got 2",
+    ),
+    "ada_normal_hedge_tv, no rounds": value(
+        lambda: experts.ada_normal_hedge_tv(0), "`rounds` must be an integer of at least 1"
+    ),
+    "ada_normal_hedge_streaming, rounds 3.0": value(
+        lambda: experts.ada_normal_hedge_streaming(3.0), "`rounds` must be an integer"
+    ),
+    "gibbs, eta 0": value(lambda: experts.gibbs(0.0, HALF, KEY), f"gibbs: {POSITIVE}"),
+    "adahedge, negative prior": value(
+        lambda: experts.adahedge(NEGATIVE), "adahedge: `prior` must be non-negative, got -1"
+    ),
+    "boa, negative prior": value(lambda: experts.boa(NEGATIVE), "boa: `prior` must be non-neg"),
+    "two_norm, NaN prior": value(
+        lambda: experts.two_norm(jnp.array([np.nan, 1.0])), "two_norm: `prior` must be non-negative"
+    ),
+    "adahedge, empty range": value(
+        lambda: experts.adahedge(low=1.0, high=1.0), "adahedge: `high - low` must be positive"
+    ),
+    "normal_hedge, range upside down": value(
+        lambda: experts.normal_hedge(low=2.0), "normal_hedge: `high - low` must be positive"
+    ),
+    "potential_experts of no function": kind(
+        lambda: experts.potential_experts(3.0), "potential_experts: `potential` must be a function"
+    ),
+    "bandit of no learner": kind(
+        lambda: experts.bandit("hedge", KEY), "bandit: `experts` must be a Learner, got str"
+    ),
+    "bandit of ada_normal_hedge": kind(
+        lambda: experts.bandit(experts.ada_normal_hedge(), KEY), f"{BOUNDED}ada_normal_hedge`"
+    ),
+    "bandit of adahedge": kind(
+        lambda: experts.bandit(experts.adahedge(), KEY), f"{BOUNDED}adahedge`.*take `olx.hedge`"
+    ),
+    "bandit of prod": kind(lambda: experts.bandit(experts.prod(0.1), KEY), f"{BOUNDED}prod`"),
+    "bandit of squint": kind(lambda: experts.bandit(experts.squint(), KEY), f"{BOUNDED}squint`"),
+    "bandit of two_norm": kind(lambda: experts.bandit(experts.two_norm(), KEY), BOUNDED),
+    "sampled of no learner": kind(
+        lambda: experts.sampled(0.1, KEY), "sampled: `experts` must be a Learner, got float"
+    ),
+    "committed of no learner": kind(
+        lambda: experts.committed(None, KEY), "committed: `experts` must be a Learner, got NoneType"
+    ),
+    "particles of no learner": kind(
+        lambda: experts.particles(HALF, HALF), "particles: `experts` must be a Learner"
+    ),
+    "best_pruning of no learner": kind(
+        lambda: experts.best_pruning(1), "best_pruning: `experts` must be a Learner, got int"
+    ),
+    "experts_from_game of no learner": kind(
+        lambda: experts.experts_from_game(step), "experts_from_game: `game` must be a Learner"
+    ),
+    "game_from_experts of no learner": kind(
+        lambda: experts.game_from_experts(step), "game_from_experts: `learner` must be a Learner"
+    ),
+    "mix, one learner that is no batch": kind(
+        lambda: olx.mix(olx.ogd(0.1), olx.hedge(1.0)), "mix: `experts` must be a batch"
+    ),
+    "mix, no learners": kind(lambda: olx.mix((), olx.hedge(1.0)), A_TUPLE),
+    "mix, a batch in a tuple": kind(lambda: olx.mix((GRID,), olx.hedge(1.0)), A_TUPLE),
+    "mix, a number in a tuple": kind(
+        lambda: olx.mix((olx.ogd(0.1), 0.2), olx.hedge(1.0)), "mix: `experts` must be a Learner"
+    ),
+    "mix, a list": kind(
+        lambda: olx.mix([olx.ogd(0.1)], olx.hedge(1.0)), "mix: `experts` must be a Learner, got lis"
+    ),
+    "mix, no mixer": kind(lambda: olx.mix(GRID, 0.3), "mix: `mixer` must be a Learner, got float"),
+    "drifting_game of no function": kind(
+        lambda: experts.drifting_game(1.0, 5), "drifting_game: `final` must be a function"
+    ),
+    "drifting_game, no rounds": value(
+        lambda: experts.drifting_game(step, 0), "drifting_game: `rounds` must be an integer"
+    ),
+    "drifting_game, beta 2": value(
+        lambda: experts.drifting_game(step, 5, 2.0), r"drifting_game: `beta` must lie in \[0, 1\]"
+    ),
+    "drifting_game, beta above all moves": value(
+        lambda: experts.drifting_game(step, 5, 0.5, (-1.0, 0.25)),
+        r"drifting_game: `beta` must lie in \[0, 0.25\], got 0.5",
+    ),
+    "drifting_game, no moves": value(lambda: experts.drifting_game(step, 5, 0.0, ()), UNIT),
+    "drifting_game, moves of 0": value(lambda: experts.drifting_game(step, 5, 0.0, (0.0,)), UNIT),
+    "drifting_game, moves without a unit": value(
+        lambda: experts.drifting_game(step, 5, 0.0, (-1.0, np.sqrt(2))), UNIT
+    ),
+    "drifting_game, infinite moves": value(
+        lambda: experts.drifting_game(step, 5, 0.0, (-np.inf, 1.0)), UNIT
+    ),
+    "drifting_game, a table too large": value(
+        lambda: experts.drifting_game(step, 2000, 0.0, (-1.0, 0.001)),
+        "drifting_game: `moves` must have a larger common unit than 0.001",
+    ),
+    "exponential_bound of adahedge": kind(
+        lambda: hindsight.exponential_bound(experts.adahedge(), RUN, 0.1),
+        "exponential_bound: `learner` must be an `anytime_hedge` with a fixed step",
+    ),
+    "exponential_bound, no trace": kind(
+        lambda: hindsight.exponential_bound(experts.anytime_hedge(0.1), RUN, 0.1),
+        "play it with record=olx.trace",
+    ),
+    "committed_bound of sampled": kind(
+        lambda: hindsight.committed_bound(
+            experts.sampled(experts.anytime_hedge(0.1), KEY), RUN, HALF, 0.1
+        ),
+        "committed_bound: `learner` must be a `committed` learner",
+    ),
+    "committed_bound, delta 0": value(
+        lambda: hindsight.committed_bound(
+            experts.committed(experts.anytime_hedge(0.1), KEY), RUN, HALF, 0.0
+        ),
+        r"committed_bound: `delta` must lie in \(0, 1\]",
+    ),
+    "points_bound of hedge": kind(
+        lambda: hindsight.points_bound(olx.hedge(0.1), RUN, HALF, 0.1, 0.0, 1.0),
+        "points_bound: `learner` must be a `particles` learner",
+    ),
+    "equivalence_bound of two_norm": kind(
+        lambda: hindsight.equivalence_bound(experts.two_norm(), RUN, 1.0),
+        "equivalence_bound: `learner` must be one of `game_from_experts`",
+    ),
+    "quantile_bound, epsilon 0": value(
+        lambda: hindsight.quantile_regret(jnp.zeros((2, 2)), 0.0),
+        r"quantile_regret: `epsilon` must lie in \(0, 1\]",
+    ),
+}
