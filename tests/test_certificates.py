@@ -323,3 +323,25 @@ def test_exponents_close_to_one_are_no_violation(name):
     for u in (np.eye(20)[0], np.zeros(20)):
         proof = olx.certify(learner, run, half(u))
         assert proof.holds, str(proof)
+
+
+SMALL = {  # potentials less a constant, on rows a million times smaller than it
+    "optimistic entropy": (olx.optimistic(0.1, convex.negative_entropy()), UNIFORM),
+    "binary entropy": (olx.omd(0.1, convex.binary_entropy()), np.full(D, 0.5)),
+    "EG+-": (olx.omd(0.1, convex.signed_entropy(3.0)), ZEROS),
+    "balanced Winnow": (olx.balanced_winnow(0.1), ZEROS),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_rounding_of_the_constants_of_a_potential_is_no_violation(name):
+    learner, u = SMALL[name]
+    for dtype, size in ((np.float32, 1e-3), (np.float64, 1e-6), (np.float64, 1e-9)):
+        cast = lambda tree, dtype=dtype: jax.tree.map(lambda x: np.asarray(x, dtype), tree)
+        rows = np.tile(ROWS, (4, 1)) * size
+        rounds = olx.Rounds(None, rows)
+        if name == "balanced Winnow":
+            rounds = olx.Rounds(rows, np.tile(LABELS, 4))
+        run = played(cast(learner), losses.linear, cast(rounds), cast(u))
+        proof = olx.certify(cast(learner), run, cast(u))
+        assert proof.holds, str(proof)

@@ -21,6 +21,7 @@ def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
         Partial(_shrunk, total, mirror.contains),
         Partial(_between, total, mirror.retraction),
         mirror.centering,
+        offset=mirror.offset,
     )
 
 

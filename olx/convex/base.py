@@ -45,8 +45,7 @@ class MirrorMap:
     retraction: a stable closed form of `retract`; derived if None.
     centering: takes a dual to one of moderate size with the same decision, also after any vector is
         added to both: less one number in every coordinate, where decisions have a fixed sum.
-    separable: whether $\psi$ is a sum over coordinates, domain included.
-    identity: whether decisions are their own duals.
+    separable, identity: whether $\psi$ is a sum over coordinates; decisions are their own duals.
     """
 
     potential: Partial
@@ -58,6 +57,7 @@ class MirrorMap:
     centering: Partial | None = None
     separable: bool = static(default=False)
     identity: bool = static(default=False)
+    offset: Partial | None = None  # of a decision: the size of constants in both functions
 
     def to_dual(self, w: PyTree) -> PyTree:
         return jax.grad(self.potential)(w)

@@ -10,6 +10,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, app
 """
 
 import jax
+import jax.numpy as jnp
 from jax.scipy.special import entr
 from jax.tree_util import Partial
 from optax import tree
@@ -38,11 +39,16 @@ def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
         contains=Partial(_domain.unit_box),
         retraction=Partial(_domain.same),
         separable=True,
+        offset=Partial(_constants, scale),
     )
 
 
 def _potential(scale, w):
     return scale * tree.sum(jax.tree.map(lambda w: _LOG_2 - entr(w) - entr(1 - w), w))
+
+
+def _constants(scale, w):
+    return scale * tree.sum(jax.tree.map(lambda leaf: jnp.full_like(leaf, _LOG_2), w))
 
 
 def _conjugate(scale, theta):

@@ -33,6 +33,7 @@ def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
         _if(mirror.retraction, lambda retract: Partial(_perspective_map, factor, retract)),
         mirror.centering,
         mirror.separable,
+        offset=_if(mirror.offset, lambda offset: Partial(_times, factor, offset)),
     )
 
 

@@ -44,6 +44,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         contains=Partial(_domain.unit_simplex),
         retraction=Partial(_retract, scale, prior),
         centering=Partial(_domain.below_top),
+        offset=Partial(_constants, scale, prior),
     )
 
 
@@ -55,6 +56,10 @@ def _potential(scale, prior, w):
 def _conjugate(scale, prior, theta):
     flat, _ = ravel_pytree(theta)
     return scale * logsumexp(flat / scale + _log_prior(prior, flat))
+
+
+def _constants(scale, prior, w):
+    return scale * jnp.max(-_log_prior(prior, ravel_pytree(w)[0]))
 
 
 def _retract(scale, prior, theta):

@@ -42,8 +42,14 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
         1.0,
         contains=Partial(_in_ball),
         retraction=Partial(_domain.same),
+        offset=Partial(_constants),
     )
     return stretched(unit, total)
+
+
+def _constants(w):
+    flat, _ = ravel_pytree(w)
+    return jnp.log(jnp.asarray(2 * flat.size, flat.dtype))
 
 
 def _signed_conjugate(theta):

@@ -29,6 +29,7 @@ from olx.certificate import DOMAIN, Certificate
 from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.learners.lift import dot
+from olx.learners.master import constants
 from olx.losses.score import ScoreLoss
 from olx.needs import within
 from olx.schedules.decay import as_schedule
@@ -123,7 +124,7 @@ def problem(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -
 
 
 class Account(NamedTuple):
-    """A run in the words of the lemmas, an entry a round; `f` stands for f - min f."""
+    """A run in the words of the lemmas, an entry per round; `f` stands for f - min f."""
 
     c: Float[Array, " T"]
     loss: Float[Array, " T"]  # g_t(w_t)
@@ -163,7 +164,8 @@ def account(hp: DualAscentHparams, trace: Trace, u: PyTree) -> Account:
             ends[0] - ends[1] + ends[2],
             ends[1] - past,
             None if energy is None else energy / c,
-            jnp.asarray(tree.sum(jax.tree.map(jnp.abs, (*ends, past, loss, other, c * rest)))),
+            jnp.asarray(tree.sum(jax.tree.map(jnp.abs, (*ends, past, loss, other, c * rest))))
+            + 4 * c * constants(f, u),
             {DOMAIN: f.outside(u) == 0} | hp.ascent.conditions(now),
         )
 
@@ -181,16 +183,14 @@ def bound(hp: DualAscentHparams, trace: Trace, u: PyTree) -> Certificate:
     the last term is never positive where $c$ does not decrease, which is how it is printed.
     """
     entries = account(hp, trace, u)
-    right = entries.paid + jnp.cumsum(entries.drift + entries.change)
-    printed = None
-    if entries.energy is not None:
-        printed = entries.paid + jnp.cumsum(entries.energy + jnp.maximum(entries.change, 0.0))
+    rises = jnp.maximum(entries.change, 0.0)
+    most = None if entries.energy is None else entries.paid + jnp.cumsum(entries.energy + rises)
     paid = jnp.where(jnp.isfinite(entries.paid), jnp.abs(entries.paid), 0.0)
     return Certificate(
         jnp.cumsum(entries.loss - entries.other),
-        right,
+        entries.paid + jnp.cumsum(entries.drift + entries.change),
         jnp.cumsum(entries.size) + paid,
-        printed,
+        most,
         theorem="Shalev-Shwartz 2007, lemma 2",
     ).under(entries.conditions)
 

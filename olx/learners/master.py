@@ -60,6 +60,7 @@ def master_inequality(
         change = f.conjugate(game.theta) - jnp.where(first, 0.0, past.conjugate(game.theta))
         left = tree.vdot(game.z, tree.sub(u, game.w))
         size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
+        size += 4 * constants(f, u)  # of the four conjugates of a round
         return (
             left,
             f.potential(u),
@@ -95,6 +96,12 @@ def approached(
     return jnp.cumsum(played) - played + (near - far) / eta
 
 
+def constants(f: MirrorMap, u: PyTree) -> Array:
+    """The size of the constants that the potential and its conjugate subtract."""
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(u)))
+    return zero if f.offset is None else f.offset(u)
+
+
 def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
     r"""$B_\psi(u, w)$ for the $w$ of a `dual` $\nabla\psi(w)$, and the size of what it is made of.
 
@@ -103,4 +110,5 @@ def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
     size = lambda tree: jax.tree.map(jnp.abs, tree)
     parts = f.potential(u), f.conjugate(dual), jnp.asarray(tree.vdot(dual, u))
     along = jnp.asarray(tree.vdot(size(dual), size(u)))
-    return parts[0] + parts[1] - parts[2], jnp.abs(parts[0]) + jnp.abs(parts[1]) + along
+    size_of = jnp.abs(parts[0]) + jnp.abs(parts[1]) + along + 2 * constants(f, u)
+    return parts[0] + parts[1] - parts[2], size_of
