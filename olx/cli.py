@@ -183,9 +183,9 @@ FORMAT = """a config:
   grid.eta = { geomspace = [1e-3, 10, 32] }  # 32 configurations, one program
 
 All keys: python -c "import olx.lab.experiment as e; help(e)"."""
-CERTIFY = (
-    "The comparator is the best in hindsight if the config names none. Exit status 1 if one fails."
-)
+CERTIFY = """Every theorem about a learner is judged on the run shown; a learner of the config may
+name some: theorems = ["certify"]. The comparator is the best in hindsight if the config names none.
+Exit status 1 if one fails."""
 BENCH = (
     "For races against scikit-learn, Vowpal Wabbit and river: python -m benchmarks, in a checkout."
 )

@@ -78,6 +78,13 @@ def _play(tables: dict, row: dict, chosen: dict, level: float, noise: float) -> 
         left, right = 0.8 * np.sqrt(ROUNDS), 3 * np.sqrt(ROUNDS)
         tables["certificates"].append(
             row
-            | {"theorem": "theorem 1", "left": left, "right": right, "slack": 2.2}
+            | {
+                "name": "certify",
+                "theorem": "theorem 1",
+                "left": left,
+                "right": right,
+                "slack": 2.2,
+            }
             | {"tightness": 0.27, "holds": True}
+            | {"broken": "", "apart": 0.0, "holds_in_double": None}
         )

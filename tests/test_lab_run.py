@@ -1,20 +1,23 @@
 """Running experiments: the numbers, the protocols, resuming, certificates."""
 
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from olx.lab import store
+from olx.lab import judge, store
 from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
+from olx.lab.show import certificates
 
 ROWS, FEATURES, ETAS = 60, 3, [0.03, 0.1, 0.3]
 SOURCE = np.random.default_rng(0)
@@ -181,7 +184,7 @@ def test_certificates_hold_and_say_how_tightly(file, tmp_path):
     learners = [OGD, {"name": "cocob", "linear": True}]
     asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=learners)
     result = run(asked, tmp_path / "r")
-    proofs = result.certificates.to_pylist()
+    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "certify"]
     assert [(row["learner"], row["configuration"]) for row in proofs] == [
         ("ogd", i) for i in range(3)
     ]
@@ -198,15 +201,58 @@ def test_a_theorem_about_other_losses_bounds_no_regret(file, tmp_path):
     learner = {"name": "passive_aggressive_1", "aggressiveness": 0.1}
     asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=[learner])
     result = run(asked, tmp_path / "r")
-    assert column(result.certificates, "holds").tolist() == [True]
+    assert column(result.certificates, "name").tolist() == ["certify", "passive_aggressive_bound"]
+    assert column(result.certificates, "holds").tolist() == [True, True]
     assert set(column(result.curves, "bound")) == {None}
+
+
+def test_theorems_are_chosen_by_name(file, tmp_path):
+    learner = {"name": "passive_aggressive_1", "aggressiveness": 0.1}
+    learner["theorems"] = ["passive_aggressive_bound"]
+    asked = experiment(file, comparator="zero", bound="all", learners=[learner])
+    assert asked == parse(tomllib.loads(asked.text()))
+    proofs = run(asked, tmp_path / "r").certificates
+    assert column(proofs, "name").tolist() == ["passive_aggressive_bound"]
+
+
+def test_a_broken_condition_is_named_with_its_round(file, tmp_path):
+    learner = {"name": "coin_betting", "linear": True, "lipschitz": 1e-3, "wealth": 1.0}
+    asked = experiment(file, comparator="zero", bound="all", learners=[learner])
+    [proof] = run(asked, tmp_path / "r").certificates.to_pylist()
+    assert proof["holds"]
+    assert proof["right"] == np.inf
+    assert "must be at most `lipschitz`, broken in round 1" in proof["broken"]
+
+
+def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_path, monkeypatch):
+    judged = []
+
+    def fails_in_single(function, learner, run, u):
+        found = certificate(function, learner, run, u)
+        judged.append((run.losses.dtype.name, float(run.losses.sum())))
+        if run.losses.dtype == np.float32:
+            return dataclasses.replace(found, left=found.right + 1.0)
+        return found
+
+    certificate = judge._certificate
+    monkeypatch.setattr(judge, "_certificate", fails_in_single)
+    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["certify"]}
+    asked = experiment(file, comparator="zero", bound="all", precision="float32", learners=[one])
+    result = run(asked, tmp_path / "r")
+    [proof] = result.certificates.to_pylist()
+    assert [dtype for dtype, _ in judged] == ["float32", "float64"]
+    assert judged[0][1] == pytest.approx(column(result.configurations, "total")[0], rel=1e-6)
+    assert proof["apart"] < 1e-6
+    assert not proof["holds"]
+    assert proof["holds_in_double"]
+    assert "in double precision yes" in certificates(result)
 
 
 def test_only_the_best_configuration_is_certified_if_asked(file, tmp_path):
     asked = experiment(file, comparator="zero", bound="best")
     result = run(asked, tmp_path / "r")
     best = int(np.argmin(column(result.configurations, "total")))
-    assert column(result.certificates, "configuration").tolist() == [best]
+    assert set(column(result.certificates, "configuration")) == {best}
 
 
 def jobs(file, **changes):

@@ -240,6 +240,6 @@ def test_a_theorem_whose_conditions_a_run_breaks_is_told_apart(folder):
     table = store.read(folder).certificates
     infinite = pa.array([np.inf] * table.num_rows, pa.float64())
     changed = table.set_column(table.column_names.index("right"), "right", infinite)
-    holds = lambda table: {row[3] for row in tables.certificates(table).rows}
+    holds = lambda table: {row[4] for row in tables.certificates(table).rows}
     assert holds(table) == {"yes"}
     assert holds(changed) == {"conditions broken"}

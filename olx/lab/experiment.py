@@ -41,6 +41,7 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
     first: float | Literal["uniform"] | None = None  # every coordinate of the first decision
     grid: dict[str, Any] = {}
     random: Random | None = None
+    theorems: list[str] | None = None  # to judge, by name; all that are about it if None
     arguments: dict[str, Any] = {}
 
 

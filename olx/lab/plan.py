@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx.core import Learner
-from olx.lab.config import ConfigError
+from olx.hindsight import theorems
+from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset
 from olx.lab.experiment import Player
 from olx.lab.factories import is_count, make
@@ -29,6 +30,7 @@ class Plan(NamedTuple):
     first: float | str | None
     points: list[dict[str, Any]]  # the configurations: a value for each axis
     parts: list[Part]
+    theorems: list[str] | None
 
 
 def plan(i: int, player: Player) -> Plan:
@@ -48,7 +50,21 @@ def plan(i: int, player: Player) -> Plan:
         part = Part(functools.partial(_make, where, table, shape), index, numbers)
         _try(part)
         parts.append(part)
-    return Plan(where, player.label or player.name, player.first, every, parts)
+    label = player.label or player.name
+    made = Plan(where, label, player.first, every, parts, player.theorems)
+    _check_theorems(made)
+    return made
+
+
+def _check_theorems(plan: Plan) -> None:
+    learners = [part.make(**{a: v[0] for a, v in part.numbers.items()}) for part in plan.parts]
+    known = list(dict.fromkeys(each.name for one in learners for each in theorems(one)))
+    for name in plan.theorems or []:
+        if name not in known:
+            hint = nearest(name, known, f"it has {', '.join(known)}." if known else "it has none.")
+            raise ConfigError(
+                f"{plan.where}.theorems: there is no theorem {name} about {plan.label}; {hint}"
+            )
 
 
 def _is_number(value: Any) -> bool:

@@ -76,7 +76,8 @@ def _play(
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{job.plan.where} on {job.dataset}: {error}") from error
     seconds, compiled = time.perf_counter() - started, _compiling.seconds - compiled
-    against, proofs = None, {}
+    against: judge.Comparator | None = None
+    proofs: tables.Proofs = {}
     if experiment.comparator is not None:
         if isinstance(game.rounds.context, SparseRows):
             raise ConfigError(
@@ -86,9 +87,9 @@ def _play(
         key = job.dataset, job.seed, game.start.tobytes()
         if key not in comparators:
             comparators[key] = judge.comparator(experiment, data, game)
-        against = comparators[key]
+        against = found = comparators[key]
         if experiment.bound is not None:
-            proofs = dict(_proofs(experiment, job, game, played, against))
+            proofs = dict(_proofs(experiment, job, game, played, found))
     length = len(game.rounds.outcome)
     return {
         "configurations": tables.configurations(job, played, length),
@@ -100,17 +101,17 @@ def _play(
 
 def _proofs(
     experiment: Experiment, job: Job, game: Game, played: list[Played], against: judge.Comparator
-) -> Iterator[tuple[int, judge.Proof]]:
+) -> Iterator[tuple[int, list[judge.Proof]]]:
     """Certificates by configuration: of the one with the least loss, or of all."""
     total = tables.in_order(job, [part.totals[:, -1] for part in played])
     best = int(np.argmin(np.where(np.isfinite(total), total, np.inf)))
-    for part in job.plan.parts:
+    for part, seen in zip(job.plan.parts, played, strict=True):
         for i, configuration in enumerate(part.index):
             if experiment.bound == "best" and configuration != best:
                 continue
-            proof = judge.certificate(part, i, game, against)
-            if proof is not None:
-                yield configuration, proof
+            shown = seen.at, seen.totals[i]
+            found = judge.certificates(part, i, game, against, shown, job.plan.theorems)
+            yield configuration, found
 
 
 class _Compiling:

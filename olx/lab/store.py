@@ -50,12 +50,16 @@ SCHEMAS = {
     "certificates": pa.schema(
         [
             *ONE,
+            ("name", pa.string()),  # of the theorem in olx.hindsight
             ("theorem", pa.string()),
             ("left", pa.float64()),
             ("right", pa.float64()),
             ("slack", pa.float64()),  # the least of all rounds
             ("tightness", pa.float64()),
             ("holds", pa.bool_()),
+            ("broken", pa.string()),  # conditions, each with the round
+            ("apart", pa.float64()),  # the run judged from the run shown, relative
+            ("holds_in_double", pa.bool_()),  # null where single precision did not fail
         ]
     ),
     "times": pa.schema(

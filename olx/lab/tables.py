@@ -12,7 +12,7 @@ from olx.lab.jobs import Job
 from olx.lab.judge import Comparator, Proof
 from olx.lab.play import Played
 
-Proofs = Mapping[int, Proof]  # by configuration
+Proofs = Mapping[int, list[Proof]]  # by configuration
 
 
 def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
@@ -44,9 +44,10 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
     index = np.repeat(np.arange(count), marks)
     regret = None if against is None else totals - against.totals[at - 1]
     bound = np.full((count, marks), np.nan)
-    for i, proof in proofs.items():
-        if proof.about_regret:
-            bound[i] = proof.right[at - 1]
+    for i, found in proofs.items():
+        for proof in found:
+            if proof.name == "certify" and proof.about_regret:  # the one that the learner carries
+                bound[i] = proof.right[at - 1]
     known = np.isfinite(bound).reshape(-1)
     columns = {
         **_keys(job, index),
@@ -60,15 +61,19 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
 
 def certificates(job: Job, proofs: Proofs) -> pa.Table:
     """Both sides after the last round, and the least slack of all rounds."""
-    found = list(proofs.values())
+    found = [proof for each in proofs.values() for proof in each]
     columns = {
-        **_keys(job, proofs),
+        **_keys(job, [i for i, each in proofs.items() for _ in each]),
+        "name": [proof.name for proof in found],
         "theorem": [proof.theorem for proof in found],
         "left": [float(proof.left[-1]) for proof in found],
         "right": [float(proof.right[-1]) for proof in found],
         "slack": [proof.slack for proof in found],
         "tightness": [proof.tightness for proof in found],
         "holds": [proof.holds for proof in found],
+        "broken": [proof.broken for proof in found],
+        "apart": [proof.apart for proof in found],
+        "holds_in_double": [proof.holds_in_double for proof in found],
     }
     return store.table("certificates", columns)
 

@@ -93,43 +93,55 @@ def published(prints: list[dict], everything: list[Score]) -> Table | None:
 
 
 def certificates(table: pa.Table) -> Table | None:
-    """How often each theorem held, how close it came, and the least slack of all rounds."""
-    keys = ["dataset", "learner", "theorem"]
-    grouped = table.group_by(keys, use_threads=False).aggregate(
-        [("holds", "count"), ("holds", "sum"), ("right", "max"), ("slack", "min"),
-         ("tightness", "max"), ("tightness", "approximate_median")]
-    )  # fmt: skip
+    """How often each theorem held, both sides, how close it came, and what the runs broke."""
+    keys = ["dataset", "learner", "name", "theorem"]
+    grouped: dict[tuple, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        grouped.setdefault(tuple(row[key] for key in keys), []).append(row)
+    if not grouped:
+        return None
     rows = [
         [
-            row["dataset"],
-            row["learner"],
-            row["theorem"],
-            _verdict(row),
-            f"{row['holds_sum'] or 0:,} of {row['holds_count']:,}",
-            short(row["slack_min"]),
-            short(row["tightness_approximate_median"]),
-            short(row["tightness_max"]),
+            *about,
+            _verdict(found),
+            f"{sum(row['holds'] for row in found):,} of {len(found):,}",
+            f"{_side(worst['left'])} ≤ {_side(worst['right'])}",
+            short(min(row["slack"] for row in found)) if worst["right"] < math.inf else "",
+            short(float(np.median([row["tightness"] for row in found]))),
+            short(max(row["tightness"] for row in found)),
         ]
-        for row in grouped.to_pylist()
+        for about, found in grouped.items()
+        for worst in [min(found, key=lambda row: row["slack"])]
     ]
-    if not rows:
-        return None
-    texts = {"data set", "learner", "theorem", "holds"}
-    names = ["data set", "learner", "theorem", "holds", "runs", "least slack"]
+    texts = {"data set", "learner", "name", "theorem", "holds"}
+    names = ["data set", "learner", "name", "theorem", "holds", "runs", "both sides", "least slack"]
     names += ["median tightness", "largest tightness"]
     head = [Column(name, name not in texts) for name in names]
     note = (
-        "Slack is the right side less the left, the least of all rounds; tightness the largest "
-        "left over right: 1 means that the bound was attained. Where a run breaks a condition of "
-        "the theorem, such as the largest gradient it was told, the right side is infinite."
+        "Judged is the run shown, in its precision. Both sides are those after the last round of "
+        "the run with the least slack. Slack is the right side less the left, the least of all "
+        "rounds; tightness the largest left over right: 1 means that the bound was attained. Where "
+        "a run breaks a condition of the theorem, the right side is infinite and the theorem says "
+        "nothing."
     )
     return Table("Theorems checked", head, rows, note)
 
 
-def _verdict(row: dict[str, Any]) -> str:
-    if row["holds_sum"] != row["holds_count"]:
-        return "NO"
-    return "conditions broken" if row["right_max"] == float("inf") else "yes"
+def _verdict(found: list[dict[str, Any]]) -> str:
+    failed = [row for row in found if not row["holds"]]
+    if failed:
+        double = all(row["holds_in_double"] for row in failed)
+        return "NO; in double precision yes: rounding" if double else "NO"
+    broken = [row["broken"] for row in found if row["broken"]]
+    said = f"conditions broken: {broken[0]}" if broken else "yes"
+    if any(row["right"] == math.inf for row in found) and not broken:
+        said = "conditions broken"
+    apart = max(row["apart"] for row in found)
+    return said if apart < 1e-3 else f"{said}; played again, the losses differ by {apart:.1g}"
+
+
+def _side(value: float) -> str:
+    return "∞" if value == math.inf else f"{value:.4g}"
 
 
 def times(table: pa.Table) -> Table | None:
