@@ -86,7 +86,7 @@ def test_a_start_that_one_learner_of_a_batch_cannot_take_is_nan_for_that_one():
 
 
 def test_a_start_beside_the_domain_by_rounding_is_taken():
-    start = np.float32([0.1, 0.2, 0.7]).astype(float)
+    start = np.array([0.1, 0.2, 0.7], np.float32).astype(float)
     assert start.sum() != 1
     assert np.isfinite(both(olx.hedge(0.5), losses.linear, olx.Rounds(None, LOSSES), start)).all()
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Rounds
-from olx.streams.numbers import check_kind
+from olx.streams.numbers import refuse_masked
 
 
 def from_arrays(
@@ -54,8 +54,7 @@ def _each(function: Callable[[str, Any], np.ndarray], name: str, tree: PyTree) -
 
 
 def _read(name: str, value: Any) -> np.ndarray:
-    if isinstance(value, np.ma.MaskedArray):
-        check_kind("from_arrays", name, value)
+    refuse_masked("from_arrays", name, value)
     try:
         array = np.asarray(value)
     except ValueError:

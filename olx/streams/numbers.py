@@ -10,14 +10,18 @@ from olx.streams.sparse_rows import SparseRows
 
 def check_kind(owner: str, name: str, leaf: Any) -> None:
     """Refuse what does not hold real numbers, or hides some of them."""
+    refuse_masked(owner, name, leaf)
+    kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    if getattr(kind, "kind", "V") in "OSUMmc":
+        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers.")
+
+
+def refuse_masked(owner: str, name: str, leaf: Any) -> None:
     if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError(
             f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop what "
             "it hides."
         )
-    kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
-    if getattr(kind, "kind", "V") in "OSUMmc":
-        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers.")
 
 
 def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "row") -> None:
@@ -51,7 +55,7 @@ def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "r
     raise ValueError(f"{owner}: {name} holds {value}{where}; clean it first.")
 
 
-def first_of(wrong: np.ndarray, leaf: np.ndarray, start: int, row: str) -> tuple[str, Any]:
+def first_of(wrong: Any, leaf: Any, start: int, row: str) -> tuple[str, Any]:
     """Where the first wrong entry is, in words, and the entry itself."""
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     if not at:
