@@ -107,7 +107,7 @@ def _judge(name: str, stream: str, case: Any, rounds: olx.Rounds) -> Row:
     with np.errstate(all="ignore"):
         difference = 0.0 if low == high else abs(low - high) / scale
         error = (max(float(squares[-1]) / length - high**2, 0.0) / length) ** 0.5
-    limit = max(LIMIT, 5 * error / scale if name in RANDOM else 0.0)
+    limit = max(LIMIT, 5 * error / (scale or 1.0) if name in RANDOM else 0.0)
     finite = np.isfinite(high) and float(size[-1]) < TOP and float(squares[-1]) < TOP**2
     if finite and difference <= limit:
         verdict = "ok"

@@ -90,6 +90,13 @@ def test_centering_changes_no_later_decision(name):
     assert np.max(np.abs(jax.tree.leaves(centred)[0])) < 10
 
 
+def test_a_regularizer_that_grows_with_time_keeps_every_gradient():
+    """After a million rounds the sum of gradients is 5e5, and float32 holds steps of 1/32."""
+    learner = olx.ftrl(1.0, olx.regularizers.growing(convex.euclidean(), 1.0))
+    single, double = both(learner, np.full((300_000, EXPERTS), 0.1, np.float32))
+    np.testing.assert_allclose(single.losses[-1], double.losses[-1], rtol=1e-6)
+
+
 def test_prod_from_weights_far_below_one():
     learner = olx.experts.prod(0.5)
     start = learner.init(jnp.asarray(UNIFORM))

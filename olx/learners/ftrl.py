@@ -21,7 +21,9 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _sum
 from olx._pytree import as_tree, pytree
+from olx._sum import Sum
 from olx.certificate import Certificate
 from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Process, Scalar, Trace
@@ -39,6 +41,7 @@ class FTRLHparams:
 class FTRLState(NamedTuple):
     theta: PyTree
     stats: PyTree
+    rest: PyTree  # of the terms of theta, which grows as fast as f_t does
 
 
 def downhill(feedback: Feedback) -> PyTree:
@@ -77,7 +80,8 @@ def ftrl(
 
 
 def init(hp: FTRLHparams, params: PyTree) -> FTRLState:
-    return FTRLState(tree.zeros_like(params), hp.regularizer.init(params))
+    zeros = tree.zeros_like(params)
+    return FTRLState(zeros, hp.regularizer.init(params), zeros)
 
 
 def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
@@ -86,8 +90,9 @@ def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
 
 def update(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> FTRLState:
     f = hp.regularizer.at(state.stats, feedback.context)
-    theta = tree.add(f.center(state.theta), _move(hp, feedback))
-    return FTRLState(theta, hp.regularizer.update(state.stats, feedback))
+    theta = _sum.add(Sum(f.center(state.theta), state.rest), _move(hp, feedback))
+    stats = hp.regularizer.update(state.stats, feedback)
+    return FTRLState(theta.value, stats, theta.rest)
 
 
 def bound(hp: FTRLHparams, trace: Trace, u: PyTree) -> Certificate:
