@@ -102,11 +102,11 @@ def _judge(name: str, stream: str, case: Any, rounds: olx.Rounds) -> Row:
         return Row(name, stream, "refused", *[float("nan")] * 4, 0.0, str(error)[:200])
     spent = time.perf_counter() - began
     (size, squares), first = double.curve.sums, _first(case, rounds)
-    low, high = float(single.total) / length, float(double.total) / length
-    scale = max(float(size[-1]) / length, first)
+    low, high = np.float64(single.total) / length, np.float64(double.total) / length
+    scale = np.maximum(size[-1] / length, first)
     with np.errstate(all="ignore"):
         difference = 0.0 if low == high else abs(low - high) / scale
-        error = (max(float(squares[-1]) / length - high**2, 0.0) / length) ** 0.5
+        error = np.sqrt(np.maximum(squares[-1] / length - high**2, 0.0) / length)
     limit = max(LIMIT, 5 * error / (scale or 1.0) if name in RANDOM else 0.0)
     finite = np.isfinite(high) and float(size[-1]) < TOP and float(squares[-1]) < TOP**2
     if finite and difference <= limit:
