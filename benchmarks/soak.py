@@ -17,7 +17,8 @@ The verdicts:
 - `chaotic`: the difference is larger, but it is one of chance. Rules that update on a mistake only,
   and steps too large for the stream, amplify the last digit until other rounds are mistakes. So
   five streams are played in both precisions, each with all numbers but the labels moved by up to
-  one part in a million; the two means differ by at most 1e-3, or by at most 3 standard errors.
+  one part in a million, and with other keys where the learner draws; the two means differ by at
+  most 1e-3, or by at most 3 standard errors.
 - `not finite`: the float32 run has a loss that is NaN or infinite; all losses in float64 are finite
   and would be finite in float32.
 - `diverges`: float64 has a loss that is NaN, infinite or above the largest float32 number, or its
@@ -142,12 +143,19 @@ def _by_chance(case: Any, rounds: olx.Rounds) -> tuple[float, float]:
     """How far the mean totals of both precisions are apart on moved streams, and its error."""
     totals = np.zeros((2, REPLAYS))
     for seed in range(REPLAYS):
-        moved = _moved(rounds, seed)
+        moved, other = _moved(rounds, seed), case._replace(learner=_redrawn(case.learner, seed))
         with jax.enable_x64(False):
-            totals[0, seed] = _play(case, moved, np.float32).total
-        totals[1, seed] = _play(case, moved, np.float64).total
+            totals[0, seed] = _play(other, moved, np.float32).total
+        totals[1, seed] = _play(other, moved, np.float64).total
     error = np.sqrt(np.sum(np.var(totals, axis=1, ddof=1)) / REPLAYS)
     return abs(float(np.diff(totals.mean(axis=1))[0])), float(error)
+
+
+def _redrawn(learner: olx.Learner, seed: int) -> olx.Learner:
+    """The learner with other keys, if it draws."""
+    is_key = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
+    fold = lambda leaf: jax.random.fold_in(leaf, seed) if is_key(leaf) else leaf
+    return jax.tree.map(fold, learner)
 
 
 def _moved(rounds: olx.Rounds, seed: int) -> olx.Rounds:
