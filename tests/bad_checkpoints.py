@@ -128,6 +128,12 @@ def in_use():
         play(place)
 
 
+def of_another_version():
+    place = folder() / str(next(COUNT))
+    (place / "steps" / "10").mkdir(parents=True)
+    play(place)
+
+
 def a_file():
     place = folder() / str(next(COUNT))
     place.write_text("not a folder")
@@ -206,7 +212,9 @@ BAD = {
     ),
     "a description of nothing": damaged(replaced(b"{}"), r"is of another run; they differ in "),
     "a folder in use": Bad(
-        in_use, RuntimeError, r"run: another run is using the checkpoint in .* Wait until it ends"
+        in_use,
+        BlockingIOError,
+        r"run: another run is using the checkpoint in .* Wait until it ends",
     ),
     "a file in place of the folder": Bad(
         a_file, OSError, r"run: the checkpoint cannot be kept in .* Give another directory"
@@ -276,6 +284,11 @@ BAD = {
         lambda: resumed(rounds=olx.Rounds(X[:15], Y[:15])),
         ValueError,
         "run: the stream ends after 15 rounds, the checkpoint after 30; give another directory",
+    ),
+    "steps of another version": Bad(
+        of_another_version,
+        ValueError,
+        "run: .*steps holds folders, as no checkpoint of this version",
     ),
     "saved every 0 chunks": Bad(
         lambda: olx.checkpoint("x", every=0), ValueError, "checkpoint: `every` must be an integer"

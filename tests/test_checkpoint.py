@@ -442,7 +442,7 @@ def test_a_rule_that_keeps_other_rounds_is_another(tmp_path):
 def test_two_runs_at_once_do_not_share_a_directory(tmp_path):
     def pieces():
         yield from cut(ROUNDS, 250)
-        with pytest.raises(RuntimeError) as caught:
+        with pytest.raises(BlockingIOError) as caught:
             run(checkpoint=saving(tmp_path))
         assert str(caught.value) == (
             f"run: another run is using the checkpoint in {tmp_path}. Wait until it ends, or give "

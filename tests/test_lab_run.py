@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from olx.engine import lock
 from olx.lab import judge, store
 from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
@@ -353,6 +354,13 @@ def test_a_run_that_was_killed_as_it_began_begins_again(file, tmp_path):
     (tmp_path / "r" / "jobs").mkdir(parents=True)
     (tmp_path / "r" / "environment.json").write_text("{}")
     assert run(experiment(file), tmp_path / "r").configurations.num_rows == 3
+
+
+def test_a_result_is_played_by_one_run_at_a_time(file, tmp_path):
+    run(experiment(file), tmp_path / "r")
+    said = "another run is using the result in .* Wait until it ends"
+    with lock.held("other", tmp_path / "r"), pytest.raises(BlockingIOError, match=said):
+        run(experiment(file), tmp_path / "r")
 
 
 def test_a_folder_of_something_else_is_left_alone(file, tmp_path):

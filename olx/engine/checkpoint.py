@@ -136,6 +136,11 @@ class Checkpoint:
         """The steps of this very run; a directory without a step is nobody's."""
         there = steps.steps_in(self._steps)
         if not there:
+            if self._steps.is_dir() and any(path.is_dir() for path in self._steps.iterdir()):
+                raise ValueError(
+                    f"{owner}: {self._steps} holds folders, as no checkpoint of this version of "
+                    "olx does. Give another directory, or remove this one."
+                )
             return []
         path = self.directory / "run.json"
         try:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
+from olx.engine import lock
 from olx.lab import judge, stopping, store, tables
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
@@ -47,21 +48,25 @@ def run(
     with jax.enable_x64(experiment.precision == "float64"):
         jobs, digests = prepare(experiment, shelf)
         begin(folder, experiment.text(), digests, environment())
-        done = store.finished(folder)
-        todo = [job for job in jobs if job.name not in done]
-        hidden = None if progress is None else not progress
-        bar: Any = tqdm(total=len(jobs), initial=len(jobs) - len(todo), unit="job", disable=hidden)
-        comparators: dict[Any, judge.Comparator] = {}
-        with bar, stopping.held() as signals:
-            for job in todo:
-                bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
-                made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
-                store.put(folder, job.name, made)
-                bar.update()
-                signals.stop_here()
+        with lock.held("lab", folder, "result"), stopping.held() as signals:
+            done = store.finished(folder)
+            todo = [job for job in jobs if job.name not in done]
+            comparators: dict[Any, judge.Comparator] = {}
+            with _bar(progress, len(jobs), len(jobs) - len(todo)) as bar:
+                for job in todo:
+                    bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
+                    made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
+                    store.put(folder, job.name, made)
+                    bar.update()
+                    signals.stop_here()
             if todo or not store.is_finished(folder):
                 store.finish(folder, [job.name for job in jobs])
     return store.read(folder)
+
+
+def _bar(progress: bool | None, jobs: int, done: int) -> Any:
+    hidden = None if progress is None else not progress
+    return tqdm(total=jobs, initial=done, unit="job", disable=hidden)
 
 
 def _play(

@@ -11,6 +11,7 @@ Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applica
 Classification and Regression, 2015, algorithm 1.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -69,7 +70,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 def hedge(eta: Scalar) -> Learner:
     r"""Weigh experts by the exponential of minus `eta` times their cumulative loss."""
     eta = check.positive("hedge", "eta", eta)
-    return omd(eta, negative_entropy())
+    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
 
 
 def init(hp: OMDHparams, params: PyTree) -> OMDState:

@@ -12,7 +12,7 @@ from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 from olx.engine.sweep import sweep
 from olx.testing.forms import check_dictionary, check_lowering
-from olx.testing.played import after, before_update, is_real, study, weighed
+from olx.testing.played import after, before_update, is_real, movable, study, weighed
 from olx.testing.report import close, fail, numbers, tolerance
 from olx.testing.theorems import check_theorems
 from olx.testing.widths import check_widths
@@ -127,9 +127,12 @@ def check_batch(
     """A sweep of learners with other numbers equals playing them one by one."""
     if not jax.tree.leaves(learner):
         return
-    others = [_with_numbers(learner, factor) for factor in (1.0, 0.9, 0.7)]
+    moves = movable(learner, params)
+    others = [_with_numbers(learner, factor, moves) for factor in (1.0, 0.9, 0.7)]
     together = sweep(_stack(others), loss, rounds, params)
     apart = np.stack([play(other, rounds).losses for other in others])
+    if not np.all(np.isfinite(apart)):
+        fail("losses are not finite if all numbers are smaller by a third; choose other numbers")
     close("a batch is not a loop", together.losses, apart, rtol=tolerance(together))
 
 
@@ -161,9 +164,12 @@ def check_gradient(
     close("the gradient of total loss disagrees with finite differences", along, difference, 1e-5)
 
 
-def _with_numbers(learner: Learner, factor: float) -> Learner:
-    """The same learner with every real number times `factor`."""
-    return jax.tree.map(lambda leaf: leaf * factor if is_real(leaf) else leaf, learner)
+def _with_numbers(learner: Learner, factor: float, moves: list[bool] | None = None) -> Learner:
+    """The same learner with every real number times `factor`, or with those that `moves` marks."""
+    leaves, structure = jax.tree.flatten(learner)
+    moves = list(map(is_real, leaves)) if moves is None else moves
+    scaled = [leaf * factor if own else leaf for leaf, own in zip(leaves, moves, strict=True)]
+    return jax.tree.unflatten(structure, scaled)
 
 
 def _stack(learners: list[Learner]) -> Learner:

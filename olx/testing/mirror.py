@@ -71,7 +71,8 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     if seen.held is not None:
         close("the retraction changes the decision", seen.held, seen.ws, 10 * loose)
     if seen.later is not None:
-        close("the centering changes a later decision", *seen.later, 10 * loose)
+        centred, plain = seen.later
+        close("the centering changes a later decision", centred, plain, 10 * loose)
     if seen.geometry is not None:
         check_geometry(seen.geometry, loose)
 

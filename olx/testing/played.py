@@ -55,5 +55,21 @@ def weighed(rounds: Rounds, weight: Any) -> Rounds:
     return rounds._replace(weight=np.full(len(leaves[0]), weight, dtype))
 
 
+def movable(learner: Learner, params: PyTree) -> list[bool]:
+    """Which leaves of a learner are real and may be smaller by a third while it starts at `params`.
+
+    The radius of a domain, for one, may not: the start would lie outside.
+    """
+    leaves, structure = jax.tree.flatten(learner)
+
+    def starts(at: int) -> bool:
+        less = [leaf * 0.7 if i == at else leaf for i, leaf in enumerate(leaves)]
+        other = jax.tree.unflatten(structure, less)
+        about = [need for need in other.needs if need.where == "params"]
+        return all(bool(need.legal_fn(other.hparams, params, None)) for need in about)
+
+    return [is_real(leaf) and starts(at) for at, leaf in enumerate(leaves)]
+
+
 def is_real(leaf: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)

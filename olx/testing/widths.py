@@ -18,7 +18,7 @@ from olx.engine.run import run
 from olx.engine.sweep import sweep
 from olx.engine.table import is_linear
 from olx.streams.sparse_rows import sparse_rows
-from olx.testing.played import is_real
+from olx.testing.played import movable
 from olx.testing.report import close, tolerance
 
 WIDTHS = (1, 3, 63, 64, 65, 128)
@@ -33,7 +33,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     rounds = _stretched(_with_context(rounds, params))
     if sparse:
         rounds = rounds._replace(context=_with_zeros(rounds.context))
-    learners = _scaled(learner, np.linspace(1.0, 0.7, max(WIDTHS)))
+    learners = _scaled(learner, np.linspace(1.0, 0.7, max(WIDTHS)), movable(learner, params))
     play = lambda learner, rounds: rollout(learner, loss, rounds, params)
     many = jax.vmap(play, (0, None), axis_size=max(WIDTHS))
     wanted = jax.jit(many)(learners, rounds)
@@ -84,13 +84,14 @@ def _with_zeros(context: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _scaled(learner: Learner, factors: np.ndarray) -> Learner:
-    """A batch: the learner with every real number times each of the factors."""
+def _scaled(learner: Learner, factors: np.ndarray, moves: list[bool]) -> Learner:
+    """A batch: the learner with every number that `moves` marks times each of the factors."""
 
-    def stack(leaf: jax.Array) -> jax.Array:
+    def stack(leaf: jax.Array, own: bool) -> jax.Array:
         leaf = jnp.asarray(leaf)
-        if not is_real(leaf):
+        if not own:
             return jnp.broadcast_to(leaf, (len(factors), *leaf.shape))
         return jnp.tensordot(jnp.asarray(factors, leaf.dtype), leaf, axes=0)
 
-    return jax.tree.map(stack, learner)
+    leaves, structure = jax.tree.flatten(learner)
+    return jax.tree.unflatten(structure, map(stack, leaves, moves))
