@@ -123,32 +123,32 @@ REFUSALS = {
     "nan": (
         lambda: BAD,
         ValueError,
-        "rounds.context holds nan at row 3001, column 2; clean the stream first.",
+        "rounds.context holds nan at row 3001, column 2; clean it first.",
     ),
     "nan in a later piece": (
         lambda: pieces(1_000, 1_500, 6_500, rounds=BAD),
         ValueError,
-        "rounds.context holds nan at row 3001, column 2; clean the stream first.",
+        "rounds.context holds nan at row 3001, column 2; clean it first.",
     ),
     "infinite outcome": (
         lambda: ROUNDS._replace(outcome=spoilt(ROUNDS.outcome, 8_999, -np.inf)),
         ValueError,
-        "rounds.outcome holds -inf at row 8999; clean the stream first.",
+        "rounds.outcome holds -inf at row 8999; clean it first.",
     ),
     "two infinities that meet": (
         lambda: ROUNDS._replace(context=spoilt(spoilt(X, (7, 1), np.inf), (8, 1), -np.inf)),
         ValueError,
-        "rounds.context holds inf at row 7, column 1; clean the stream first.",
+        "rounds.context holds inf at row 7, column 1; clean it first.",
     ),
     "nan in a weight": (
         lambda: ROUNDS._replace(weight=spoilt(np.ones(9_000), 4, np.nan)),
         ValueError,
-        "rounds.weight holds nan at row 4; clean the stream first.",
+        "rounds.weight must be non-negative, got nan at row 4.",
     ),
     "nan in an image": (
         lambda: olx.Rounds(spoilt(np.ones((9, 2, 2)), (5, 1, 0), np.nan), np.ones(9)),
         ValueError,
-        "rounds.context holds nan at row 5, column 1, 0; clean the stream first.",
+        "rounds.context holds nan at row 5, column 1, 0; clean it first.",
     ),
     "width": (
         lambda: [SECOND, SECOND._replace(context=np.ones((4_000, 5)))],
@@ -171,12 +171,12 @@ REFUSALS = {
     "labels in words": (
         lambda: ROUNDS._replace(outcome=np.full(9_000, "spam")),
         TypeError,
-        "rounds.outcome holds <U4; give numbers.",
+        "rounds.outcome holds <U4; give real numbers.",
     ),
     "labels of all kinds": (
         lambda: ROUNDS._replace(outcome=np.array([1.0, None] * 4_500)),
         TypeError,
-        "rounds.outcome holds object; give numbers.",
+        "rounds.outcome holds object; give real numbers.",
     ),
     "structure": (
         lambda: [SECOND, SECOND._replace(weight=np.ones(4_000))],

@@ -178,7 +178,7 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
         losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
     name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
     if hp.estimated:
-        losses = check.non_negative(hp.owner, name, losses)
+        losses = check.non_negative(hp.owner, name, losses, each=True)
     else:
         losses = unit(hp.owner, name, losses, hp.span)
     # Less the loss of the heaviest expert: ties then have no regret at all, not one of rounding.
