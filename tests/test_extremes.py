@@ -8,6 +8,8 @@ import pytest
 import olx
 from olx import _clock as clock
 from olx import convex, losses, regularizers, schedules
+from olx.ascents.aggressive import best
+from olx.ascents.base import Problem
 
 
 @pytest.mark.parametrize(
@@ -121,3 +123,26 @@ def test_contexts_of_mixed_scales_leave_no_number_undefined(learner, loss, dtype
     run = jax.jit(olx.rollout)(learner, loss, rounds, jnp.zeros(5, dtype))
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(run.state))
     assert not np.any(np.isnan(run.losses))  # the square of a huge score is infinite
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_best_step_in_the_dual_ends_at_the_margin_or_is_a_whole_slope(dtype):
+    """Rows of size 1000: the score is flat in most of the steps that are possible."""
+    rng = np.random.default_rng(0)
+    acc = -rng.exponential(5, (2000, 4)).astype(np.float32)
+    x = (1000 * rng.uniform(-1, 1, acc.shape)).astype(np.float32)
+    mirror, one = convex.negative_entropy(), dtype(1)
+
+    def tau(acc, x):
+        score = mirror.to_primal(acc) @ x
+        return best(Problem(mirror, losses.hinge, one, acc, x, one, one, score))
+
+    found = np.float64(jax.jit(jax.vmap(tau))(acc.astype(dtype), x.astype(dtype)))
+    theta = acc.astype(float) - found[:, None] * x
+    weights = np.exp(theta - theta.max(axis=1, keepdims=True))
+    after = np.sum(weights * x, axis=1) / np.sum(weights, axis=1)
+    stepped = (found < 0) & (found > -1)
+    assert np.sum(stepped) > 500
+    np.testing.assert_allclose(after[stepped], 1.0, atol=0.1 if dtype == np.float32 else 1e-8)
+    assert np.all(after[found == -1] <= 1.001)
+    assert np.all(after[found == 0] >= 0.999)

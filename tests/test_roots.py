@@ -102,6 +102,19 @@ def test_no_step_leaves_the_bracket(function, reach):
     np.testing.assert_allclose(found, zeros, rtol=1e-12 if function is not flat else 1e-2)
 
 
+def rippled(a, m):
+    """As a sum of many terms rounds where it no longer grows."""
+    return jnp.tanh(1e4 * (m - a)) + 1e-15 * jnp.sin(1e5 * m)
+
+
+def test_rounding_where_the_function_is_flat_does_not_close_a_known_bracket():
+    zeros = jnp.linspace(0.01, 0.99, 99)
+    none, whole = jnp.zeros_like(zeros), jnp.ones_like(zeros)
+    for start in (none, whole):
+        found = roots.root(Partial(rippled, zeros), none, whole, start)
+        np.testing.assert_allclose(found, zeros, rtol=1e-12)
+
+
 def test_a_batch_of_roots_is_a_loop_of_roots():
     one = lambda a: roots.root(Partial(kinked, a), -jnp.ones(()), jnp.ones(()), jnp.zeros(()))
     numbers = jnp.linspace(-0.9, 0.9, 7)

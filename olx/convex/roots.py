@@ -3,8 +3,10 @@ r"""The zero of an increasing function of one number, found in a bracket that ca
 Every element of an array has a search of its own. It takes Newton's step where that stays inside
 the bracket and is at most half as long as the step before, else the middle of the bracket, else,
 while one side is still open, a step some times as long as the last. A point where the function is
-NaN or breaks the order lies outside its domain and closes the bracket. So nothing is asked of the
-function but to increase, and smooth ones converge quadratically.
+NaN lies outside its domain and closes the bracket. So does a point that breaks the order, on a side
+where the caller knows no end; between known ends only rounding breaks the order, where the function
+is flat. So nothing is asked of the function but to increase, and smooth ones converge
+quadratically.
 
 At the zero $m$ of $h(m; p)$ the derivative in every number $p$ of the function is implicit,
 $dm = -\partial_p h\,dp / \partial_m h$, which is right to every order.
@@ -45,7 +47,8 @@ def root(excess: Partial, low: Array, high: Array, start: Array) -> Array:
     excess: takes an array of the shape of `start` and treats each element alone; increasing, with
         a zero in the bracket. Its numbers are leaves of the Partial; derivatives flow through them
         and through nothing else.
-    low, high: the bracket; infinite where not known. Without a zero in it the answer is an end.
+    low, high: the bracket, in the domain of `excess`; infinite where not known. Without a zero in
+        it the answer is an end.
     start: where to begin, in the domain of `excess` and in the bracket.
 
     >>> import jax, jax.numpy as jnp
@@ -85,13 +88,14 @@ def search(
     """The zero and the last `memory`, without a derivative.
 
     look: of a trial and the memory: the function there, its slope, and a new memory.
+    low, high, start: as in `root`.
     lost: where there is no zero to be found: the answer is NaN, as it is where the function is NaN
         at the start.
     """
 
     def step(seen: Search) -> Search:
         miss, slope, memory = look(seen.trial, seen.memory)
-        return _next(seen, miss, slope, memory)
+        return _next(seen, miss, slope, memory, jnp.isinf(low), jnp.isinf(high))
 
     far, unknown = jnp.full_like(start, jnp.inf), jnp.full_like(start, jnp.nan)
     good = jnp.where(lost, jnp.nan, start)
@@ -107,10 +111,13 @@ def with_slope(function: Callable[[Array], Array], m: Array) -> tuple[Array, Arr
     return jax.jvp(function, (m,), (jnp.ones_like(m),))
 
 
-def _next(seen: Search, miss: Array, slope: Array, memory: PyTree) -> Search:
+def _next(
+    seen: Search, miss: Array, slope: Array, memory: PyTree, no_low: Array, no_high: Array
+) -> Search:
     m, eps = seen.trial, jnp.finfo(seen.trial.dtype).eps
     lost = jnp.isnan(miss) & (seen.steps == 0)
-    disorder = (m < seen.good) & (miss > seen.miss) | (m > seen.good) & (miss < seen.miss)
+    disorder = no_low & (m < seen.good) & (miss > seen.miss)
+    disorder |= no_high & (m > seen.good) & (miss < seen.miss)
     inside = ~jnp.isnan(miss) & ~disorder
     below = jnp.where(inside, miss < 0, m < seen.good)
     above = jnp.where(inside, miss > 0, m > seen.good)
