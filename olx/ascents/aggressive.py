@@ -24,7 +24,8 @@ from olx.convex.roots import root
 def aggressive() -> Ascent:
     """Take the best dual vector for this round, all others as they were.
 
-    Any mirror map and any loss; with the map of the whole Euclidean space a closed form.
+    Any mirror map and any loss; with the map of the whole Euclidean space a closed form. A round
+    whose loss rounds to 0 takes no step; it could raise the dual by a rounding error at most.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.dual_ascent(olx.convex.euclidean(), olx.losses.squared, aggressive())
