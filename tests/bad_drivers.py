@@ -106,8 +106,6 @@ BAD = {
     "scalars": run("run: rounds.context is a scalar", rounds=olx.Rounds(1.0, 2.0)),
     "nothing in the rounds": run("run: `rounds` holds no array", rounds=olx.Rounds(None, None)),
     "sparse rows to roll out": roll("rollout: sparse rows are played by `olx.run`", rounds=SPARSE),
-    "sparse rows to sweep": sweep("sweep: sparse rows are played one", rounds=SPARSE),
-    "sparse pieces to sweep": sweep("sweep: sparse rows are played one", rounds=[SPARSE]),
     "sparse rows of another width": run(
         r"run: `params` has shape \(2,\), the sparse rows have 3", rounds=SPARSE, params=np.zeros(2)
     ),

@@ -248,15 +248,15 @@ SPARSE = {
         TypeError,
         "run: `params` has shape",
     ),
-    "sparse rows in a sweep": Bad(
+    "sparse rows in a sweep of a learner that needs dense ones": Bad(
         lambda: olx.sweep(
-            olx.batch(olx.passive_aggressive_1, aggressiveness=np.ones(2)),
+            olx.batch(olx.alma, alpha=np.ones(2)),
             losses.zero_one,
             olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
             np.zeros(3),
         ),
         TypeError,
-        "sweep: sparse rows",
+        "sweep: sparse rows need a learner whose coordinates meet only in the score",
     ),
     "sparse rows in a rollout": Bad(
         lambda: olx.rollout(

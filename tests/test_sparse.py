@@ -71,6 +71,69 @@ def test_sparse_rows_are_dense_rows(name):
 
 
 LABELS = np.where(np.arange(60) % 3, 1.0, -1.0)
+SWEPT = {
+    "ogd": lambda eta: olx.linear(olx.ogd(eta)),
+    "adagrad": lambda eta: olx.linear(olx.adagrad(eta)),
+    "decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), convex.euclidean())),
+    "PA-I": olx.passive_aggressive_1,
+}
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_sparse_rows_are_swept(name):
+    make, numbers = SWEPT[name], jnp.geomspace(0.01, 1.0, 5)
+    learners = jax.vmap(make)(numbers)
+    weight = np.arange(60) % 3 * 0.5
+    play = lambda learner: dense(learner, ZEROS, LABELS, weight, losses.hinge, record=olx.actions)
+    wanted = jax.vmap(play)(learners)
+    rounds = olx.Rounds(ROWS, LABELS, weight)
+    seen = olx.sweep(learners, losses.hinge, rounds, ZEROS, record=olx.actions)
+    close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
+
+
+def of_classes(scores, label):
+    """The squared distance of the scores to the unit vector of the class."""
+    return jnp.sum((scores - jax.nn.one_hot(label, scores.size, dtype=scores.dtype)) ** 2) / 2
+
+
+@pytest.mark.parametrize("name", ["md", "adagrad l1", "growing"])
+def test_a_matrix_of_class_weights_plays_sparse_rows(name):
+    learner, start = olx.linear(LEARNERS[name][0]), jnp.zeros((3, WIDTH))
+    classes = np.arange(60) % 3
+    wanted = dense(learner, start, classes, loss=of_classes, record=olx.actions)
+    rounds = olx.Rounds(ROWS, classes)
+    seen = olx.run(learner, of_classes, rounds, start, record=olx.actions)
+    assert seen.trace.shape == (60, 3)
+    close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
+
+
+def copies(inner):
+    """A stack of predictors as one; their mean score is played."""
+
+    def scores(hp, state, x):
+        return jax.vmap(lambda one, own: one.predict(own, x))(hp["copies"], state)
+
+    def update(hp, state, feedback):
+        learn = lambda one, own, score: one.update(own, feedback._replace(action=score))
+        return jax.vmap(learn)(hp["copies"], state, scores(hp, state, feedback.context))
+
+    return olx.Learner(
+        {"copies": inner},
+        lambda hp, params: jax.vmap(lambda one: one.init(params))(hp["copies"]),
+        lambda hp, state, x: jnp.mean(scores(hp, state, x)),
+        update,
+        separable=inner.separable,
+    )
+
+
+def test_a_hundred_stacked_copies_play_sparse_rows():
+    learner = copies(jax.vmap(olx.passive_aggressive_1)(jnp.geomspace(0.01, 1.0, 100)))
+    wanted = dense(learner, ZEROS, LABELS, loss=losses.hinge)
+    seen = olx.run(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS)
+    assert seen.state.w.shape == (100, WIDTH)
+    close((seen.losses, seen.state), (wanted.losses, wanted.state))
+
+
 WHOLE_ROWS = {
     "perceptron": olx.perceptron(),
     "PA-I": olx.passive_aggressive_1(0.3),

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from several_devices import sweep_ten
 
 import olx
@@ -236,16 +235,3 @@ def test_many_additive_configurations_are_played_in_blocks(capsys):
         explain=True,
     )
     assert "sweep: blocks of rounds;" in capsys.readouterr().out
-
-
-def test_sparse_rows_are_refused():
-    rows = olx.streams.sparse_rows(csr_array(X))
-    with pytest.raises(
-        TypeError, match=r"sweep: sparse rows are played one configuration at a time"
-    ):
-        olx.sweep(
-            olx.batch(lazy, eta=jnp.array([0.1, 0.2])),
-            losses.squared,
-            ROUNDS._replace(context=rows),
-            START,
-        )

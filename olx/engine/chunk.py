@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax.sharding import AxisType, PartitionSpec
@@ -26,21 +27,27 @@ def sweep_program(watch: Watch, share: Callable | None = None) -> Program:
     return Program(functools.partial(_play, one), share=share)
 
 
+_NAME = "configurations"
+mine, later, alike = PartitionSpec(_NAME), PartitionSpec(None, _NAME), PartitionSpec()
+last = PartitionSpec(None, None, _NAME)
+
+
 @functools.cache
-def spread(devices: int) -> Callable | None:
-    """Give each device an equal part of the configurations; None for one device."""
+def spread(devices: int, state: Any = mine) -> Callable | None:
+    """Give each device an equal part of the configurations; None for one device.
+
+    state: where the axis of configurations is in the state; the first axis unless told otherwise.
+    """
     if devices == 1:
         return None
-    name = "configurations"
     mesh = jax.make_mesh(
-        (devices,), (name,), (AxisType.Auto,), devices=jax.local_devices()[:devices]
+        (devices,), (_NAME,), (AxisType.Auto,), devices=jax.local_devices()[:devices]
     )
-    mine, later, alike = PartitionSpec(name), PartitionSpec(None, name), PartitionSpec()
     return functools.partial(
         jax.shard_map,
         mesh=mesh,
-        in_specs=(mine, mine, alike, alike, alike),
-        out_specs=((mine, later), alike),
+        in_specs=(state, mine, alike, alike, alike),
+        out_specs=((state, later), alike),
         check_vma=False,
     )
 

@@ -1,9 +1,9 @@
 """Contexts in the dtype of the decision.
 
 Whole numbers, truth values and half precision wrap around or overflow in a product such as
-<x, x>. A context that is shaped like the decision is a vector of the same space, so it is cast to
-the dtype of the decision once, before any learner looks at it. A context of another shape, such as
-an index that a model looks up, is left as it is.
+<x, x>. A context that is shaped like the decision, or like the last axes of it, is a vector of the
+same space, so it is cast to the dtype of the decision once, before any learner looks at it. A
+context of another shape, such as an index that a model looks up, is left as it is.
 """
 
 from typing import Any
@@ -24,7 +24,8 @@ def dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
     own = [leaf.dtype for leaf in leaves]
     if structure != like:
         return own
-    if any(np.shape(x)[lead:] != np.shape(w) for x, w in zip(leaves, decision, strict=True)):
+    shapes = [(np.shape(x)[lead:], np.shape(w)) for x, w in zip(leaves, decision, strict=True)]
+    if not all(x == w or (x and x == w[-len(x) :]) for x, w in shapes):
         return own
     return [_wider(a, jnp.result_type(w)) for a, w in zip(own, decision, strict=True)]
 

@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 from olx.core import Rounds
 from olx.engine import contexts
 from olx.engine.history import History
-from olx.engine.sparse import Room, blocks
+from olx.engine.rows import Room, blocks
 from olx.engine.stage import Stage
 from olx.streams.judge import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows

@@ -40,13 +40,18 @@ def feedback_of(
     """Reveal the outcome: the loss as a function, its value and its slope at the action."""
     if outcome is None and isinstance(loss, ScoreLoss):
         raise TypeError("rounds.outcome is None; this loss needs one outcome per round.")
-    revealed = Partial(_revealed, as_tree(loss), outcome)
+    known = revealed(loss, outcome)
     real = all(
         jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action)
     )
-    _check_loss(jax.eval_shape(revealed, action))
-    value, grad = jax.value_and_grad(revealed)(action) if real else (revealed(action), None)
-    return Feedback(context, action, outcome, revealed, value, grad, weight)
+    _check_loss(jax.eval_shape(known, action))
+    value, grad = jax.value_and_grad(known)(action) if real else (known(action), None)
+    return Feedback(context, action, outcome, known, value, grad, weight)
+
+
+def revealed(loss: Loss, outcome: PyTree) -> Partial:
+    """The loss of a round as a function of the action."""
+    return Partial(_of_action, as_tree(loss), outcome)
 
 
 def watching(
@@ -110,7 +115,7 @@ def _kind(leaf: Any) -> str:
     return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
 
 
-def _revealed(loss: Loss, outcome: PyTree, action: PyTree) -> Array:
+def _of_action(loss: Loss, outcome: PyTree, action: PyTree) -> Array:
     value = loss(action, outcome)
     if isinstance(value, str):
         raise TypeError(f"The loss gives {value!r}; it must be a real scalar.")

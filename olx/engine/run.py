@@ -11,7 +11,6 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.gather import gather_program
 from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
@@ -61,13 +60,15 @@ def run(
     watch = watching("run", record, measure, keep)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     rows, rounds = peek("run", rounds)
-    layout = layout_of("run", learner, params, rows) if isinstance(rows, SparseRows) else None
+    sparse = isinstance(rows, SparseRows)
+    layout = layout_of("run", learner, params, rows, batched=False) if sparse else None
     if state is None:
         state = first_state("run", learner, params)
     else:
         state = given_state("run", learner, params, state)
     if layout is None:
         return drive("run", single_program(watch), learner, loss, rounds, params, state, **options)
-    program = (sparse_program if is_linear(learner) else gather_program)(watch, layout)
-    done = drive("run", program, learner, loss, rounds, params, pack(layout, state), **options)
-    return dataclasses.replace(done, state=unpack(layout, done.state))
+    program = sparse_program(watch, layout, is_linear(learner), batched=False)
+    packed = pack(layout, False, state)
+    done = drive("run", program, learner, loss, rounds, params, packed, **options)
+    return dataclasses.replace(done, state=unpack(layout, False, done.state))

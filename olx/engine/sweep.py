@@ -1,5 +1,6 @@
 """Many configurations as one program, over one device or all of them."""
 
+import dataclasses
 from collections.abc import Iterable
 
 import jax
@@ -13,11 +14,13 @@ from olx.core import Curve, Learner, Loss, Rounds, Run
 from olx.engine.block import block_program, fits
 from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
-from olx.engine.chunk import spread, sweep_program
+from olx.engine.chunk import last, mine, spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
+from olx.engine.sparse import sparse_program
+from olx.engine.table import Packed, is_linear, layout_of, pack, unpack
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -54,30 +57,24 @@ def sweep(
     check.takes("sweep", "loss", loss, "action", "outcome")
     count = _configurations(learners)
     rows, rounds = peek("sweep", rounds)
-    if isinstance(rows, SparseRows):
-        raise TypeError(
-            "sweep: sparse rows are played one configuration at a time, by `olx.run`; for a batch "
-            "pass `rows.toarray()`."
-        )
     watch = watching("sweep", record, measure, keep)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    state = first_states("sweep", learners, params)
-    program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
-    done = drive(
-        "sweep",
-        program(watch, spread(devices)),
-        learners,
-        loss,
-        rounds,
-        params,
-        state,
-        configurations=count,
-        keep=keep,
-        progress=progress,
-        checkpoint=checkpoint,
-        explain=explain,
+    options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
+    play = lambda program, state: drive(
+        "sweep", program, learners, loss, rounds, params, state, configurations=count, **options
     )
+    sparse = isinstance(rows, SparseRows)
+    layout = layout_of("sweep", learners, params, rows, batched=True) if sparse else None
+    state = first_states("sweep", learners, params)
+    if layout is None:
+        program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
+        done = play(program(watch, spread(devices)), state)
+    else:
+        share = spread(devices, Packed(last, mine))
+        program = sparse_program(watch, layout, is_linear(learners), batched=True, share=share)
+        done = play(program, pack(layout, True, state))
+        done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
 
 

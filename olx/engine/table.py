@@ -1,15 +1,18 @@
-"""The state of a learner as a table, one row a coordinate, for rounds that touch a few of them.
+"""The state of a learner as a table with one row per coordinate, for rounds that touch a few rows.
 
-What is not per coordinate, such as a clock, goes along as it is.
+A leaf is per coordinate if one of its axes grows with the number of columns: a vector of weights, a
+matrix with one row of weights per class, the weights of many copies of a learner. Other leaves,
+such as a clock, go along as they are.
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 
 from olx.core import Learner
 from olx.engine import contexts
@@ -18,28 +21,37 @@ from olx.streams.sparse_rows import SparseRows
 
 
 class Layout(NamedTuple):
-    """Which leaves of a state are per coordinate."""
+    """How the leaves of a state are laid out in a table."""
 
     structure: Any
-    coordinate: tuple[bool, ...]
+    axes: tuple[int | None, ...]  # the axis of coordinates of each leaf; None if it has none
+    others: tuple[tuple[int, ...], ...]  # the shape of each leaf without that axis
 
 
 class Packed(NamedTuple):
-    table: Float[Array, "d_plus_1 k"]  # a row a coordinate; the last is for nothing
-    rest: tuple  # the other leaves
+    """A state, or the axes of one for `jax.vmap`."""
+
+    table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row stands for nothing
+    rest: Any  # the leaves that are not per coordinate, in a tuple
 
 
-def layout_of(owner: str, learner: Learner, params: PyTree, rows: SparseRows) -> Layout:
-    """How the state of `learner` is laid out; refuses learners that need dense rows."""
+def layout_of(
+    owner: str, learner: Learner, params: PyTree, rows: SparseRows, batched: bool
+) -> Layout:
+    """How the state of `learner` is laid out; refuses learners that need dense rows.
+
+    batched: whether the numbers of `learner` have a leading axis of configurations.
+    """
     width = rows.shape[1]
-    if any(np.ndim(leaf) for leaf in jax.tree.leaves(learner)):
+    if any(width in np.shape(leaf)[batched:] for leaf in jax.tree.leaves(learner)):
         raise TypeError(
             f"{owner}: a learner with a number for each coordinate, such as a prior, needs dense "
             "rows: pass `rows.toarray()`."
         )
-    if np.shape(params) != (width,):
+    if not hasattr(params, "shape") or params.shape[-1:] != (width,):
+        seen = np.shape(params) if hasattr(params, "shape") else jax.tree.structure(params)
         raise TypeError(
-            f"{owner}: `params` has shape {np.shape(params)}, the sparse rows have {width} columns."
+            f"{owner}: `params` has shape {seen}, the sparse rows have {width} columns."
         )
     seen = jax.dtypes.canonicalize_dtype(contexts.dtypes(rows, params, 1)[0])
     if seen != jnp.result_type(params):
@@ -48,7 +60,8 @@ def layout_of(owner: str, learner: Learner, params: PyTree, rows: SparseRows) ->
             "the wider dtype, or cast the rows."
         )
     leaves, structure = jax.tree.flatten(learner)
-    layout = _layout(structure, tuple(map(jnp.result_type, leaves)), width, params.dtype)
+    kinds = tuple((np.shape(leaf)[batched:], jnp.result_type(leaf)) for leaf in leaves)
+    layout = _layout(structure, kinds, params.shape[:-1], width, params.dtype)
     if layout is None:
         raise TypeError(
             f"{owner}: sparse rows need a learner whose coordinates meet only in the score, such "
@@ -64,46 +77,75 @@ def is_linear(learner: Learner) -> bool:
     return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.separable
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def pack(layout: Layout, state: PyTree) -> Packed:
-    lanes, rest = pack_lanes(layout, state)
-    return Packed(jnp.concatenate([lanes, lanes[:1]]), rest)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def pack(layout: Layout, batched: bool, state: PyTree) -> Packed:
+    """The table of a state, with one row more that no coordinate owns."""
+
+    def one(state: PyTree) -> Packed:
+        table, rest = rows_of(layout, state)
+        return Packed(jnp.concatenate([table, table[:1]]), rest)
+
+    return jax.vmap(one, out_axes=Packed(2, 0))(state) if batched else one(state)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def unpack(layout: Layout, packed: Packed) -> PyTree:
-    return state_of(layout, packed.table[:-1], packed.rest)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
+    one = lambda table, rest: state_of(layout, table[:-1], rest)
+    return (jax.vmap(one, in_axes=(2, 0)) if batched else one)(*packed)
 
 
 def state_of(layout: Layout, table: Array, rest: tuple) -> PyTree:
     """Some rows of the table as the state of a learner of so many coordinates."""
-    columns, others = iter(table.T), iter(rest)
-    leaves = [next(columns) if is_own else next(others) for is_own in layout.coordinate]
+    others, column, leaves = iter(rest), 0, []
+    for axis, shape in zip(layout.axes, layout.others, strict=True):
+        if axis is None:
+            leaves.append(next(others))
+            continue
+        size = math.prod(shape)
+        part = table[:, column] if shape == () else table[:, column : column + size]
+        leaves.append(jnp.moveaxis(part.reshape(-1, *shape), 0, axis))
+        column += size
     return jax.tree.unflatten(layout.structure, leaves)
 
 
-def pack_lanes(layout: Layout, state: PyTree) -> Packed:
+def rows_of(layout: Layout, state: PyTree) -> Packed:
     """The rows of the table that such a state makes."""
-    leaves = list(zip(jax.tree.leaves(state), layout.coordinate, strict=True))
-    columns = [leaf for leaf, is_own in leaves if is_own]
-    return Packed(jnp.stack(columns, axis=1), tuple(leaf for leaf, is_own in leaves if not is_own))
+    leaves = list(zip(jax.tree.leaves(state), layout.axes, strict=True))
+    own = [(leaf, axis) for leaf, axis in leaves if axis is not None]
+    columns = [jnp.moveaxis(leaf, axis, 0).reshape(leaf.shape[axis], -1) for leaf, axis in own]
+    rest = tuple(leaf for leaf, axis in leaves if axis is None)
+    return Packed(jnp.concatenate(columns, axis=1), rest)
 
 
 @functools.lru_cache(maxsize=256)
-def _layout(structure: Any, dtypes: tuple, width: int, dtype: Any) -> Layout | None:
-    """None for a learner that is not separable, or does not score rows. Traces, so it is cached."""
-    leaves = [jax.ShapeDtypeStruct((), dtype) for dtype in dtypes]
+def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) -> Layout | None:
+    """None for a learner that is not separable, or does not score rows. Traces, so it is cached.
+
+    above: the shape of `params` before its last axis, the coordinates.
+    """
+    leaves = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     learner = jax.tree.unflatten(structure, leaves)
     if not is_linear(learner) and not learner.separable:
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:
-        both = lambda learner, x: (learner.init(x), learner.predict(learner.init(x), x))
-        return jax.eval_shape(both, learner, jax.ShapeDtypeStruct((size,), dtype))
+        params, x = (jax.ShapeDtypeStruct((*head, size), dtype) for head in (above, ()))
+        both = lambda learner, params, x: (s := learner.init(params), learner.predict(s, x))
+        return jax.eval_shape(both, learner, params, x)
 
-    (small, action), (large, _) = grow(width), grow(width + 1)
-    if [leaf.shape for leaf in jax.tree.leaves(action)] != [()]:
+    shapes_of = lambda tree: [leaf.shape for leaf in jax.tree.leaves(tree)]
+    (small, score), (large, other) = grow(width), grow(width + 1)
+    if shapes_of(score) != shapes_of(other):
         return None
-    differ = lambda a, b: a.shape != b.shape
-    coordinate = tuple(map(differ, jax.tree.leaves(small), jax.tree.leaves(large)))
-    return Layout(jax.tree.structure(small), coordinate)
+    shapes = shapes_of(small)
+    axes = tuple(map(_grown_axis, shapes, shapes_of(large)))
+    others = tuple(
+        shape if axis is None else shape[:axis] + shape[axis + 1 :]
+        for shape, axis in zip(shapes, axes, strict=True)
+    )
+    return Layout(jax.tree.structure(small), axes, others)
+
+
+def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:
+    grown = [axis for axis, (a, b) in enumerate(zip(small, large, strict=True)) if a != b]
+    return grown[0] if grown else None

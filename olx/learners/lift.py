@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
@@ -57,7 +58,13 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
 
 
 def dot(w: PyTree, x: PyTree) -> Array:
-    r"""The linear model $\langle w, x \rangle$ over a pytree."""
+    r"""The linear model $\langle w, x \rangle$ over a pytree.
+
+    If the decision is an array with more axes than the context, such as a matrix with one row per
+    class, there is one score per entry of the further axes.
+    """
+    if np.ndim(x) and np.ndim(w) > np.ndim(x) and np.shape(w)[-np.ndim(x) :] == np.shape(x):
+        return jnp.tensordot(w, x, np.ndim(x))
     check.same_shape("linear", "context", x, "decision", w)
     return jnp.asarray(tree.vdot(w, x))
 

@@ -22,6 +22,7 @@ from olx.testing.played import movable
 from olx.testing.report import close, tolerance
 
 WIDTHS = (1, 3, 63, 64, 65, 128)
+SPARSE_WIDTHS = (3, 64)  # one form plays any number of configurations
 
 
 def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
@@ -47,6 +48,12 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
             one = jax.tree.map(lambda leaf, last=last: leaf[last], learners)
             what = "the learner says it is separable, but sparse rows differ from dense ones"
             _compare(what, run(one, loss, rows, params), wanted, last)
+        for width in SPARSE_WIDTHS if numbers else ():
+            some = jax.tree.map(lambda leaf, width=width: leaf[:width], learners)
+            seen = sweep(some, loss, rows, params)
+            _compare(
+                f"a sweep of {width} on sparse rows is not rollout", seen, wanted, slice(width)
+            )
 
 
 def _compare(what: str, seen: Run, wanted: Run, which: int | slice) -> None:

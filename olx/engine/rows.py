@@ -1,0 +1,52 @@
+"""A chunk of sparse rows as arrays of one shape, whatever the rows hold."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from olx.streams.sparse_rows import SparseRows
+
+
+class Blocks(NamedTuple):
+    """A chunk of sparse rows as arrays of one shape."""
+
+    first: Any  # [C]: the first block of each row
+    last: Any  # [C]: one past its last block
+    indices: Any  # [B, 8]
+    values: Any  # [B, 8]
+    widest: Any  # [W]: its length is the number of blocks of the widest row, or more
+
+
+class Room(NamedTuple):
+    """How much the arrays of a chunk must hold."""
+
+    blocks: int = 1
+    widest: int = 1
+
+    def grown(self, rows: SparseRows, start: int, capacity: int) -> "Room":
+        """Enough for every chunk of so many rows, from the row `start` on, too."""
+        ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
+        widest = int(np.max(np.diff(rows.pointers), initial=1))
+        return Room(
+            max(self.blocks, int(np.max(np.diff(ends), initial=1))),
+            max(self.widest, 1 << (widest - 1).bit_length()),
+        )
+
+
+def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) -> Blocks:
+    """The chunk of rows from `start` on.
+
+    No program reads blocks past the last row of the chunk. So the arrays are slices of the stream,
+    not copies, except at its end.
+    """
+    fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
+    pad = lambda a, size: a if len(a) == size else fill(a, size)
+    stop = min(start + capacity, rows.shape[0])
+    low, size = rows.pointers[start], room.blocks + room.widest
+    return Blocks(
+        pad(rows.pointers[start:stop] - low, capacity),
+        pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
+        pad(rows.indices[low : low + size], size),
+        pad(rows.values[low : low + size].astype(dtype, copy=False), size),
+        np.zeros(room.widest, np.int8),
+    )
