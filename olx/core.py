@@ -178,6 +178,7 @@ class Run:
     rounds: Rounds | None = None  # what the adversary did; None for a stream, which is known
     curve: Curve | None = None  # in place of `losses`, where a run was asked to thin them
     axes: PyTree = None  # of a sweep: the values of each configuration, by name
+    continued: bool = static(default=False)  # whether it went on from the state of an earlier run
 
     @property
     def total(self) -> Any:

@@ -35,6 +35,12 @@ def thinned():
     return olx.run(OGD, losses.linear, GRADIENTS, ZEROS, **options)
 
 
+@functools.cache
+def continued():
+    state = classified().state
+    return olx.rollout(PERCEPTRON, losses.zero_one, CLASSES, ZEROS, record=olx.trace, state=state)
+
+
 NOT_ALL = "the run kept 4 of its rounds, and a theorem needs all of them"
 BAD = {
     "a thinned run": Bad(
@@ -44,6 +50,11 @@ BAD = {
         lambda: hindsight.gradient_descent_bound(OGD, thinned(), ZEROS),
         ValueError,
         f"gradient_descent_bound: {NOT_ALL}",
+    ),
+    "a run that goes on from another": Bad(
+        lambda: olx.certify(PERCEPTRON, continued(), ZEROS),
+        ValueError,
+        "certify: the run went on from the state of an earlier one",
     ),
     "a comparator that is a number": Bad(
         lambda: olx.certify(OGD, points(), jnp.zeros(())),

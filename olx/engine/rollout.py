@@ -53,6 +53,7 @@ def rollout(
         feedback = feedback_of(loss, context, action, one.outcome, weight)
         return settle(learner, Watch(record), state, feedback)
 
+    continued = state is not None
     if state is None:
         state = first_state("rollout", learner, params)
     else:
@@ -66,7 +67,7 @@ def rollout(
         state, ((losses, _), kept) = _in_segments(step, state, rounds, length, segment)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
-    return Run(state, losses, kept)
+    return Run(state, losses, kept, continued=continued)
 
 
 def _in_segments(step, state, rounds: Rounds, length: int, segment: int):

@@ -62,13 +62,17 @@ def run(
     rows, rounds = peek("run", rounds)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of("run", learner, params, rows, batched=False) if sparse else None
+    continued = state is not None
     if state is None:
         state = first_state("run", learner, params)
     else:
         state = given_state("run", learner, params, state)
     if layout is None:
-        return drive("run", single_program(watch), learner, loss, rounds, params, state, **options)
-    program = sparse_program(watch, layout, is_linear(learner), batched=False)
-    packed = pack(layout, False, state)
-    done = drive("run", program, learner, loss, rounds, params, packed, **options)
-    return dataclasses.replace(done, state=unpack(layout, False, done.state))
+        program = single_program(watch)
+        done = drive("run", program, learner, loss, rounds, params, state, **options)
+    else:
+        program = sparse_program(watch, layout, is_linear(learner), batched=False)
+        packed = pack(layout, False, state)
+        done = drive("run", program, learner, loss, rounds, params, packed, **options)
+        done = dataclasses.replace(done, state=unpack(layout, False, done.state))
+    return dataclasses.replace(done, continued=continued)

@@ -98,6 +98,11 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
         raise TypeError(
             f"{owner}: the run kept {type(run.trace).__name__}; play it with record=olx.trace."
         )
+    if run.continued:
+        raise ValueError(
+            f"{owner}: the run went on from the state of an earlier one, and a theorem begins with "
+            "the first round; play all rounds in one run."
+        )
     kept = run.trace.feedback.value.shape[0]
     if _rounds(run, kept) != kept:
         raise ValueError(
