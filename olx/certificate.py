@@ -66,12 +66,17 @@ class Certificate:
 
     @property
     def fails(self) -> Bool[Array, " T"]:
-        """After which rounds an inequality is violated beyond rounding, or a side is NaN."""
+        """After which rounds an inequality is violated beyond rounding, or a side is NaN.
+
+        None where a condition is broken: there the theorem says nothing.
+        """
         known = jnp.isfinite(self.scale)
         rounding = 64 * jnp.finfo(self.scale.dtype).eps * jnp.where(known, self.scale, 0.0)
         good = self.left <= self.right + rounding
         if self.printed is not None:
             good &= self.right <= self.printed + rounding
+        for met in self.conditions.values():
+            good |= ~met
         return ~good
 
     @property

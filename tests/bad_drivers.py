@@ -114,7 +114,9 @@ BAD = {
         "linear: context has structure", rounds=olx.Rounds({"a": X}, Y)
     ),
     "a start of another width": run(SHAPED, params=np.zeros(2)),
-    "a start for each learner": sweep(SHAPED, params=np.zeros((2, 3))),
+    "a start for each learner": sweep(
+        r"The loss has type float64\[2\]; it must be a real scalar", params=np.zeros((2, 3))
+    ),
     "a start of another width for many": sweep(SHAPED, learner=MANY, params=np.zeros(2)),
     "rounds to keep as a number": run(f"{NO_KEEP} be a function, got int", keep=10),
     "rounds to keep as a list": run(f"{NO_KEEP} be a function, got list", keep=[1, 2]),

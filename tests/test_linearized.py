@@ -82,3 +82,22 @@ def test_without_tuning_it_is_near_the_best_hedge_on_the_french_load():
         make = lambda eta, step=step: combine(experts.anytime_hedge(step(eta), **span))
         tuned = olx.sweep(olx.batch(make, eta=etas), *match, keep=olx.totals)
         assert own.total < 1.05 * np.min(tuned.total)
+
+
+def test_a_loss_outside_the_range_is_named_and_not_judged():
+    learner = olx.linear(olx.experts.linearized(olx.experts.ada_normal_hedge(low=-1.0, high=1.0)))
+    context = np.array([[0.2, -0.3]] * 8)
+    context[4] *= 1e6
+    rounds = olx.Rounds(context, np.zeros(8))
+    run = jax.jit(
+        lambda rounds: olx.rollout(
+            learner, olx.losses.absolute, rounds, jnp.ones(2) / 2, record=olx.trace
+        )
+    )(rounds)
+    proof = olx.certify(learner, run, jnp.array([0.0, 1.0]))
+    assert proof.holds
+    assert np.all(np.isfinite(proof.right) == (np.arange(8) < 4))
+    says = (
+        "It says nothing from round 5 on: losses of experts who are awake must lie in their range"
+    )
+    assert says in str(proof)

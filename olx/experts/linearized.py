@@ -13,12 +13,13 @@ Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, section 2.5.
 """
 
 import jax
-from jaxtyping import PyTree
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Trace
+from olx.core import Feedback, Learner, Rounds, Trace
 from olx.losses.points import linear_feedback
 from olx.needs import within
 
@@ -59,7 +60,19 @@ def update(experts: Learner, state: PyTree, feedback: Feedback) -> PyTree:
 
 def bound(experts: Learner, trace: Trace, u: PyTree) -> Certificate:
     """The bound of the expert learner, on the losses that it is charged with."""
-    return experts.bound(Trace(trace.state, jax.vmap(_told)(trace.feedback)), u)
+    told = jax.vmap(_told)(trace.feedback)
+    proof, rounds = experts.bound(Trace(trace.state, told), u), Rounds(None, told.outcome)
+    for need in experts.needs:
+        if need.where == "outcome":
+            legal = need.legal_fn(experts.hparams, None, rounds)
+            proof = proof.given(need.demand, _per_round(legal))
+    return proof
+
+
+def _per_round(legal: PyTree) -> Array:
+    """Whether all entries of each round are legal."""
+    rows = [jnp.all(mask.reshape(len(mask), -1), axis=1) for mask in jax.tree.leaves(legal)]
+    return jnp.all(jnp.stack(rows), axis=0)
 
 
 def _told(feedback: Feedback) -> Feedback:
