@@ -43,13 +43,13 @@ def _experts(length: int, width: int) -> tuple[olx.Rounds, Any]:
     return olx.Rounds(None, losses), jnp.full(width, 1 / width)
 
 
-HYPERBOLIC = olx.linear(olx.omd(0.1, olx.convex.hypentropy(0.5)))
+HYPERBOLIC = olx.linear(olx.omd(0.1, olx.mirrors.hypentropy(0.5)))
 NUMERIC = olx.linear(olx.omd(0.1, olx.mirror_map(_cosh, separable=True)))
 SUBJECTS = (
     Subject("OGD hinge", OGD, HINGE, _rows),
     Subject("OGD logistic", OGD, LOG, _rows),
     Subject("AdaGrad hinge", ADA, HINGE, _rows),
-    Subject("Hedge", olx.hedge(0.1), olx.losses.linear, _experts),
+    Subject("Hedge", olx.hedge(0.1), olx.losses.linear_loss, _experts),
     Subject("hyperbolic entropy", HYPERBOLIC, HINGE, _rows),
     Subject("cosh, conjugate in numbers", NUMERIC, HINGE, _rows),
 )
@@ -80,7 +80,7 @@ def _sweep(configurations: int) -> Callable:
     def sweep(record: Callable, subject: Subject, rounds: olx.Rounds, start: Any) -> Any:
         same = lambda leaf: np.full(configurations, leaf, np.float32)
         learners = jax.tree.map(same, subject.learner)
-        return olx.sweep(learners, subject.loss, rounds, start, record=record, keep=olx.totals)
+        return olx.sweep(learners, subject.loss, rounds, start, record=record, keep=olx.keep.totals)
 
     return sweep
 
@@ -115,7 +115,7 @@ def _calls() -> list[Contestant]:
 
     def call(length: int) -> Contestant:
         rounds, start = _rows(length, 10)
-        run = lambda: olx.run(OGD, HINGE, rounds, start, record=olx.actions)
+        run = lambda: olx.run(OGD, HINGE, rounds, start, record=olx.record.actions)
         return Contestant(f"olx.run, T={length:,}", lambda: run, 1)
 
     return [call(1), call(1000)]

@@ -51,9 +51,9 @@ def _river(name: str) -> Callable[[Examples], Contestant]:
     return lambda examples: peers.river(name, examples, make)
 
 
-OGD = olx.linear(olx.omd(peers.ETA, olx.convex.euclidean()))
+OGD = olx.linear(olx.omd(peers.ETA, olx.mirrors.euclidean()))
 ADA = olx.linear(olx.ftrl(peers.ETA, olx.regularizers.adagrad()))
-BASIC, PASSIVE = olx.perceptron(), olx.passive_aggressive_1(peers.ETA)
+BASIC, PASSIVE = olx.classification.perceptron(), olx.classification.passive_aggressive_1(peers.ETA)
 HINGE, LOG = olx.losses.hinge, olx.losses.logistic
 SGD_HINGE, SGD_LOG = "--sgd --loss_function hinge", "--sgd --loss_function logistic"
 ADA_HINGE = "--adaptive --loss_function hinge"
@@ -88,7 +88,7 @@ def measure(settings: Settings) -> Group:
 def play(learner: Any, loss: Callable, rows: Any, labels: Any) -> Callable[[], olx.Run]:
     """The call that is timed: arrays in, losses and scores of all rounds out, on the host."""
     rounds, start = olx.Rounds(rows, labels), jnp.zeros(rows.shape[1])
-    return lambda: olx.run(learner, loss, rounds, start, record=olx.actions)
+    return lambda: olx.run(learner, loss, rounds, start, record=olx.record.actions)
 
 
 def agreement(case: str, ours: olx.Run, loop: str, early: Examples) -> Row:

@@ -60,7 +60,7 @@ def _entropic(width: int, settings: Settings):
     rounds, start = olx.Rounds(None, losses), jnp.full(width, 1 / width)
     by_hand = olx.Learner((ETA,), _start_experts, _softmax, _add)
     derived = olx.omd(ETA, olx.mirror_map(_negative_entropy, _log_sum_exp))
-    run = lambda learner: lambda: olx.run(learner, olx.losses.linear, rounds, start)
+    run = lambda learner: lambda: olx.run(learner, olx.losses.linear_loss, rounds, start)
     contestants = [
         Contestant("by hand", lambda: run(by_hand), len(losses)),
         Contestant("derived", lambda: run(derived), len(losses)),

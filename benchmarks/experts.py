@@ -52,7 +52,7 @@ def _olx(name: str, learner: olx.Learner, losses: Any) -> Contestant:
     def prepare() -> Callable[[], olx.Run]:
         start = jnp.full(losses.shape[1], 1 / losses.shape[1])
         rounds = olx.Rounds(None, losses)
-        return lambda: olx.run(learner, olx.losses.linear, rounds, start)
+        return lambda: olx.run(learner, olx.losses.linear_loss, rounds, start)
 
     return Contestant(name, prepare, losses.size)
 

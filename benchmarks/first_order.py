@@ -11,38 +11,38 @@ from benchmarks.dense import HINGE, play
 from benchmarks.race import Contestant, race
 from benchmarks.report import Group, compared
 from benchmarks.settings import Settings
-from olx import convex
+from olx import convex, mirrors
 
 WIDTHS = (50, 200)
 PA = "PA-I"
 
 
-AGGRESSIVE = olx.dual_ascent(convex.euclidean(), HINGE, olx.ascents.aggressive(), 10.0)
+AGGRESSIVE = olx.dual_ascent(mirrors.euclidean(), HINGE, olx.ascents.aggressive(), 10.0)
 LEARNERS = {
-    PA: olx.passive_aggressive_1(0.1),
-    "PA": olx.passive_aggressive(),
-    "PA-II": olx.passive_aggressive_2(0.1),
-    "Perceptron": olx.perceptron(),
-    "aggressive Perceptron": olx.aggressive_perceptron(convex.euclidean()),
-    "p-norm Perceptron": olx.pnorm_perceptron(4.0),
-    "Winnow": olx.winnow(1.0),
-    "balanced Winnow": olx.balanced_winnow(1.0),
-    "self-tuned Winnow": olx.self_tuned_winnow(),
-    "self-tuned aggressive": olx.self_tuned_aggressive(convex.euclidean(), 1.0),
-    "ROMMA": olx.romma(),
-    "aggressive ROMMA": olx.aggressive_romma(),
-    "ALMA": olx.alma(0.9),
+    PA: olx.classification.passive_aggressive_1(0.1),
+    "PA": olx.classification.passive_aggressive(),
+    "PA-II": olx.classification.passive_aggressive_2(0.1),
+    "Perceptron": olx.classification.perceptron(),
+    "aggressive Perceptron": olx.classification.aggressive_perceptron(mirrors.euclidean()),
+    "p-norm Perceptron": olx.classification.pnorm_perceptron(4.0),
+    "Winnow": olx.classification.winnow(1.0),
+    "balanced Winnow": olx.classification.balanced_winnow(1.0),
+    "self-tuned Winnow": olx.classification.self_tuned_winnow(),
+    "self-tuned aggressive": olx.classification.self_tuned_aggressive(mirrors.euclidean(), 1.0),
+    "ROMMA": olx.classification.romma(),
+    "aggressive ROMMA": olx.classification.aggressive_romma(),
+    "ALMA": olx.classification.alma(0.9),
     "aggressive dual ascent": AGGRESSIVE,
     "OGD": olx.linear(olx.ogd(0.1)),
-    "EG+-": olx.linear(olx.signed_exponentiated_gradient(0.1)),
-    "RDA": olx.linear(olx.rda(0.1, convex.l1(1e-3))),
-    "AdaGrad": olx.linear(olx.adagrad(0.1)),
-    "FTRL-Proximal": olx.linear(olx.ftrl_proximal()),
-    "scale-invariant AdaGrad": olx.linear(olx.scale_invariant_adagrad(0.1)),
-    "scale-invariant p-norm": olx.linear(olx.scale_invariant_pnorm(0.1)),
+    "EG+-": olx.linear(olx.first_order.signed_exponentiated_gradient(0.1)),
+    "RDA": olx.linear(olx.first_order.rda(0.1, convex.l1(1e-3))),
+    "AdaGrad": olx.linear(olx.first_order.adagrad(0.1)),
+    "FTRL-Proximal": olx.linear(olx.first_order.ftrl_proximal()),
+    "scale-invariant AdaGrad": olx.linear(olx.first_order.scale_invariant_adagrad(0.1)),
+    "scale-invariant p-norm": olx.linear(olx.first_order.scale_invariant_pnorm(0.1)),
     "implicit": olx.implicit(0.1, HINGE),
-    "coin betting": olx.linear(olx.coin_betting()),
-    "COCOB": olx.linear(olx.cocob()),
+    "coin betting": olx.linear(olx.first_order.coin_betting()),
+    "COCOB": olx.linear(olx.first_order.cocob()),
 }
 
 

@@ -27,7 +27,7 @@ def measure(settings: Settings) -> Group:
     def engine():
         learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=ETAS.astype(np.float32))
         rounds, start = olx.Rounds(*examples), jnp.zeros(WIDTH)
-        keep = olx.log_spaced()
+        keep = olx.keep.log_spaced()
         return lambda: olx.sweep(learners, olx.losses.hinge, rounds, start, keep=keep)
 
     def experiment(metrics: list[str]):

@@ -167,7 +167,9 @@ CHANGES: dict[str, Callable[[random.Random, Job], Job]] = {
     "a number of the learner": _learner,
     "a loss over an array": _loss,
     "another start": lambda c, job: job._replace(start=job.start + 0.125),
-    "what is kept": lambda c, job: job._replace(options={**job.options, "keep": olx.every(17)}),
+    "what is kept": lambda c, job: job._replace(
+        options={**job.options, "keep": olx.keep.every(17)}
+    ),
     "what is recorded": lambda c, job: job._replace(
         options={**job.options, "record": lambda state, feedback: feedback.value * 2}
     ),

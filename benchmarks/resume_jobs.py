@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import olx
-from olx import convex, experts, losses, regularizers, schedules, streams
+from olx import convex, experts, losses, mirrors, regularizers, schedules, streams
 
 PIECES, ROWS, WIDTH = 24, 64, 4
 CHANCE = np.random.default_rng(0)
@@ -52,42 +52,44 @@ def adagrad(eta):
     return olx.linear(olx.ftrl(eta, regularizers.adagrad(penalty=convex.l1(0.02))))
 
 
-CURVE = {"keep": olx.every(30), "measure": missed}
+CURVE = {"keep": olx.keep.every(30), "measure": missed}
 JOBS = {
     "clock": Job(
-        lambda: olx.linear(olx.md(schedules.decay(0.5), convex.euclidean_ball(0.6))),
+        lambda: olx.linear(olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.6))),
         losses.squared,
         ROUNDS,
-        options={"record": olx.actions},
+        options={"record": olx.record.actions},
     ),
     "statistics, trace": Job(
-        lambda: adagrad(0.5), losses.squared, ROUNDS, options={"record": olx.trace}
+        lambda: adagrad(0.5), losses.squared, ROUNDS, options={"record": olx.record.trace}
     ),
     "hint": Job(
-        lambda: olx.linear(olx.optimistic(0.1, convex.euclidean_ball(0.8))),
+        lambda: olx.linear(olx.optimistic(0.1, mirrors.euclidean_ball(0.8))),
         losses.squared,
         ROUNDS,
         options=CURVE,
     ),
     "sparse lanes": Job(lambda: adagrad(0.5), losses.squared, SPARSE, sparse=True),
     "sparse rows": Job(
-        lambda: olx.passive_aggressive_1(0.1),
+        lambda: olx.classification.passive_aggressive_1(0.1),
         losses.hinge,
         SPARSE._replace(outcome=SIGNS.outcome),
-        options={"keep": olx.totals},
+        options={"keep": olx.keep.totals},
         sparse=True,
     ),
-    "classifier": Job(olx.romma, losses.hinge, SIGNS, options={"keep": olx.log_spaced(5)}),
-    "hedge": Job(lambda: olx.hedge(0.7), losses.linear, EXPERTS, 0.25),
-    "adahedge": Job(experts.adahedge, losses.linear, EXPERTS, 0.25),
+    "classifier": Job(
+        olx.classification.romma, losses.hinge, SIGNS, options={"keep": olx.keep.log_spaced(5)}
+    ),
+    "hedge": Job(lambda: olx.hedge(0.7), losses.linear_loss, EXPERTS, 0.25),
+    "adahedge": Job(experts.adahedge, losses.linear_loss, EXPERTS, 0.25),
     "key": Job(
         lambda: olx.experts.sampled(olx.hedge(0.7), jax.random.key(1)),
-        losses.linear,
+        losses.linear_loss,
         EXPERTS,
         0.25,
     ),
     "mixture": Job(
-        lambda: olx.mix(olx.batch(descent, eta=jnp.array([0.01, 0.1])), olx.hedge(0.5)),
+        lambda: olx.meta.mix(olx.batch(descent, eta=jnp.array([0.01, 0.1])), olx.hedge(0.5)),
         losses.squared,
         ROUNDS,
     ),

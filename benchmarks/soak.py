@@ -132,7 +132,7 @@ def _play(case: Any, rounds: olx.Rounds, dtype: type) -> olx.Run:
     learner, params = _cast((case.learner, case.params), dtype)
     rounds = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), rounds)
     return olx.run(
-        learner, case.loss, rounds, params, measure=absolute, keep=olx.totals, progress=False
+        learner, case.loss, rounds, params, measure=absolute, keep=olx.keep.totals, progress=False
     )
 
 

@@ -45,7 +45,7 @@ def measure(settings: Settings) -> Group:
 
 
 def _make(eta):
-    return olx.linear(olx.omd(eta, olx.convex.euclidean()))
+    return olx.linear(olx.omd(eta, olx.mirrors.euclidean()))
 
 
 def _sweep(configurations: int, examples: Examples) -> Contestant:
@@ -54,6 +54,6 @@ def _sweep(configurations: int, examples: Examples) -> Contestant:
         learners = olx.batch(_make, eta=etas)
         rounds, start = olx.Rounds(*examples), jnp.zeros(WIDTH)
         loss = olx.losses.hinge
-        return lambda: olx.sweep(learners, loss, rounds, start, keep=olx.totals)
+        return lambda: olx.sweep(learners, loss, rounds, start, keep=olx.keep.totals)
 
     return Contestant(f"olx, {configurations}", prepare, configurations * examples.count)

@@ -113,8 +113,8 @@ def play(game: Game) -> dict[str, np.ndarray]:
     """The weights [T, N] of every learner, played on the losses scaled to [0, 1]."""
     scaled = jnp.asarray((game.losses - game.losses.min()) / np.ptp(game.losses))
     count = scaled.shape[1]
-    match = losses.linear, olx.Rounds(None, scaled), jnp.full(count, 1 / count)
-    actions = lambda one: np.asarray(olx.run(one, *match, record=olx.actions).trace)
+    match = losses.linear_loss, olx.Rounds(None, scaled), jnp.full(count, 1 / count)
+    actions = lambda one: np.asarray(olx.run(one, *match, record=olx.record.actions).trace)
     etas, shares = jnp.geomspace(1e-3, 1e4, 36), jnp.geomspace(1e-5, 0.1, 9)
     hedges = olx.batch(experts.anytime_hedge, eta=etas)
     grids = {
@@ -124,9 +124,9 @@ def play(game: Game) -> dict[str, np.ndarray]:
     }
     weights = {}
     for name, grid in grids.items():
-        best = int(np.argmin(olx.sweep(grid, *match, keep=olx.totals).total))
+        best = int(np.argmin(olx.sweep(grid, *match, keep=olx.keep.totals).total))
         weights[f"{name}, tuned"] = actions(jax.tree.map(itemgetter(best), grid))
-    every = np.asarray(olx.sweep(hedges, *match, record=olx.actions).trace)
+    every = np.asarray(olx.sweep(hedges, *match, record=olx.record.actions).trace)
     weights[f"Hedge, tuned to {game.verdict}"] = min(every, key=lambda w: game.sign * game.judge(w))
     return weights | {name: actions(learner) for name, learner in untuned(*scaled.shape).items()}
 
@@ -186,7 +186,9 @@ def forecasts(folder: Path | None) -> str:
     etas = jnp.geomspace(1e-2, 1e3, 41)
     steady = lambda eta: combined(experts.anytime_hedge(eta, **span))
     slower = lambda eta: combined(experts.anytime_hedge(olx.schedules.decay(eta), **span))
-    best = lambda make: olx.sweep(olx.batch(make, eta=etas), *match, keep=olx.totals).total.min()
+    best = lambda make: olx.sweep(
+        olx.batch(make, eta=etas), *match, keep=olx.keep.totals
+    ).total.min()
     tuned = {"Hedge, tuned": best(steady), "Hedge, decaying, tuned": best(slower)}
     learners = untuned(rounds, count, **span)
     totals = tuned | {k: olx.run(combined(v), *match).total for k, v in learners.items()}
@@ -209,7 +211,7 @@ def portfolios(relatives: np.ndarray) -> str:
     prior = jnp.full(relatives.shape[1], 1 / relatives.shape[1])
     etas = jnp.append(jnp.geomspace(1e-3, 10.0, 31), 0.05)  # the last is that of Helmbold et al.
     match = losses.log_loss, olx.Rounds(None, jnp.asarray(relatives)), prior
-    totals = olx.sweep(olx.batch(olx.hedge, eta=etas), *match, keep=olx.totals).total
+    totals = olx.sweep(olx.batch(olx.hedge, eta=etas), *match, keep=olx.keep.totals).total
     wealth, own = np.exp(-np.asarray(totals)), np.prod(relatives, axis=0)
     rows = {
         "best stock": own.max(),

@@ -23,7 +23,7 @@ def main() -> None:
 
     etas = jnp.geomspace(1e-3, 10.0, 64)
     learners = olx.batch(make, eta=etas)
-    runs = olx.sweep(learners, loss, rounds, start, record=olx.trace)
+    runs = olx.sweep(learners, loss, rounds, start, record=olx.record.trace)
     proofs = jax.vmap(olx.certify, (0, 0, None))(learners, runs, truth)
 
     print(f"{'eta':>9} {'total loss':>12} {'regret <= bound':>24}  theorem")
@@ -42,7 +42,7 @@ def main() -> None:
     print(f"one small step downhill: eta = {tuned:.4f}, total loss {total(tuned)[0]:.3f}")
 
     learner = make(float(etas[best]))
-    run = olx.rollout(learner, loss, rounds, start, record=olx.trace)
+    run = olx.rollout(learner, loss, rounds, start, record=olx.record.trace)
     print(f"\n{olx.certify(learner, run, truth)}")
 
 

@@ -34,9 +34,9 @@ def mistakes(width: int, rounds: int, r: int, k: int, seed: int) -> dict[str, fl
     size = r + k - 0.5
     powers = jnp.array([2.0, max(2.0, 2 * math.log(width))])
     rates = jnp.append(jnp.geomspace(0.02, 2.0, 15), 1 / (2 * size))
-    additive, pnorm = count(olx.batch(olx.pnorm_perceptron, p=powers))
-    fixed = count(olx.batch(olx.winnow, eta=rates))
-    (tuned,) = count(olx.batch(lambda _: olx.self_tuned_winnow(), _=jnp.zeros(1)))
+    additive, pnorm = count(olx.batch(olx.classification.pnorm_perceptron, p=powers))
+    fixed = count(olx.batch(olx.classification.winnow, eta=rates))
+    (tuned,) = count(olx.batch(lambda _: olx.classification.self_tuned_winnow(), _=jnp.zeros(1)))
     numbers = additive, pnorm, fixed[-1], jnp.min(fixed), tuned, 8 * size**2 * math.log(width)
     return dict(zip(NAMES, map(float, numbers), strict=True))
 

@@ -47,16 +47,6 @@ class Trace(NamedTuple):
     feedback: Feedback
 
 
-def trace(state: PyTree, feedback: Feedback) -> Trace:
-    """Keep what bounds and certificates need; pass as `record`."""
-    return Trace(state, feedback)
-
-
-def actions(state: PyTree, feedback: Feedback) -> PyTree:
-    """Keep the actions; pass as `record`."""
-    return feedback.action
-
-
 class AddsGradient(NamedTuple):
     """Of a point learner: its state is one array, its decision; an update adds a * gradient."""
 
@@ -120,7 +110,7 @@ class Process:
     r"""A quantity that changes as the game goes on, known before acting.
 
     What it is: a step size $\eta_t$ (`olx.schedules`), a regularizer $\psi_t$ as a `MirrorMap`
-    (`olx.regularizers`), a guess of the next gradient (`olx.learners.hints`).
+    (`olx.regularizers`), a guess of the next gradient (`olx.frameworks.hints`).
     """
 
     hparams: PyTree

@@ -15,30 +15,36 @@ LABELS = np.where(np.arange(T) % 3 == 0, -1.0, 1.0)
 GRADIENTS = olx.Rounds(None, jnp.asarray(ROWS))
 CLASSES = olx.Rounds(jnp.asarray(ROWS), jnp.asarray(LABELS))
 ZEROS, UNIFORM = jnp.zeros(D), jnp.full(D, 1 / D)
-OGD, PERCEPTRON, WINNOW = olx.ogd(0.1), olx.perceptron(), olx.winnow(0.5)
+OGD, PERCEPTRON, WINNOW = (
+    olx.ogd(0.1),
+    olx.classification.perceptron(),
+    olx.classification.winnow(0.5),
+)
 
 
 @functools.cache
 def points():
-    return olx.rollout(OGD, losses.linear, GRADIENTS, ZEROS, record=olx.trace)
+    return olx.rollout(OGD, losses.linear_loss, GRADIENTS, ZEROS, record=olx.record.trace)
 
 
 @functools.cache
 def classified(winnow=False):
     learner = WINNOW if winnow else PERCEPTRON
-    return olx.rollout(learner, losses.zero_one, CLASSES, ZEROS, record=olx.trace)
+    return olx.rollout(learner, losses.zero_one, CLASSES, ZEROS, record=olx.record.trace)
 
 
 @functools.cache
 def thinned():
-    options = {"record": olx.trace, "keep": olx.every(2), "progress": False}
-    return olx.run(OGD, losses.linear, GRADIENTS, ZEROS, **options)
+    options = {"record": olx.record.trace, "keep": olx.keep.every(2), "progress": False}
+    return olx.run(OGD, losses.linear_loss, GRADIENTS, ZEROS, **options)
 
 
 @functools.cache
 def continued():
     state = classified().state
-    return olx.rollout(PERCEPTRON, losses.zero_one, CLASSES, ZEROS, record=olx.trace, state=state)
+    return olx.rollout(
+        PERCEPTRON, losses.zero_one, CLASSES, ZEROS, record=olx.record.trace, state=state
+    )
 
 
 NOT_ALL = "the run kept 4 of its rounds, and a theorem needs all of them"
@@ -105,7 +111,9 @@ BAD = {
         "strongly_convex_bound: `learner` must be an `md` or `ogd` with steps by `decay`, got one",
     ),
     "a theorem of shrinking steps": Bad(
-        lambda: hindsight.gradient_descent_bound(olx.log_regret(1.0), points(), ZEROS),
+        lambda: hindsight.gradient_descent_bound(
+            olx.first_order.strongly_convex_md(1.0), points(), ZEROS
+        ),
         TypeError,
         "gradient_descent_bound: `learner` must be an `ogd` or `md` with a fixed step",
     ),
@@ -121,7 +129,10 @@ BAD = {
     ),
     "a theorem of the conservative for the aggressive": Bad(
         lambda: hindsight.conservative_bound(
-            olx.self_tuned_aggressive(olx.convex.euclidean(), 1.0), classified(), ZEROS, 1.0
+            olx.classification.self_tuned_aggressive(olx.mirrors.euclidean(), 1.0),
+            classified(),
+            ZEROS,
+            1.0,
         ),
         TypeError,
         "conservative_bound: `learner` must be a `dual_ascent` on a hinge by `conservative",
@@ -133,7 +144,7 @@ BAD = {
     ),
     "the signs' rule with another map": Bad(
         lambda: olx.rollout(
-            olx.dual_ascent(olx.convex.euclidean(), losses.hinge, olx.ascents.aggressive_signs()),
+            olx.dual_ascent(olx.mirrors.euclidean(), losses.hinge, olx.ascents.aggressive_signs()),
             losses.hinge,
             CLASSES,
             ZEROS,

@@ -16,7 +16,7 @@ from bad_inputs import Bad
 from scipy.sparse import csr_array
 
 import olx
-from olx import convex, losses, regularizers
+from olx import losses, mirrors, regularizers
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 Y = X @ np.array([1.0, -0.5, 0.2])
@@ -199,7 +199,7 @@ BAD = {
     "a step twice": damaged(on_step(30, lambda p: shutil.copy(p, p.with_name("40.step")))),
     "two steps swapped": damaged(swapped),
     "a step of another run": damaged(
-        on_step(30, lambda p: shutil.copy(saved(olx.every(7)) / "steps" / "30.step", p))
+        on_step(30, lambda p: shutil.copy(saved(olx.keep.every(7)) / "steps" / "30.step", p))
     ),
     "a made-up step": damaged(lambda place: (place / "steps" / "40.step").write_bytes(b"x" * 99)),
     "no description": damaged(lambda place: (place / "run.json").unlink(), NO_DESCRIPTION),
@@ -227,28 +227,28 @@ BAD = {
         "learner, start, program", learner=olx.linear(olx.ftrl(0.1, regularizers.adagrad()))
     ),
     "another map": other(
-        "learner, program", learner=olx.linear(olx.ogd(0.1, convex.euclidean_ball(1.0)))
+        "learner, program", learner=olx.linear(olx.ogd(0.1, mirrors.euclidean_ball(1.0)))
     ),
     "another start": other("start", params=np.full(3, 1e-9)),
     "another loss": other("loss, program", loss=losses.absolute),
     "a loss over an array": other("loss, program", loss=constant_loss(LONG)),
-    "another record": other("record, program", record=olx.actions),
+    "another record": other("record, program", record=olx.record.actions),
     "a record of one value": other("record, program", record=value_twice),
     "another keep": Bad(
-        lambda: play(copy_of(saved()), keep=olx.every(5)), ValueError, r"they differ in keep\."
+        lambda: play(copy_of(saved()), keep=olx.keep.every(5)), ValueError, r"they differ in keep\."
     ),
     "another rule of one name": Bad(
-        lambda: play(copy_of(saved(olx.every(7))), keep=olx.every(8)),
+        lambda: play(copy_of(saved(olx.keep.every(7))), keep=olx.keep.every(8)),
         ValueError,
         r"they differ in keep\.",
     ),
     "a rule of the user": Bad(
-        lambda: play(copy_of(saved(every_third)), keep=olx.every(7)),
+        lambda: play(copy_of(saved(every_third)), keep=olx.keep.every(7)),
         ValueError,
         r"they differ in keep\.",
     ),
     "something measured": Bad(
-        lambda: play(copy_of(saved(olx.every(7))), keep=olx.every(7), measure=missed),
+        lambda: play(copy_of(saved(olx.keep.every(7))), keep=olx.keep.every(7), measure=missed),
         ValueError,
         r"they differ in .*program\.",
     ),

@@ -134,13 +134,13 @@ BAD = {
     "a record of words": run("`record` gives a str; it must", record=lambda state, seen: "x"),
     "a measure without a curve": run("run: `measure` is summed along a curve", measure=abs),
     "a measure in words": run(
-        f"{NO_MEASURE} be a function, got str", measure="error", keep=olx.totals
+        f"{NO_MEASURE} be a function, got str", measure="error", keep=olx.keep.totals
     ),
     "a measure of two arguments": run(
-        f"{NO_MEASURE} take .*: ", measure=lambda a, b: a, keep=olx.totals
+        f"{NO_MEASURE} take .*: ", measure=lambda a, b: a, keep=olx.keep.totals
     ),
     "a measure of words": run(
-        "`measure` gives a str; it must", measure=lambda feedback: "x", keep=olx.totals
+        "`measure` gives a str; it must", measure=lambda feedback: "x", keep=olx.keep.totals
     ),
     "a state without structure": run("run: `state` has structure", state=jnp.zeros(3)),
     "a state of another learner": roll(
@@ -160,7 +160,7 @@ BAD = {
     ),
     "a sweep of one learner": sweep("sweep: the leaves of `learners` share no", learner=LEARNER),
     "a sweep of no numbers": sweep(
-        "sweep: the leaves of `learners` share no", learner=olx.perceptron()
+        "sweep: the leaves of `learners` share no", learner=olx.classification.perceptron()
     ),
     "a batch of no axes": refused(lambda: olx.batch(make), "batch: give at least one axis"),
     "a batch over a number": refused(
@@ -189,10 +189,14 @@ BAD = {
     "a grid over a number": refused(lambda: olx.grid(a=1.0), "grid: axis `a` is a single number"),
     "a grid over nothing": refused(lambda: olx.grid(a=[]), "grid: axis `a` is empty", ValueError),
     "a grid over words": refused(lambda: olx.grid(a="x"), "grid: axis `a` must hold numbers, got"),
-    "every zero rounds": refused(lambda: olx.every(0), f"every: `rounds` {WHOLE} 0", ValueError),
-    "every half round": refused(lambda: olx.every(0.5), f"every: `rounds` {WHOLE}", ValueError),
+    "every zero rounds": refused(
+        lambda: olx.keep.every(0), f"every: `rounds` {WHOLE} 0", ValueError
+    ),
+    "every half round": refused(
+        lambda: olx.keep.every(0.5), f"every: `rounds` {WHOLE}", ValueError
+    ),
     "no rounds in a decade": refused(
-        lambda: olx.log_spaced(0), f"log_spaced: `per_decade` {WHOLE} 0", ValueError
+        lambda: olx.keep.log_spaced(0), f"log_spaced: `per_decade` {WHOLE} 0", ValueError
     ),
     "segments of zero": roll(f"rollout: `segment` {WHOLE} 0", ValueError, segment=0),
     "segments in words": roll(f"rollout: `segment` {WHOLE} 'x'", ValueError, segment="x"),

@@ -104,17 +104,21 @@ BAD = {
         lambda: experts.game_from_experts(step), "game_from_experts: `learner` must be a Learner"
     ),
     "mix, one learner that is no batch": kind(
-        lambda: olx.mix(olx.ogd(0.1), olx.hedge(1.0)), "mix: `experts` must be a batch"
+        lambda: olx.meta.mix(olx.ogd(0.1), olx.hedge(1.0)), "mix: `experts` must be a batch"
     ),
-    "mix, no learners": kind(lambda: olx.mix((), olx.hedge(1.0)), A_TUPLE),
-    "mix, a batch in a tuple": kind(lambda: olx.mix((GRID,), olx.hedge(1.0)), A_TUPLE),
+    "mix, no learners": kind(lambda: olx.meta.mix((), olx.hedge(1.0)), A_TUPLE),
+    "mix, a batch in a tuple": kind(lambda: olx.meta.mix((GRID,), olx.hedge(1.0)), A_TUPLE),
     "mix, a number in a tuple": kind(
-        lambda: olx.mix((olx.ogd(0.1), 0.2), olx.hedge(1.0)), "mix: `experts` must be a Learner"
+        lambda: olx.meta.mix((olx.ogd(0.1), 0.2), olx.hedge(1.0)),
+        "mix: `experts` must be a Learner",
     ),
     "mix, a list": kind(
-        lambda: olx.mix([olx.ogd(0.1)], olx.hedge(1.0)), "mix: `experts` must be a Learner, got lis"
+        lambda: olx.meta.mix([olx.ogd(0.1)], olx.hedge(1.0)),
+        "mix: `experts` must be a Learner, got lis",
     ),
-    "mix, no mixer": kind(lambda: olx.mix(GRID, 0.3), "mix: `mixer` must be a Learner, got float"),
+    "mix, no mixer": kind(
+        lambda: olx.meta.mix(GRID, 0.3), "mix: `mixer` must be a Learner, got float"
+    ),
     "drifting_game of no function": kind(
         lambda: experts.drifting_game(1.0, 5), "drifting_game: `final` must be a function"
     ),
@@ -146,7 +150,7 @@ BAD = {
     ),
     "exponential_bound, no trace": kind(
         lambda: hindsight.exponential_bound(experts.anytime_hedge(0.1), RUN, 0.1),
-        "play it with record=olx.trace",
+        "play it with record=olx.record.trace",
     ),
     "committed_bound of sampled": kind(
         lambda: hindsight.committed_bound(

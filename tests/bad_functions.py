@@ -14,7 +14,7 @@ from bad_inputs import Bad
 from jax.scipy.special import entr, logsumexp
 
 import olx
-from olx import convex, experts, losses, meta, streams
+from olx import experts, losses, meta, mirrors, streams
 from olx.streams.sparse_rows import SparseRows
 
 KEY = jax.random.key(0)
@@ -91,23 +91,23 @@ MAPS = {
         lambda: olx.mirror_map(square, contains=True), TypeError, "`contains` must be a function"
     ),
     "a prior with a zero": Bad(
-        lambda: convex.negative_entropy(prior=np.array([1.0, 0.0])), ValueError, "`prior`"
+        lambda: mirrors.negative_entropy(prior=np.array([1.0, 0.0])), ValueError, "`prior`"
     ),
-    "a box upside down": Bad(lambda: convex.euclidean_box(1.0, 0.0), ValueError, "high - low"),
-    "pnorm of 3": Bad(lambda: convex.pnorm(3.0), ValueError, "pnorm: `q`"),
-    "pnorm of 1": Bad(lambda: convex.pnorm(1.0), ValueError, "pnorm: `q`"),
-    "tsallis of 1": Bad(lambda: convex.tsallis(1.0), ValueError, "tsallis"),
-    "tsallis of -1": Bad(lambda: convex.tsallis(-1.0), ValueError, "tsallis: `alpha`"),
+    "a box upside down": Bad(lambda: mirrors.euclidean_box(1.0, 0.0), ValueError, "high - low"),
+    "pnorm of 3": Bad(lambda: mirrors.pnorm(3.0), ValueError, "pnorm: `q`"),
+    "pnorm of 1": Bad(lambda: mirrors.pnorm(1.0), ValueError, "pnorm: `q`"),
+    "tsallis of 1": Bad(lambda: mirrors.tsallis(1.0), ValueError, "tsallis"),
+    "tsallis of -1": Bad(lambda: mirrors.tsallis(-1.0), ValueError, "tsallis: `alpha`"),
     "a negative curvature": Bad(
-        lambda: convex.quadratic(np.array([1.0, -1.0])), ValueError, "quadratic: `curvature`"
+        lambda: mirrors.quadratic(np.array([1.0, -1.0])), ValueError, "quadratic: `curvature`"
     ),
     "a matrix that is not square": Bad(
-        lambda: convex.precompose(convex.euclidean(), jnp.ones((2, 3))), TypeError, "square"
+        lambda: mirrors.precompose(mirrors.euclidean(), jnp.ones((2, 3))), TypeError, "square"
     ),
     "a sum of domains without a start": Bad(
-        lambda: convex.add(convex.negative_entropy(), convex.euclidean()), TypeError, "add: give"
+        lambda: mirrors.add(mirrors.negative_entropy(), mirrors.euclidean()), TypeError, "add: give"
     ),
-    "euclidean_on a number": Bad(lambda: convex.euclidean_on(1.0), TypeError, "`project` must be"),
+    "euclidean_on a number": Bad(lambda: mirrors.euclidean_on(1.0), TypeError, "`project` must be"),
 }
 
 
@@ -240,7 +240,7 @@ SPARSE = {
     ),
     "sparse rows of another width": Bad(
         lambda: olx.run(
-            olx.perceptron(),
+            olx.classification.perceptron(),
             losses.zero_one,
             olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
             np.zeros(4),
@@ -250,7 +250,7 @@ SPARSE = {
     ),
     "sparse rows in a sweep of a learner that needs dense ones": Bad(
         lambda: olx.sweep(
-            olx.batch(olx.alma, alpha=np.ones(2)),
+            olx.batch(olx.classification.alma, alpha=np.ones(2)),
             losses.zero_one,
             olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
             np.zeros(3),
@@ -260,7 +260,7 @@ SPARSE = {
     ),
     "sparse rows in a rollout": Bad(
         lambda: olx.rollout(
-            olx.perceptron(),
+            olx.classification.perceptron(),
             losses.zero_one,
             olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
             np.zeros(3),
@@ -304,7 +304,7 @@ WRAPPERS = {
         ("random_stop", "inner"): lambda: meta.random_stop("ogd", KEY),
         ("restarts", "inner"): lambda: meta.restarts(None, KEY, 2, 2),
         ("saol", "base"): lambda: meta.saol(3, 2),
-        ("mix", "mixer"): lambda: olx.mix(olx.batch(olx.ogd, eta=np.ones(2)), None),
+        ("mix", "mixer"): lambda: olx.meta.mix(olx.batch(olx.ogd, eta=np.ones(2)), None),
         ("sampled", "experts"): lambda: experts.sampled(None, KEY),
         ("committed", "experts"): lambda: experts.committed(None, KEY),
         ("bandit", "experts"): lambda: experts.bandit(0.5, KEY),
@@ -316,7 +316,7 @@ WRAPPERS = {
     }.items()
 } | {
     "a mixture of one learner": Bad(
-        lambda: olx.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `experts` must be a batch"
+        lambda: olx.meta.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `experts` must be a batch"
     ),
     "a model by name": Bad(
         lambda: olx.model("dot", LEARNER), TypeError, "model: `apply` must be a function"
@@ -328,7 +328,7 @@ WRAPPERS = {
         lambda: olx.ogd(0.1, 2.0), TypeError, "ogd: `domain` must be a MirrorMap"
     ),
     "dual_ascent on mistakes": Bad(
-        lambda: olx.dual_ascent(convex.euclidean(), losses.zero_one, olx.ascents.conservative()),
+        lambda: olx.dual_ascent(mirrors.euclidean(), losses.zero_one, olx.ascents.conservative()),
         TypeError,
         "dual_ascent: `loss` must come with a conjugate",
     ),
@@ -345,7 +345,9 @@ WRAPPERS = {
         lambda: olx.batch(olx.ogd, eta=0.1), TypeError, "batch: axis `eta` is a single number"
     ),
     "axes of two lengths": Bad(
-        lambda: olx.batch(olx.adagrad, eta=np.ones(2), delta=np.ones(3)), TypeError, "batch: axes"
+        lambda: olx.batch(olx.first_order.adagrad, eta=np.ones(2), delta=np.ones(3)),
+        TypeError,
+        "batch: axes",
     ),
     "no axis": Bad(lambda: olx.batch(olx.ogd), TypeError, "batch: give at least one axis"),
     "an axis of text": Bad(

@@ -6,10 +6,10 @@ import numpy as np
 from bad_inputs import Bad
 
 import olx
-from olx import convex, experts, losses, meta, regularizers, schedules, streams
+from olx import convex, experts, losses, meta, mirrors, regularizers, schedules, streams
 
 KEY = jax.random.key(0)
-FLAT = convex.euclidean()
+FLAT = mirrors.euclidean()
 
 POSITIVE = {  # by owner and argument, a factory of one number that must be positive
     ("ogd", "eta"): olx.ogd,
@@ -19,28 +19,32 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("ftrl", "eta"): lambda v: olx.ftrl(v, FLAT),
     ("optimistic", "eta"): lambda v: olx.optimistic(v, FLAT),
     ("optimistic_md", "eta"): lambda v: olx.optimistic_md(v, FLAT),
-    ("adagrad", "eta"): olx.adagrad,
-    ("adagrad", "delta"): lambda v: olx.adagrad(0.1, v),
-    ("rda", "eta"): lambda v: olx.rda(v, convex.l1(1.0)),
+    ("adagrad", "eta"): olx.first_order.adagrad,
+    ("adagrad", "delta"): lambda v: olx.first_order.adagrad(0.1, v),
+    ("rda", "eta"): lambda v: olx.first_order.rda(v, convex.l1(1.0)),
     ("implicit", "eta"): lambda v: olx.implicit(v, losses.squared),
-    ("cocob", "alpha"): olx.cocob,
-    ("coin_betting", "lipschitz"): olx.coin_betting,
-    ("coin_betting", "wealth"): lambda v: olx.coin_betting(1.0, v),
-    ("coordinate_betting", "lipschitz"): olx.coordinate_betting,
-    ("coordinate_betting", "wealth"): lambda v: olx.coordinate_betting(1.0, v),
-    ("log_regret", "sigma"): olx.log_regret,
-    ("strongly_convex_ogd", "sigma"): olx.strongly_convex_ogd,
-    ("ftrl_proximal", "alpha"): olx.ftrl_proximal,
-    ("exponentiated_gradient", "eta"): olx.exponentiated_gradient,
-    ("exponentiated_gradient", "total"): lambda v: olx.exponentiated_gradient(0.1, v),
-    ("signed_exponentiated_gradient", "eta"): olx.signed_exponentiated_gradient,
-    ("signed_exponentiated_gradient", "total"): lambda v: olx.signed_exponentiated_gradient(0.1, v),
-    ("balanced_winnow", "total"): lambda v: olx.balanced_winnow(0.1, v),
-    ("passive_aggressive_1", "aggressiveness"): olx.passive_aggressive_1,
-    ("passive_aggressive_2", "aggressiveness"): olx.passive_aggressive_2,
-    ("scale_invariant_adagrad", "eta"): olx.scale_invariant_adagrad,
-    ("self_confident", "start"): lambda v: olx.self_confident(convex.negative_entropy(), 1.0, v),
-    ("alma", "step"): lambda v: olx.alma(0.5, step=v),
+    ("cocob", "alpha"): olx.first_order.cocob,
+    ("coin_betting", "lipschitz"): olx.first_order.coin_betting,
+    ("coin_betting", "wealth"): lambda v: olx.first_order.coin_betting(1.0, v),
+    ("coordinate_betting", "lipschitz"): olx.first_order.coordinate_betting,
+    ("coordinate_betting", "wealth"): lambda v: olx.first_order.coordinate_betting(1.0, v),
+    ("strongly_convex_md", "sigma"): olx.first_order.strongly_convex_md,
+    ("strongly_convex_ogd", "sigma"): olx.first_order.strongly_convex_ogd,
+    ("ftrl_proximal", "alpha"): olx.first_order.ftrl_proximal,
+    ("exponentiated_gradient", "eta"): olx.first_order.exponentiated_gradient,
+    ("exponentiated_gradient", "total"): lambda v: olx.first_order.exponentiated_gradient(0.1, v),
+    ("signed_exponentiated_gradient", "eta"): olx.first_order.signed_exponentiated_gradient,
+    ("signed_exponentiated_gradient", "total"): lambda v: (
+        olx.first_order.signed_exponentiated_gradient(0.1, v)
+    ),
+    ("balanced_winnow", "total"): lambda v: olx.classification.balanced_winnow(0.1, v),
+    ("passive_aggressive_1", "aggressiveness"): olx.classification.passive_aggressive_1,
+    ("passive_aggressive_2", "aggressiveness"): olx.classification.passive_aggressive_2,
+    ("scale_invariant_adagrad", "eta"): olx.first_order.scale_invariant_adagrad,
+    ("self_confident", "start"): lambda v: olx.first_order.self_confident(
+        mirrors.negative_entropy(), 1.0, v
+    ),
+    ("alma", "step"): lambda v: olx.classification.alma(0.5, step=v),
     ("dual_ascent", "schedule"): lambda v: olx.dual_ascent(
         FLAT, losses.hinge, olx.ascents.conservative(), v
     ),
@@ -51,21 +55,21 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("saol", "span"): lambda v: meta.saol(olx.ogd(0.1), 3, v),
     ("flh", "eta"): lambda v: meta.flh(olx.ogd(0.1), v, 3),
     ("margin_hinge", "margin"): losses.margin_hinge,
-    ("negative_entropy", "scale"): convex.negative_entropy,
-    ("unnormalized_entropy", "scale"): convex.unnormalized_entropy,
-    ("binary_entropy", "scale"): convex.binary_entropy,
-    ("floored_entropy", "scale"): lambda v: convex.floored_entropy(0.1, v),
-    ("signed_entropy", "total"): convex.signed_entropy,
-    ("hypentropy", "beta"): convex.hypentropy,
-    ("log_barrier", "scale"): convex.log_barrier,
-    ("log_barrier_simplex", "scale"): convex.log_barrier_simplex,
-    ("tsallis", "scale"): lambda v: convex.tsallis(0.5, v),
-    ("euclidean_ball", "radius"): convex.euclidean_ball,
-    ("euclidean_simplex", "total"): convex.euclidean_simplex,
-    ("euclidean_l1_ball", "radius"): convex.euclidean_l1_ball,
-    ("von_neumann", "scale"): convex.von_neumann,
-    ("log_det", "scale"): convex.log_det,
-    ("scale", "factor"): lambda v: convex.scale(FLAT, v),
+    ("negative_entropy", "scale"): mirrors.negative_entropy,
+    ("unnormalized_entropy", "scale"): mirrors.unnormalized_entropy,
+    ("binary_entropy", "scale"): mirrors.binary_entropy,
+    ("floored_entropy", "scale"): lambda v: mirrors.floored_entropy(0.1, v),
+    ("signed_entropy", "total"): mirrors.signed_entropy,
+    ("hypentropy", "beta"): mirrors.hypentropy,
+    ("log_barrier", "scale"): mirrors.log_barrier,
+    ("log_barrier_simplex", "scale"): mirrors.log_barrier_simplex,
+    ("tsallis", "scale"): lambda v: mirrors.tsallis(0.5, v),
+    ("euclidean_ball", "radius"): mirrors.euclidean_ball,
+    ("euclidean_simplex", "total"): mirrors.euclidean_simplex,
+    ("euclidean_l1_ball", "radius"): mirrors.euclidean_l1_ball,
+    ("von_neumann", "scale"): mirrors.von_neumann,
+    ("log_det", "scale"): mirrors.log_det,
+    ("scale", "factor"): lambda v: mirrors.scale(FLAT, v),
     ("decay", "eta"): schedules.decay,
     ("root_rounds", "energy"): lambda v: schedules.root_rounds(v, 1.0),
     ("root_norms", "complexity"): lambda v: schedules.root_norms(v, convex.norms.l2()),
@@ -75,9 +79,9 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("ball", "radius"): olx.hindsight.ball,
 }
 NON_NEGATIVE = {
-    ("ftrl_proximal", "beta"): lambda v: olx.ftrl_proximal(beta=v),
-    ("ftrl_proximal", "l1"): lambda v: olx.ftrl_proximal(l1=v),
-    ("ftrl_proximal", "l2"): lambda v: olx.ftrl_proximal(l2=v),
+    ("ftrl_proximal", "beta"): lambda v: olx.first_order.ftrl_proximal(beta=v),
+    ("ftrl_proximal", "l1"): lambda v: olx.first_order.ftrl_proximal(l1=v),
+    ("ftrl_proximal", "l2"): lambda v: olx.first_order.ftrl_proximal(l2=v),
     ("epsilon_insensitive", "epsilon"): losses.epsilon_insensitive,
     ("l1", "strength"): convex.l1,
     ("group_l2", "strength"): convex.group_l2,
@@ -89,17 +93,17 @@ IN_A_RANGE = {  # 2 and -1 lie outside
     ("exp3", "eta"): lambda v: experts.exp3(v, KEY),
     ("fixed_share", "alpha"): lambda v: experts.fixed_share(0.1, v),
     ("ada_normal_hedge", "exponent"): lambda v: experts.ada_normal_hedge(exponent=v),
-    ("alma", "alpha"): olx.alma,
-    ("romma", "threshold"): olx.romma,
-    ("floored_entropy", "floor"): convex.floored_entropy,
+    ("alma", "alpha"): olx.classification.alma,
+    ("romma", "threshold"): olx.classification.romma,
+    ("floored_entropy", "floor"): mirrors.floored_entropy,
     ("drifting_game", "beta"): lambda v: experts.drifting_game(jnp.exp, 3, v),
 }
 COUNTS = {
     ("play", "rounds"): lambda v: olx.play(
         olx.linear(olx.ogd(0.1)), streams.zero_one(losses.hinge), np.zeros(1), v
     ),
-    ("every", "rounds"): olx.every,
-    ("log_spaced", "per_decade"): olx.log_spaced,
+    ("every", "rounds"): olx.keep.every,
+    ("log_spaced", "per_decade"): olx.keep.log_spaced,
     ("checkpoint", "every"): lambda v: olx.checkpoint("folder", v),
     ("squint", "rates"): lambda v: experts.squint(rates=v),
     ("ada_normal_hedge_tv", "rounds"): experts.ada_normal_hedge_tv,

@@ -6,7 +6,7 @@ import numpy as np
 from bad_inputs import Bad
 
 import olx
-from olx import convex, experts, losses
+from olx import experts, losses, mirrors
 
 X, Y, ZEROS = np.ones((4, 3)), np.array([1.0, -1.0, 1.0, 1.0]), np.zeros(3)
 LINE = olx.linear(olx.ogd(0.1))
@@ -146,22 +146,23 @@ STREAMS = {
 }
 
 CLASSIFIERS = {
-    "perceptron": olx.perceptron(),
-    "passive_aggressive": olx.passive_aggressive(),
-    "passive_aggressive_1": olx.passive_aggressive_1(1.0),
-    "passive_aggressive_2": olx.passive_aggressive_2(1.0),
-    "romma": olx.romma(),
-    "aggressive_romma": olx.aggressive_romma(),
-    "alma": olx.alma(0.5),
-    "pnorm_perceptron": olx.pnorm_perceptron(3.0),
-    "aggressive_perceptron": olx.aggressive_perceptron(convex.euclidean()),
-    "self_tuned_winnow": olx.self_tuned_winnow(),
-    "self_tuned_aggressive": olx.self_tuned_aggressive(convex.euclidean(), 1.0),
+    "perceptron": olx.classification.perceptron(),
+    "passive_aggressive": olx.classification.passive_aggressive(),
+    "passive_aggressive_1": olx.classification.passive_aggressive_1(1.0),
+    "passive_aggressive_2": olx.classification.passive_aggressive_2(1.0),
+    "romma": olx.classification.romma(),
+    "aggressive_romma": olx.classification.aggressive_romma(),
+    "alma": olx.classification.alma(0.5),
+    "pnorm_perceptron": olx.classification.pnorm_perceptron(3.0),
+    "aggressive_perceptron": olx.classification.aggressive_perceptron(mirrors.euclidean()),
+    "self_tuned_winnow": olx.classification.self_tuned_winnow(),
+    "self_tuned_aggressive": olx.classification.self_tuned_aggressive(mirrors.euclidean(), 1.0),
     "implicit": olx.implicit(0.1, losses.hinge),
-    "dual_ascent": olx.dual_ascent(convex.euclidean(), losses.logistic, olx.ascents.subgradient()),
-    "averaged": olx.meta.saol(olx.perceptron(), 2),
-    "a mixture": olx.mix(
-        olx.batch(olx.passive_aggressive_1, aggressiveness=np.array([0.1, 1.0])), olx.hedge(0.1)
+    "dual_ascent": olx.dual_ascent(mirrors.euclidean(), losses.logistic, olx.ascents.subgradient()),
+    "averaged": olx.meta.saol(olx.classification.perceptron(), 2),
+    "a mixture": olx.meta.mix(
+        olx.batch(olx.classification.passive_aggressive_1, aggressiveness=np.array([0.1, 1.0])),
+        olx.hedge(0.1),
     ),
 }
 SIGN_LOSSES = {
@@ -221,7 +222,7 @@ ADVISED = {
 
 def advise(learner, outcome=HALF, context=None, weight=None, params=None):
     params = np.full(2, 0.5) if params is None else params
-    return olx.run(learner, losses.linear, olx.Rounds(context, outcome, weight), params)
+    return olx.run(learner, losses.linear_loss, olx.Rounds(context, outcome, weight), params)
 
 
 EXPERTS = {
@@ -307,33 +308,36 @@ STARTS = {
     "hedge from ones": (olx.hedge(0.5), np.ones(2)),
     "hedge from a vertex": (olx.hedge(0.5), np.array([1.0, 0.0])),
     "hedge from a negative weight": (olx.hedge(0.5), np.array([1.5, -0.5])),
-    "EG from zeros": (olx.exponentiated_gradient(0.1), np.zeros(2)),
-    "EG of another total": (olx.exponentiated_gradient(0.1, 2.0), np.full(2, 0.5)),
-    "EG+- outside": (olx.signed_exponentiated_gradient(0.1), np.ones(2)),
-    "a ball": (olx.ogd(0.1, convex.euclidean_ball(1.0)), np.ones(2)),
-    "a box": (olx.ogd(0.1, convex.euclidean_box(0.0, 1.0)), np.full(2, 1.5)),
-    "a simplex": (olx.ogd(0.1, convex.euclidean_simplex()), np.zeros(2)),
-    "an l1 ball": (olx.omd(0.1, convex.euclidean_l1_ball(1.0)), np.ones(2)),
-    "the orthant": (olx.omd(0.1, convex.unnormalized_entropy()), np.array([1.0, -1.0])),
-    "the border of the orthant": (olx.omd(0.1, convex.unnormalized_entropy()), np.zeros(2)),
-    "a cube": (olx.omd(0.1, convex.binary_entropy()), np.array([0.5, 2.0])),
-    "the border of a cube": (olx.omd(0.1, convex.binary_entropy()), np.array([0.5, 1.0])),
-    "a barrier": (olx.omd(0.1, convex.log_barrier()), np.array([0.0, 1.0])),
-    "Tsallis": (olx.omd(0.1, convex.tsallis()), np.zeros(2)),
-    "a floor": (olx.omd(0.1, convex.floored_entropy(0.2)), np.array([0.95, 0.05])),
-    "optimistic_md": (olx.optimistic_md(0.1, convex.negative_entropy()), np.zeros(2)),
+    "EG from zeros": (olx.first_order.exponentiated_gradient(0.1), np.zeros(2)),
+    "EG of another total": (olx.first_order.exponentiated_gradient(0.1, 2.0), np.full(2, 0.5)),
+    "EG+- outside": (olx.first_order.signed_exponentiated_gradient(0.1), np.ones(2)),
+    "a ball": (olx.ogd(0.1, mirrors.euclidean_ball(1.0)), np.ones(2)),
+    "a box": (olx.ogd(0.1, mirrors.euclidean_box(0.0, 1.0)), np.full(2, 1.5)),
+    "a simplex": (olx.ogd(0.1, mirrors.euclidean_simplex()), np.zeros(2)),
+    "an l1 ball": (olx.omd(0.1, mirrors.euclidean_l1_ball(1.0)), np.ones(2)),
+    "the orthant": (olx.omd(0.1, mirrors.unnormalized_entropy()), np.array([1.0, -1.0])),
+    "the border of the orthant": (olx.omd(0.1, mirrors.unnormalized_entropy()), np.zeros(2)),
+    "a cube": (olx.omd(0.1, mirrors.binary_entropy()), np.array([0.5, 2.0])),
+    "the border of a cube": (olx.omd(0.1, mirrors.binary_entropy()), np.array([0.5, 1.0])),
+    "a barrier": (olx.omd(0.1, mirrors.log_barrier()), np.array([0.0, 1.0])),
+    "Tsallis": (olx.omd(0.1, mirrors.tsallis()), np.zeros(2)),
+    "a floor": (olx.omd(0.1, mirrors.floored_entropy(0.2)), np.array([0.95, 0.05])),
+    "optimistic_md": (olx.optimistic_md(0.1, mirrors.negative_entropy()), np.zeros(2)),
     "strongly_convex_ogd": (
-        olx.strongly_convex_ogd(1.0, convex.euclidean_ball(1.0)),
+        olx.first_order.strongly_convex_ogd(1.0, mirrors.euclidean_ball(1.0)),
         np.ones(2),
     ),
-    "log_regret": (olx.log_regret(1.0, convex.euclidean_ball(1.0)), np.ones(2)),
+    "strongly_convex_md": (
+        olx.first_order.strongly_convex_md(1.0, mirrors.euclidean_ball(1.0)),
+        np.ones(2),
+    ),
     "average": (olx.meta.average(olx.hedge(0.5)), np.zeros(2)),
-    "a mixture": (olx.mix(olx.batch(olx.hedge, eta=np.ones(2)), olx.hedge(0.1)), np.zeros(2)),
+    "a mixture": (olx.meta.mix(olx.batch(olx.hedge, eta=np.ones(2)), olx.hedge(0.1)), np.zeros(2)),
 }
 
 
 def start(learner, params):
-    return olx.rollout(learner, losses.linear, olx.Rounds(None, HALF), params)
+    return olx.rollout(learner, losses.linear_loss, olx.Rounds(None, HALF), params)
 
 
 KEPT = olx.Rounds(X, Y)
@@ -374,12 +378,16 @@ GAME = {
     "no learner": Bad(lambda: run(learner=None), TypeError, "run: `learner` must be a Learner"),
     "a factory for a learner": Bad(lambda: run(learner=olx.ogd), TypeError, "run: `learner` must"),
     "a batch in a run": Bad(
-        lambda: run(learner=olx.batch(olx.passive_aggressive_1, aggressiveness=np.ones(3))),
+        lambda: run(
+            learner=olx.batch(olx.classification.passive_aggressive_1, aggressiveness=np.ones(3))
+        ),
         TypeError,
         "run: `learner` is a batch; `olx.sweep`",
     ),
     "a batch in a rollout": Bad(
-        lambda: roll(learner=olx.batch(olx.passive_aggressive_1, aggressiveness=np.ones(3))),
+        lambda: roll(
+            learner=olx.batch(olx.classification.passive_aggressive_1, aggressiveness=np.ones(3))
+        ),
         TypeError,
         "rollout: `learner` is a batch; `olx.sweep`",
     ),
@@ -393,7 +401,9 @@ GAME = {
         lambda: olx.ogd(np.ones(3)), TypeError, "ogd: `eta` must be one number"
     ),
     "the state of another learner": Bad(
-        lambda: run(learner=olx.perceptron(), loss=losses.zero_one, state=LINE.init(ZEROS)),
+        lambda: run(
+            learner=olx.classification.perceptron(), loss=losses.zero_one, state=LINE.init(ZEROS)
+        ),
         TypeError,
         "run: `state` has structure",
     ),
@@ -406,10 +416,10 @@ GAME = {
         lambda: roll(record=lambda state: state), TypeError, "rollout: `record` must take"
     ),
     "a number for keep": Bad(lambda: run(keep=10), TypeError, "run: `keep` must be a function"),
-    "a factory for keep": Bad(lambda: run(keep=olx.every), TypeError, "run: `keep` must take"),
+    "a factory for keep": Bad(lambda: run(keep=olx.keep.every), TypeError, "run: `keep` must take"),
     "measure without keep": Bad(lambda: run(measure=len), TypeError, "run: `measure`"),
     "a number for measure": Bad(
-        lambda: run(measure=1, keep=olx.totals), TypeError, "run: `measure` must be a function"
+        lambda: run(measure=1, keep=olx.keep.totals), TypeError, "run: `measure` must be a function"
     ),
     "a segment of 0": Bad(lambda: roll(segment=0), ValueError, "rollout: `segment`"),
     **{

@@ -11,8 +11,8 @@ import numpy as np
 from optax import tree
 
 import olx
-from olx import convex, losses, regularizers, schedules, streams
-from olx.learners import hints
+from olx import convex, losses, mirrors, regularizers, schedules, streams
+from olx.frameworks import hints
 
 KEY = jax.random.key(7)
 
@@ -54,7 +54,7 @@ def classification(learner: olx.Learner, comparators=(ZEROS, TRUTH)) -> Case:
 
 
 def experts(learner: olx.Learner, rounds=EXPERTS) -> Case:
-    return Case(learner, losses.linear, rounds, UNIFORM, (UNIFORM, VERTICES[2]))
+    return Case(learner, losses.linear_loss, rounds, UNIFORM, (UNIFORM, VERTICES[2]))
 
 
 def cosh(w):
@@ -72,37 +72,37 @@ def matrix_loss(w, outcome):
 SIMPLEX_BALL = (UNIFORM, VERTICES[1])
 
 CASES = {
-    "omd euclidean": regression(olx.omd(0.1, convex.euclidean())),
-    "omd ball": regression(olx.omd(0.1, convex.euclidean_ball(0.8))),
-    "omd box": regression(olx.omd(0.1, convex.euclidean_box(-0.5, 0.5))),
-    "omd simplex": regression(olx.omd(0.1, convex.euclidean_simplex()), UNIFORM, SIMPLEX_BALL),
-    "omd pnorm": regression(olx.omd(0.1, convex.pnorm(1.4)), 0.1 * ONES),
-    "omd hypentropy": regression(olx.omd(0.1, convex.hypentropy(0.5))),
+    "omd euclidean": regression(olx.omd(0.1, mirrors.euclidean())),
+    "omd ball": regression(olx.omd(0.1, mirrors.euclidean_ball(0.8))),
+    "omd box": regression(olx.omd(0.1, mirrors.euclidean_box(-0.5, 0.5))),
+    "omd simplex": regression(olx.omd(0.1, mirrors.euclidean_simplex()), UNIFORM, SIMPLEX_BALL),
+    "omd pnorm": regression(olx.omd(0.1, mirrors.pnorm(1.4)), 0.1 * ONES),
+    "omd hypentropy": regression(olx.omd(0.1, mirrors.hypentropy(0.5))),
     "omd orthant entropy": regression(
-        olx.omd(0.1, convex.unnormalized_entropy()), ONES, (ONES, ONES / 3)
+        olx.omd(0.1, mirrors.unnormalized_entropy()), ONES, (ONES, ONES / 3)
     ),
     "omd binary entropy": regression(
-        olx.omd(0.3, convex.binary_entropy()), ONES / 2, (ONES / 2, ONES / 3)
+        olx.omd(0.3, mirrors.binary_entropy()), ONES / 2, (ONES / 2, ONES / 3)
     ),
     "omd unseen potential": regression(olx.omd(0.1, olx.mirror_map(cosh))),
     "omd unseen conjugate": regression(olx.omd(0.1, olx.mirror_map(conjugate=cosh))),
     "hedge": experts(olx.hedge(0.7)),
-    "omd floored entropy": experts(olx.omd(0.7, convex.floored_entropy(0.05)))._replace(
+    "omd floored entropy": experts(olx.omd(0.7, mirrors.floored_entropy(0.05)))._replace(
         comparators=(UNIFORM, jnp.array([0.4, 0.3, 0.2, 0.1]))
     ),
-    "omd tsallis": experts(olx.omd(0.5, convex.tsallis(0.5))),
-    "omd log barrier": experts(olx.omd(0.2, convex.log_barrier_simplex()))._replace(
+    "omd tsallis": experts(olx.omd(0.5, mirrors.tsallis(0.5))),
+    "omd log barrier": experts(olx.omd(0.2, mirrors.log_barrier_simplex()))._replace(
         comparators=(UNIFORM, jnp.array([0.4, 0.3, 0.2, 0.1]))
     ),
     "omd density matrices": Case(
-        olx.omd(0.3, convex.von_neumann()),
+        olx.omd(0.3, mirrors.von_neumann()),
         matrix_loss,
         MATRICES,
         EYE / 3,
         (EYE / 3, jnp.asarray(np.diag([0.5, 0.3, 0.2]))),
     ),
     "omd schatten": Case(
-        olx.omd(0.1, convex.schatten(1.5)),
+        olx.omd(0.1, mirrors.schatten(1.5)),
         matrix_loss,
         MATRICES,
         0.1 * EYE,
@@ -110,11 +110,11 @@ CASES = {
     ),
     "md euclidean": regression(olx.ogd(0.1)),
     "md ball, decaying": regression(
-        olx.md(schedules.decay(0.5), convex.euclidean_ball(0.6)), comparators=(ZEROS, ONES / 4)
+        olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.6)), comparators=(ZEROS, ONES / 4)
     ),
-    "md entropy, decaying": experts(olx.md(schedules.decay(0.5, 1.0), convex.negative_entropy())),
-    "ftrl constant": regression(olx.ftrl(0.1, convex.euclidean())),
-    "ftrl growing": regression(olx.ftrl(0.3, regularizers.growing(convex.hypentropy(0.5)))),
+    "md entropy, decaying": experts(olx.md(schedules.decay(0.5, 1.0), mirrors.negative_entropy())),
+    "ftrl constant": regression(olx.ftrl(0.1, mirrors.euclidean())),
+    "ftrl growing": regression(olx.ftrl(0.3, regularizers.growing(mirrors.hypentropy(0.5)))),
     "ftrl composite l1": regression(
         olx.ftrl(0.3, regularizers.composite(convex.l1(0.05), rate=0.3))
     ),
@@ -122,23 +122,23 @@ CASES = {
         olx.ftrl(0.3, regularizers.composite(convex.group_l2(0.02), rate=0.3, power=0.0))
     )._replace(trees=False),  # a vector is a group: two vectors are two groups
     "ftrl leader": regression(
-        olx.ftrl(1.0, regularizers.growing(convex.quadratic(1.0, convex.l1(0.02)), 1.0))
+        olx.ftrl(1.0, regularizers.growing(mirrors.quadratic(1.0, convex.l1(0.02)), 1.0))
     ),
     "ftrl adagrad": regression(olx.ftrl(0.5, regularizers.adagrad())),
     "ftrl adagrad l1": regression(
         olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02), rate=0.5))
     ),
-    "optimistic": regression(olx.optimistic(0.1, convex.euclidean_ball(0.8))),
+    "optimistic": regression(olx.optimistic(0.1, mirrors.euclidean_ball(0.8))),
     "optimistic adagrad": regression(olx.optimistic(0.3, regularizers.adagrad())),
     "optimistic from context": Case(
-        olx.optimistic(0.5, convex.negative_entropy(), hints.from_context()),
-        losses.linear,
+        olx.optimistic(0.5, mirrors.negative_entropy(), hints.from_context()),
+        losses.linear_loss,
         olx.Rounds(EXPERTS.outcome * 0.9, EXPERTS.outcome),
         UNIFORM,
         (UNIFORM, VERTICES[2]),
     ),
-    "optimistic md": regression(olx.optimistic_md(0.1, convex.euclidean_ball(0.8))),
-    "optimistic md entropy": experts(olx.optimistic_md(0.5, convex.negative_entropy())),
+    "optimistic md": regression(olx.optimistic_md(0.1, mirrors.euclidean_ball(0.8))),
+    "optimistic md entropy": experts(olx.optimistic_md(0.5, mirrors.negative_entropy())),
     "model": Case(
         olx.model(affine, olx.ogd(0.1)),
         losses.squared,

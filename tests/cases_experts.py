@@ -61,12 +61,12 @@ EXPERT = {
 }
 META = {
     "mix": over(
-        olx.mix(olx.batch(linear_ogd, eta=jnp.array([0.05, 0.2])), olx.hedge(0.3)),
+        olx.meta.mix(olx.batch(linear_ogd, eta=jnp.array([0.05, 0.2])), olx.hedge(0.3)),
         ZEROS,
         (ZEROS, ONES / 3),
     ),
     "mix, algorithms": over(
-        olx.mix((linear_ogd(0.1), olx.linear(olx.ftrl(0.5, adagrad()))), olx.hedge(0.3)),
+        olx.meta.mix((linear_ogd(0.1), olx.linear(olx.ftrl(0.5, adagrad()))), olx.hedge(0.3)),
         ZEROS,
         (ZEROS, ONES / 3),
     ),

@@ -17,10 +17,10 @@ from cases import (
 )
 
 import olx
-from olx import ascents, convex, losses, schedules
+from olx import ascents, convex, losses, mirrors, schedules
 from olx.convex import norms
 
-EUCLID, ENTROPY, BALL = convex.euclidean(), convex.negative_entropy(), convex.euclidean_ball(0.8)
+EUCLID, ENTROPY, BALL = mirrors.euclidean(), mirrors.negative_entropy(), mirrors.euclidean_ball(0.8)
 ON_SIMPLEX = (UNIFORM, VERTICES[1])
 
 
@@ -57,35 +57,39 @@ FIRST_ORDER = {
             schedules.structured(0.5, norms.l2()),
         )
     ),
-    "perceptron": classification(olx.perceptron()),
-    "p-norm perceptron": classification(olx.pnorm_perceptron(3.0)),
-    "winnow": classification(olx.winnow(0.3), ON_SIMPLEX),
-    "winnow, positive orthant": classification(olx.unnormalized_winnow(0.3), (UNIFORM,)),
-    "winnow, balanced": classification(olx.balanced_winnow(0.3, 2.0)),
-    "winnow, self-tuned": classification(olx.self_tuned_winnow(), ON_SIMPLEX),
-    "PA": classification(olx.passive_aggressive()),
-    "PA-I": classification(olx.passive_aggressive_1(0.3)),
-    "PA-II": classification(olx.passive_aggressive_2(0.2)),
-    "aggressive perceptron": classification(olx.aggressive_perceptron(convex.pnorm(1.5))),
-    "self-tuned aggressive": classification(olx.self_tuned_aggressive(EUCLID, 50.0)),
-    "romma": classification(olx.romma(0.01), (10 * TRUTH,)),
-    "romma, aggressive": classification(olx.romma(0.9), (10 * TRUTH,)),
-    "alma": classification(olx.alma(0.8)),
-    "EG": regression(olx.exponentiated_gradient(0.1), UNIFORM, ON_SIMPLEX),
-    "EG+-": regression(olx.signed_exponentiated_gradient(0.1, 2.0)),
+    "perceptron": classification(olx.classification.perceptron()),
+    "p-norm perceptron": classification(olx.classification.pnorm_perceptron(3.0)),
+    "winnow": classification(olx.classification.winnow(0.3), ON_SIMPLEX),
+    "winnow, positive orthant": classification(
+        olx.classification.unnormalized_winnow(0.3), (UNIFORM,)
+    ),
+    "winnow, balanced": classification(olx.classification.balanced_winnow(0.3, 2.0)),
+    "winnow, self-tuned": classification(olx.classification.self_tuned_winnow(), ON_SIMPLEX),
+    "PA": classification(olx.classification.passive_aggressive()),
+    "PA-I": classification(olx.classification.passive_aggressive_1(0.3)),
+    "PA-II": classification(olx.classification.passive_aggressive_2(0.2)),
+    "aggressive perceptron": classification(
+        olx.classification.aggressive_perceptron(mirrors.pnorm(1.5))
+    ),
+    "self-tuned aggressive": classification(olx.classification.self_tuned_aggressive(EUCLID, 50.0)),
+    "romma": classification(olx.classification.romma(0.01), (10 * TRUTH,)),
+    "romma, aggressive": classification(olx.classification.romma(0.9), (10 * TRUTH,)),
+    "alma": classification(olx.classification.alma(0.8)),
+    "EG": regression(olx.first_order.exponentiated_gradient(0.1), UNIFORM, ON_SIMPLEX),
+    "EG+-": regression(olx.first_order.signed_exponentiated_gradient(0.1, 2.0)),
     "implicit": logistic(olx.implicit(0.3, losses.logistic)),
-    "log regret": regression(olx.log_regret(0.5, BALL)),
-    "strongly convex ogd": regression(olx.strongly_convex_ogd(0.5)),
-    "rda": regression(olx.rda(0.3, convex.l1(0.05))),
-    "adagrad": regression(olx.adagrad(0.5, penalty=convex.l1(0.02))),
-    "ftrl-proximal": regression(olx.ftrl_proximal(0.5, 1.0, 0.1, 0.1)),
-    "p-norm lms": regression(olx.pnorm_lms(1.4)),
-    "self-confident": regression(olx.self_confident(BALL, 1.0, 0.01)),
-    "self-confident, entropy": experts(olx.self_confident(ENTROPY, 1.4, 0.01)),
-    "scale-invariant p-norm": logistic(olx.linear(olx.scale_invariant_pnorm(0.5))),
-    "scale-invariant adagrad": logistic(olx.linear(olx.scale_invariant_adagrad(0.5))),
-    "coin betting": logistic(olx.linear(olx.coin_betting(5.0))),
-    "coordinate betting": logistic(olx.linear(olx.coordinate_betting(5.0))),
-    "cocob": logistic(olx.linear(olx.cocob(2.0))),
+    "log regret": regression(olx.first_order.strongly_convex_md(0.5, BALL)),
+    "strongly convex ogd": regression(olx.first_order.strongly_convex_ogd(0.5)),
+    "rda": regression(olx.first_order.rda(0.3, convex.l1(0.05))),
+    "adagrad": regression(olx.first_order.adagrad(0.5, penalty=convex.l1(0.02))),
+    "ftrl-proximal": regression(olx.first_order.ftrl_proximal(0.5, 1.0, 0.1, 0.1)),
+    "p-norm lms": regression(olx.first_order.pnorm_lms(1.4)),
+    "self-confident": regression(olx.first_order.self_confident(BALL, 1.0, 0.01)),
+    "self-confident, entropy": experts(olx.first_order.self_confident(ENTROPY, 1.4, 0.01)),
+    "scale-invariant p-norm": logistic(olx.linear(olx.first_order.scale_invariant_pnorm(0.5))),
+    "scale-invariant adagrad": logistic(olx.linear(olx.first_order.scale_invariant_adagrad(0.5))),
+    "coin betting": logistic(olx.linear(olx.first_order.coin_betting(5.0))),
+    "coordinate betting": logistic(olx.linear(olx.first_order.coordinate_betting(5.0))),
+    "cocob": logistic(olx.linear(olx.first_order.cocob(2.0))),
     "average": regression(olx.meta.average(olx.ogd(0.1), olx.meta.rising())),
 }

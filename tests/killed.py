@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 import olx
-from olx import convex, losses, regularizers, schedules, streams
+from olx import convex, losses, mirrors, regularizers, schedules, streams
 
 PIECES, ROWS = 8, 50
 X = np.random.default_rng(0).normal(size=(PIECES * ROWS, 4))
@@ -26,26 +26,28 @@ def cut(context, outcome):
 
 def on_rows(inner, rows=X, **options):
     learner, pieces = olx.linear(inner), cut(rows, Y)
-    return olx.run(learner, losses.squared, pieces, jnp.zeros(4), record=olx.actions, **options)
+    return olx.run(
+        learner, losses.squared, pieces, jnp.zeros(4), record=olx.record.actions, **options
+    )
 
 
 def on_experts(learner, **options):
-    return olx.run(learner, losses.linear, cut(None, EXPERTS), jnp.full(4, 0.25), **options)
+    return olx.run(learner, losses.linear_loss, cut(None, EXPERTS), jnp.full(4, 0.25), **options)
 
 
 def swept(**options):
     learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.geomspace(1e-3, 0.1, 5))
-    pieces, keep = cut(X, Y), olx.every(30)
+    pieces, keep = cut(X, Y), olx.keep.every(30)
     return olx.sweep(learners, losses.squared, pieces, jnp.zeros(4), keep=keep, **options)
 
 
 JOBS = {
     "clock": lambda **options: on_rows(
-        olx.md(schedules.decay(0.5), convex.euclidean_ball(0.6)), **options
+        olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.6)), **options
     ),
     "adagrad": lambda **options: on_rows(olx.ftrl(0.5, regularizers.adagrad()), **options),
     "optimistic": lambda **options: on_rows(
-        olx.optimistic(0.1, convex.euclidean_ball(0.8)), **options
+        olx.optimistic(0.1, mirrors.euclidean_ball(0.8)), **options
     ),
     "sparse": lambda **options: on_rows(
         olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02))),

@@ -22,7 +22,7 @@ def peak() -> int:
 def play(blocks: int) -> None:
     learner = olx.linear(olx.ogd(1e-6))
     params = np.zeros(64, np.float32)
-    olx.run(learner, olx.losses.squared, stream(blocks), params, keep=olx.log_spaced())
+    olx.run(learner, olx.losses.squared, stream(blocks), params, keep=olx.keep.log_spaced())
 
 
 if __name__ == "__main__":

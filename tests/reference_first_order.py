@@ -20,7 +20,7 @@ def play(x, y, slope, decide, learn):
     return scores
 
 
-def log_regret(x, y, slope, sigma, radius):
+def strongly_convex_md(x, y, slope, sigma, radius):
     """Shalev-Shwartz 2007, figure 4.1, example 1: w <- Proj(w - g / (sigma t)) on a ball."""
     w = np.zeros(x.shape[1])
 

@@ -17,8 +17,8 @@ def sweep_ten() -> dict[str, np.ndarray]:
     make = lambda eta: olx.linear(olx.ftrl(eta, regularizers.adagrad()))
     learners = olx.batch(make, eta=jnp.geomspace(0.01, 1.0, 10))
     given = learners, losses.squared, ROUNDS, jnp.zeros(4)
-    full = olx.sweep(*given, record=olx.actions)
-    thinned = olx.sweep(*given, keep=olx.every(20))
+    full = olx.sweep(*given, record=olx.record.actions)
+    thinned = olx.sweep(*given, keep=olx.keep.every(20))
     return {
         "theta": np.asarray(full.state.theta),
         "losses": full.losses,

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from olx import losses, streams
-from olx.convex.base import mirror_map
-from olx.convex.entropy import negative_entropy
-from olx.core import Learner, trace
+from olx.core import Learner
 from olx.engine.play import play
-from olx.learners.lift import linear
-from olx.learners.omd import hedge, omd
+from olx.frameworks.lift import linear
+from olx.frameworks.omd import hedge, omd
+from olx.mirrors.base import mirror_map
+from olx.mirrors.entropy import negative_entropy
+from olx.record import trace
 
 
 def _half_square(w):

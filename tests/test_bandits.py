@@ -43,7 +43,7 @@ def hedges():
     def play(losses, key):
         learner = sampled(olx.hedge(eta), key)
         rounds = olx.Rounds(None, losses)
-        run = olx.rollout(learner, olx.losses.linear, rounds, UNIFORM, record=olx.trace)
+        run = olx.rollout(learner, olx.losses.linear_loss, rounds, UNIFORM, record=olx.record.trace)
         proofs = jax.vmap(lambda u: sampled_bound(learner, run, u, DELTA))(jnp.eye(N))
         p = jax.vmap(learner.hparams.experts.predict)(run.trace.state.experts)
         return run.losses, proofs.slack, proofs.tightness, run.trace.feedback.action, p
@@ -99,7 +99,7 @@ def normal_hedges():
             learner.hparams.experts.predict(state.experts),
         )
         rounds = olx.Rounds(None, losses)
-        run = olx.rollout(learner, olx.losses.linear, rounds, UNIFORM, record=record)
+        run = olx.rollout(learner, olx.losses.linear_loss, rounds, UNIFORM, record=record)
         return run.losses, *run.trace
 
     over = jax.vmap(jax.vmap(play, (None, 0)), (0, None))
@@ -135,7 +135,7 @@ def bandits():
     def play(losses, key):
         learner = exp3(eta, key)
         run = olx.rollout(
-            learner, expected_loss, olx.Rounds(None, losses), UNIFORM, record=olx.trace
+            learner, expected_loss, olx.Rounds(None, losses), UNIFORM, record=olx.record.trace
         )
         points = jnp.concatenate([jnp.eye(N), UNIFORM[None]])
         proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(points)
@@ -194,7 +194,7 @@ def test_only_the_loss_of_the_arm_pulled_is_looked_at(bandits):
 def test_exp3_keeps_its_bound_on_weighted_rounds():
     rounds = olx.Rounds(None, LOSSES[1], jnp.asarray(np.random.default_rng(0).uniform(0, 2, T)))
     learner = exp3(0.1, KEYS[0])
-    run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.trace)
+    run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
     proof = olx.certify(learner, run, jnp.eye(N)[2])
     assert proof.holds
     seen = run.trace.feedback.action * rounds.outcome / jnp.exp(run.trace.state.experts.log_weights)
@@ -226,7 +226,7 @@ def test_the_tuned_step_is_best():
 def test_other_potentials_make_other_bandits():
     @jax.jit
     def play(key):
-        learner = bandit(olx.omd(0.3, olx.convex.tsallis(0.5)), key)
+        learner = bandit(olx.omd(0.3, olx.mirrors.tsallis(0.5)), key)
         return olx.rollout(learner, expected_loss, olx.Rounds(None, LOSSES[0]), UNIFORM).total
 
     uniform, best = LOSSES[0].mean(1).sum(), LOSSES[0].sum(0).min()
@@ -271,7 +271,7 @@ def potential_bandit():
     @jax.jit
     def play(losses):
         rounds = olx.Rounds(None, losses)
-        run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.trace)
+        run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
         wide = olx.Rounds(None, 5 * losses - 2)
         other = olx.rollout(wider, expected_loss, wide, UNIFORM)
         return run.losses, other.losses, learner.bound(run.trace, None)
@@ -299,7 +299,7 @@ def test_a_potential_without_the_condition_of_theorem_20_is_not_judged_by_it():
     steep = lambda t, s: jnp.exp(-0.3 * s)  # falls by no factor from round to round
     learner = bandit(potential_experts(steep), KEYS[0])
     rounds = olx.Rounds(None, LOSSES[0][:20])
-    run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.trace)
+    run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
     proof = olx.certify(learner, run, None)
     assert proof.holds
     assert np.all(np.isinf(proof.printed))

@@ -13,9 +13,9 @@ from jax.tree_util import Partial
 
 from olx import losses
 from olx.core import Rounds
+from olx.frameworks.lift import dot
 from olx.hindsight import domains, scores
 from olx.hindsight.best import best_in_hindsight
-from olx.learners.lift import dot
 
 T, D = 40, 4
 RNG = np.random.default_rng(3)
@@ -44,7 +44,7 @@ LOSSES = {
     ),
     "logistic": (losses.logistic, lambda s: cp.logistic(-cp.multiply(SIGN, s)), SIGN, 1e-6),
     "exponential": (losses.exponential, lambda s: cp.exp(-cp.multiply(SIGN, s)), SIGN, 1e-6),
-    "linear": (losses.linear, lambda s: cp.multiply(SCORE, s), SCORE, 1e-6),
+    "linear": (losses.linear_loss, lambda s: cp.multiply(SCORE, s), SCORE, 1e-6),
 }
 CONSTRAINTS = {
     "everywhere": lambda w: [],
@@ -192,7 +192,9 @@ def test_a_scalar_comparator_of_absolute_losses_is_the_median():
 def test_linear_losses_on_the_simplex_give_the_best_expert():
     table = RNG.uniform(size=(T, 6))
     rounds = Rounds(None, jnp.asarray(table), jnp.asarray(C))
-    best = best_in_hindsight(losses.linear, rounds, jnp.full(6, 1 / 6), domain=domains.simplex())
+    best = best_in_hindsight(
+        losses.linear_loss, rounds, jnp.full(6, 1 / 6), domain=domains.simplex()
+    )
     assert np.argmax(best.u) == (C @ table).argmin()
     np.testing.assert_allclose(best.value, (C @ table).min(), rtol=1e-12)
     assert best.gap <= 1e-12

@@ -27,8 +27,13 @@ def both(learner, loss, rounds, params):
 
 def test_whole_labels_of_minus_one_and_one_are_taken():
     with jax.numpy_dtype_promotion("standard"):
-        whole = both(olx.perceptron(), losses.zero_one, olx.Rounds(X, Y.astype(int)), np.zeros(3))
-    real = both(olx.perceptron(), losses.zero_one, olx.Rounds(X, Y), np.zeros(3))
+        whole = both(
+            olx.classification.perceptron(),
+            losses.zero_one,
+            olx.Rounds(X, Y.astype(int)),
+            np.zeros(3),
+        )
+    real = both(olx.classification.perceptron(), losses.zero_one, olx.Rounds(X, Y), np.zeros(3))
     np.testing.assert_array_equal(whole, real)
 
 
@@ -49,7 +54,7 @@ def test_a_loss_that_leaves_the_range_by_rounding_alone_is_clipped():
     exact = np.where(LOSSES > 0.5, 1, 0).astype(np.float32)
     rounded = np.where(exact == 1, np.float32(1 + 1e-6), np.float32(-1e-7))
     play = lambda z: olx.run(
-        learner, losses.linear, olx.Rounds(None, z), single, record=olx.actions
+        learner, losses.linear_loss, olx.Rounds(None, z), single, record=olx.record.actions
     )
     np.testing.assert_array_equal(play(rounded).trace, play(exact).trace)
 
@@ -69,14 +74,14 @@ def test_unknown_losses_of_sleeping_experts_are_taken_by_every_driver():
 def test_a_live_bandit_whose_other_losses_are_unknown_plays_in_every_driver(name):
     made = {"exp3": experts.exp3(0.5, KEY), "bandit": experts.bandit(olx.hedge(0.5), KEY)}
     whole = olx.rollout(
-        made[name], expected_loss, olx.Rounds(None, LOSSES), UNIFORM, record=olx.actions
+        made[name], expected_loss, olx.Rounds(None, LOSSES), UNIFORM, record=olx.record.actions
     )
     live = olx.Rounds(None, np.where(whole.trace == 1, LOSSES, np.nan))
     np.testing.assert_array_equal(both(made[name], expected_loss, live, UNIFORM), whole.losses)
 
 
 def test_a_start_that_one_learner_of_a_batch_cannot_take_is_nan_for_that_one():
-    make = lambda radius: olx.linear(olx.ogd(0.1, olx.convex.euclidean_ball(radius)))
+    make = lambda radius: olx.linear(olx.ogd(0.1, olx.mirrors.euclidean_ball(radius)))
     batch = olx.batch(make, radius=np.array([1.0, 3.0]))
     seen = olx.sweep(batch, losses.squared, olx.Rounds(X, Y), np.ones(3)).losses
     assert np.all(np.isnan(seen[0]))
@@ -88,7 +93,9 @@ def test_a_start_that_one_learner_of_a_batch_cannot_take_is_nan_for_that_one():
 def test_a_start_beside_the_domain_by_rounding_is_taken():
     start = np.array([0.1, 0.2, 0.7], np.float32).astype(float)
     assert start.sum() != 1
-    assert np.isfinite(both(olx.hedge(0.5), losses.linear, olx.Rounds(None, LOSSES), start)).all()
+    assert np.isfinite(
+        both(olx.hedge(0.5), losses.linear_loss, olx.Rounds(None, LOSSES), start)
+    ).all()
 
 
 @pytest.mark.parametrize("at", ["context", "outcome", "weight", "params"])
@@ -115,9 +122,9 @@ def test_what_an_adversary_answers_is_judged_too():
 
 def test_needs_are_about_the_learner_inside():
     batch = olx.batch(
-        lambda eta: olx.linear(olx.omd(eta, olx.convex.negative_entropy())), eta=[0.1]
+        lambda eta: olx.linear(olx.omd(eta, olx.mirrors.negative_entropy())), eta=[0.1]
     )
-    mixed = olx.mix(batch, olx.hedge(0.1))
+    mixed = olx.meta.mix(batch, olx.hedge(0.1))
     with pytest.raises(ValueError, match="omd: `params` must lie in the domain"):
         olx.run(mixed, losses.squared, olx.Rounds(X, Y), np.zeros(3))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax.tree_util import Partial
 
 import olx
-from olx import convex, losses, regularizers, schedules, streams
+from olx import convex, losses, mirrors, regularizers, schedules, streams
 from olx.hindsight import corollaries
 
 KEY = jax.random.key(11)
@@ -63,28 +63,32 @@ def experts():
 
 
 PREDICTORS = {  # eta -> learner on scores, and whether u must be small
-    "omd": lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
-    "omd ball": lambda eta: olx.linear(olx.omd(eta, convex.euclidean_ball(2.0))),
-    "omd hypentropy": lambda eta: olx.linear(olx.omd(eta, convex.hypentropy(1.0))),
-    "omd pnorm": lambda eta: olx.linear(olx.omd(eta, convex.pnorm(1.5))),
-    "md ball": lambda eta: olx.linear(olx.md(eta, convex.euclidean_ball(2.0))),
-    "md decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), convex.euclidean_ball(2.0))),
-    "ftrl growing": lambda eta: olx.linear(olx.ftrl(eta, regularizers.growing(convex.euclidean()))),
+    "omd": lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
+    "omd ball": lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean_ball(2.0))),
+    "omd hypentropy": lambda eta: olx.linear(olx.omd(eta, mirrors.hypentropy(1.0))),
+    "omd pnorm": lambda eta: olx.linear(olx.omd(eta, mirrors.pnorm(1.5))),
+    "md ball": lambda eta: olx.linear(olx.md(eta, mirrors.euclidean_ball(2.0))),
+    "md decaying": lambda eta: olx.linear(
+        olx.md(schedules.decay(eta), mirrors.euclidean_ball(2.0))
+    ),
+    "ftrl growing": lambda eta: olx.linear(
+        olx.ftrl(eta, regularizers.growing(mirrors.euclidean()))
+    ),
     "ftrl composite": lambda eta: olx.linear(
         olx.ftrl(eta, regularizers.composite(convex.l1(0.1), rate=eta))
     ),
     "ftrl adagrad": lambda eta: olx.linear(
         olx.ftrl(eta, regularizers.adagrad(1.0, convex.l1(0.1), rate=eta))
     ),
-    "optimistic": lambda eta: olx.linear(olx.optimistic(eta, convex.euclidean_ball(2.0))),
-    "optimistic md": lambda eta: olx.linear(olx.optimistic_md(eta, convex.euclidean_ball(2.0))),
+    "optimistic": lambda eta: olx.linear(olx.optimistic(eta, mirrors.euclidean_ball(2.0))),
+    "optimistic md": lambda eta: olx.linear(olx.optimistic_md(eta, mirrors.euclidean_ball(2.0))),
 }
 POINTS = {
     "hedge": olx.hedge,
-    "md entropy": lambda eta: olx.md(eta, convex.negative_entropy()),
-    "omd simplex": lambda eta: olx.omd(eta, convex.euclidean_simplex()),
-    "optimistic": lambda eta: olx.optimistic(eta, convex.negative_entropy()),
-    "optimistic md": lambda eta: olx.optimistic_md(eta, convex.negative_entropy()),
+    "md entropy": lambda eta: olx.md(eta, mirrors.negative_entropy()),
+    "omd simplex": lambda eta: olx.omd(eta, mirrors.euclidean_simplex()),
+    "optimistic": lambda eta: olx.optimistic(eta, mirrors.negative_entropy()),
+    "optimistic md": lambda eta: olx.optimistic_md(eta, mirrors.negative_entropy()),
 }
 
 
@@ -93,14 +97,14 @@ def scored(index, score, y):
     return jax.lax.switch(index, [losses.squared, losses.hinge], score, y)
 
 
-SQUARED, HINGE, LINEAR = Partial(scored, 0), Partial(scored, 1), Partial(losses.linear)
+SQUARED, HINGE, LINEAR = Partial(scored, 0), Partial(scored, 1), Partial(losses.linear_loss)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def judge(make, loss, rounds, params, comparators):
     """Play a batch on a stream and check its certificates against several comparators."""
     learners = olx.batch(make, eta=ETAS)
-    play = lambda learner: olx.rollout(learner, loss, rounds, params, record=olx.trace)
+    play = lambda learner: olx.rollout(learner, loss, rounds, params, record=olx.record.trace)
     runs = jax.vmap(play)(learners)
     one = lambda learner, run, u: olx.certify(learner, run, u)
     for_each_u = jax.vmap(jax.vmap(one, (0, 0, None)), (None, None, 0))
@@ -143,26 +147,26 @@ def test_expert_certificates_hold(name):
 
 
 ADVERSARIES = {
-    "steepest": (streams.steepest(1.0), lambda eta: olx.ogd(eta, convex.euclidean_ball(1.0)), D),
+    "steepest": (streams.steepest(1.0), lambda eta: olx.ogd(eta, mirrors.euclidean_ball(1.0)), D),
     "random signs": (
         streams.random_signs(KEY),
-        lambda eta: olx.omd(eta, convex.euclidean_box(-1.0, 1.0)),
+        lambda eta: olx.omd(eta, mirrors.euclidean_box(-1.0, 1.0)),
         D,
     ),
     "heaviest expert": (streams.heaviest_expert(), olx.hedge, D),
     "unit vectors": (
         streams.unit_vectors(T, losses.hinge),
-        lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+        lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
         T,
     ),
     "threshold": (
         streams.threshold(16, losses.hinge),
-        lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+        lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
         16,
     ),
     "zero one": (
         streams.zero_one(losses.hinge),
-        lambda eta: olx.linear(olx.omd(eta, convex.euclidean())),
+        lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
         1,
     ),
 }
@@ -176,7 +180,7 @@ def test_certificates_hold_against_adversaries(name):
 
     @jax.vmap
     def judge(learner):
-        run = olx.play(learner, adversary, jnp.array(start), T, record=olx.trace)
+        run = olx.play(learner, adversary, jnp.array(start), T, record=olx.record.trace)
         return jax.vmap(lambda u: olx.certify(learner, run, u).holds)(comparators)
 
     assert np.all(jax.jit(lambda: judge(olx.batch(make, eta=ETAS)))())
@@ -216,14 +220,14 @@ def points(name):
 
 
 def played(learner, loss, rounds):
-    return olx.rollout(learner, loss, rounds, jnp.array(ZEROS), record=olx.trace)
+    return olx.rollout(learner, loss, rounds, jnp.array(ZEROS), record=olx.record.trace)
 
 
 @functools.cache
 def corollary_1():
     """The bounds of the corollary on a stream, for steps and comparators."""
     stream = classification()["noise"]
-    penalty, base = convex.l1(0.1), convex.euclidean()
+    penalty, base = convex.l1(0.1), mirrors.euclidean()
 
     def prove(eta, u):
         root = olx.linear(olx.ftrl(eta, regularizers.composite(penalty, rate=eta)))
@@ -263,7 +267,7 @@ def test_corollary_1_holds(eta):
 
 def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
     stream = classification()["noise"]
-    both = convex.quadratic(0.5, convex.l1(0.05))
+    both = mirrors.quadratic(0.5, convex.l1(0.05))
     learner = olx.linear(olx.ftrl(1.0, regularizers.growing(both, 1.0)))
 
     @with_verdicts
@@ -287,7 +291,7 @@ def theorem_5():
             x, y = outcome
             return losses.hinge(jnp.vdot(w, x), y) + sigma * jnp.vdot(w, w) / 2
 
-        learner = olx.md(schedules.decay(1 / sigma, 1.0), convex.euclidean_ball(2.0))
+        learner = olx.md(schedules.decay(1 / sigma, 1.0), mirrors.euclidean_ball(2.0))
         run = played(learner, regularized, rounds)
         return {"theorem 5": corollaries.strongly_convex_bound(learner, run, u, sigma)}
 
@@ -307,7 +311,9 @@ def test_outside_the_domain_a_certificate_says_nothing():
 
     @jax.jit
     def judge(u):
-        run = olx.rollout(learner, losses.linear, rounds, jnp.array(UNIFORM), record=olx.trace)
+        run = olx.rollout(
+            learner, losses.linear_loss, rounds, jnp.array(UNIFORM), record=olx.record.trace
+        )
         return olx.certify(learner, run, u)
 
     assert np.all(np.isinf(judge(np.ones(D)).right))
@@ -327,7 +333,9 @@ def test_a_wrong_update_fails_its_certificate():
 
     @jax.jit
     def judge(u):
-        run = olx.rollout(cheat, losses.linear, rounds, jnp.array(UNIFORM), record=olx.trace)
+        run = olx.rollout(
+            cheat, losses.linear_loss, rounds, jnp.array(UNIFORM), record=olx.record.trace
+        )
         return olx.certify(cheat, run, u).holds
 
     assert not judge(np.eye(D)[2])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx import convex, experts, hindsight, losses, schedules
+from olx import experts, hindsight, losses, mirrors, schedules
 from olx.experts.drifting_game import drifting_game
 
 T, D = 12, 3
@@ -20,7 +20,7 @@ ZEROS, UNIFORM = np.zeros(D), np.full(D, 1 / D)
 
 
 def played(learner, loss, rounds, params):
-    run = jax.jit(functools.partial(olx.rollout, record=olx.trace), static_argnums=1)
+    run = jax.jit(functools.partial(olx.rollout, record=olx.record.trace), static_argnums=1)
     return run(learner, loss, rounds, params)
 
 
@@ -67,18 +67,18 @@ def every_other(leaf):
 
 
 COUNTS_MISTAKES = {
-    "perceptron": (olx.perceptron(), hindsight.perceptron_mistake_bound),
-    "PA-I": (olx.passive_aggressive_1(0.5), hindsight.passive_aggressive_bound),
+    "perceptron": (olx.classification.perceptron(), hindsight.perceptron_mistake_bound),
+    "PA-I": (olx.classification.passive_aggressive_1(0.5), hindsight.passive_aggressive_bound),
     "aggressive": (
-        olx.aggressive_perceptron(convex.euclidean()),
+        olx.classification.aggressive_perceptron(mirrors.euclidean()),
         hindsight.aggressive_perceptron_bound,
     ),
     "alma": (
-        olx.alma(0.9),
+        olx.classification.alma(0.9),
         functools.partial(hindsight.alma_bound, margin=0.1),
     ),
     "self-tuned": (
-        olx.self_tuned_aggressive(convex.euclidean(), 2.0),
+        olx.classification.self_tuned_aggressive(mirrors.euclidean(), 2.0),
         hindsight.self_tuned_aggressive_bound,
     ),
 }
@@ -109,7 +109,14 @@ def test_other_weights_are_named_where_a_theorem_is_not_proved_for_them(name):
     assert np.isinf(proof.right[6:]).all()
 
 
-@pytest.mark.parametrize("learner", [olx.romma(), olx.romma(1.0), olx.passive_aggressive()])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        olx.classification.romma(),
+        olx.classification.romma(1.0),
+        olx.classification.passive_aggressive(),
+    ],
+)
 def test_a_projection_is_the_same_for_every_weight_but_zero(learner):
     run = classified(learner, np.geomspace(0.01, 100.0, T))
     np.testing.assert_allclose(run.losses, classified(learner).losses)
@@ -118,25 +125,27 @@ def test_a_projection_is_the_same_for_every_weight_but_zero(learner):
 
 def test_no_round_at_all_is_no_violation():
     """All weights 0: the certificate used to fail."""
-    assert olx.certify(olx.romma(), classified(olx.romma(), np.zeros(T)), TRUTH).holds
+    assert olx.certify(
+        olx.classification.romma(), classified(olx.classification.romma(), np.zeros(T)), TRUTH
+    ).holds
 
 
 def test_alma_says_nothing_about_weighted_rounds():
-    run = classified(olx.alma(0.9), np.where(np.arange(T) % 2, 0.01, 100.0))
-    proof = olx.certify(olx.alma(0.9), run, TRUTH / 2)
+    run = classified(olx.classification.alma(0.9), np.where(np.arange(T) % 2, 0.01, 100.0))
+    proof = olx.certify(olx.classification.alma(0.9), run, TRUTH / 2)
     assert proof.holds
     assert broken_from(proof) == {"weights must be 0 or 1": 1}
 
 
 WEIGHTED = {
-    "omd": olx.omd(0.1, convex.pnorm(1.5)),
-    "md": olx.md(schedules.decay(0.3), convex.euclidean_ball(2.0)),
+    "omd": olx.omd(0.1, mirrors.pnorm(1.5)),
+    "md": olx.md(schedules.decay(0.3), mirrors.euclidean_ball(2.0)),
     "ftrl": olx.ftrl(0.2, olx.regularizers.adagrad()),
-    "optimistic": olx.optimistic(0.1, convex.euclidean()),
-    "optimistic md": olx.optimistic_md(0.1, convex.euclidean_ball(2.0)),
-    "ftrl proximal": olx.ftrl_proximal(0.5, l1=0.1),
-    "coin betting": olx.coin_betting(30.0),
-    "self-confident": olx.self_confident(convex.euclidean_ball(2.0), 2.0),
+    "optimistic": olx.optimistic(0.1, mirrors.euclidean()),
+    "optimistic md": olx.optimistic_md(0.1, mirrors.euclidean_ball(2.0)),
+    "ftrl proximal": olx.first_order.ftrl_proximal(0.5, l1=0.1),
+    "coin betting": olx.first_order.coin_betting(30.0),
+    "self-confident": olx.first_order.self_confident(mirrors.euclidean_ball(2.0), 2.0),
 }
 
 
@@ -145,11 +154,11 @@ def test_regret_theorems_of_weighted_gradients_hold(name):
     learner, u = WEIGHTED[name], TRUTH / 2
     weight = np.abs(np.asarray(jax.random.normal(jax.random.key(1), (T,)))) * 3
     rounds = olx.Rounds(None, ROWS, weight)
-    proof = olx.certify(learner, played(learner, losses.linear, rounds, ZEROS), u)
+    proof = olx.certify(learner, played(learner, losses.linear_loss, rounds, ZEROS), u)
     assert proof.holds
     assert not broken_from(proof)
     assert np.isfinite(proof.right).all()
-    actions = played(learner, losses.linear, rounds, ZEROS).trace.feedback.action
+    actions = played(learner, losses.linear_loss, rounds, ZEROS).trace.feedback.action
     regret = np.cumsum(weight * np.sum(ROWS * (actions - u), axis=1))
     np.testing.assert_allclose(proof.left, regret, rtol=1e-9, atol=1e-9)
 
@@ -163,7 +172,9 @@ SCORE_LEARNERS = {
 @pytest.mark.parametrize("name", SCORE_LEARNERS)
 def test_primal_dual_theorems_hold_for_weighted_rounds(name):
     schedule, theorem = SCORE_LEARNERS[name]
-    learner = olx.dual_ascent(convex.euclidean(), losses.hinge, olx.ascents.subgradient(), schedule)
+    learner = olx.dual_ascent(
+        mirrors.euclidean(), losses.hinge, olx.ascents.subgradient(), schedule
+    )
     proof = theorem(learner, classified(learner, np.linspace(0.0, 3.0, T)), TRUTH)
     assert proof.holds, str(proof)
     assert not broken_from(proof)
@@ -171,7 +182,7 @@ def test_primal_dual_theorems_hold_for_weighted_rounds(name):
 
 def test_weights_above_one_are_beyond_the_theorems_of_experts():
     rounds = olx.Rounds(None, np.abs(np.sin(ROWS)), np.full(T, 1.5))
-    run = played(experts.prod(0.5), losses.linear, rounds, UNIFORM)
+    run = played(experts.prod(0.5), losses.linear_loss, rounds, UNIFORM)
     proof = olx.certify(experts.prod(0.5), run, UNIFORM)
     assert proof.holds
     assert broken_from(proof) == {"weights must be at most 1": 1}
@@ -182,24 +193,24 @@ def test_moves_between_whole_ones_need_a_convex_final_loss():
     moves = np.where(np.arange(8)[:, None] < 3, [[1.0, -1.0]], [[0.5, -0.5]])
     game = drifting_game(behind, 8)
     proof = olx.certify(
-        game, played(game, losses.linear, olx.Rounds(None, moves), np.ones(2)), None
+        game, played(game, losses.linear_loss, olx.Rounds(None, moves), np.ones(2)), None
     )
     assert proof.holds
     assert [first for name, first in broken_from(proof).items() if "moves must be of" in name] == [
         4
     ]
     smooth = drifting_game(lambda s: jnp.exp(-s), 8)
-    run = played(smooth, losses.linear, olx.Rounds(None, moves), np.ones(2))
+    run = played(smooth, losses.linear_loss, olx.Rounds(None, moves), np.ones(2))
     proof = olx.certify(smooth, run, None)
     assert proof.holds
     assert not any("moves must be of" in name for name in broken_from(proof))
 
 
 def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violation():
-    learner = olx.coin_betting(np.float32(1.0))
+    learner = olx.first_order.coin_betting(np.float32(1.0))
     gradients = np.concatenate([np.full((4, 1), 0.5), np.full((60, 1), -1e3)]).astype(np.float32)
     start = np.zeros(1, np.float32)
-    run = played(learner, losses.linear, olx.Rounds(None, gradients), start)
+    run = played(learner, losses.linear_loss, olx.Rounds(None, gradients), start)
     proof = olx.certify(learner, run, np.ones(1, np.float32))
     (name,) = broken_from(proof)
     assert broken_from(proof)[name] == 5
@@ -209,7 +220,7 @@ def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violat
 
 def test_rows_that_are_no_signs_are_named():
     learner = olx.dual_ascent(
-        convex.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs(), 0.1
+        mirrors.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs(), 0.1
     )
     rows = np.where(np.arange(T)[:, None] < 5, np.sign(ROWS), 5 * ROWS)
     proof = olx.certify(learner, classified(learner, rows=rows), UNIFORM)
@@ -220,7 +231,7 @@ def test_rows_that_are_no_signs_are_named():
 def test_steps_that_grow_are_named():
     growing = olx.experts.anytime_hedge(olx.core.Process(*_GROWING))
     rounds = olx.Rounds(None, np.abs(np.sin(ROWS)))
-    proof = olx.certify(growing, played(growing, losses.linear, rounds, UNIFORM), UNIFORM)
+    proof = olx.certify(growing, played(growing, losses.linear_loss, rounds, UNIFORM), UNIFORM)
     assert proof.holds
     assert broken_from(proof) == {"steps must not grow": 2}
 
@@ -233,9 +244,9 @@ _decay = schedules.decay(1.0)
 _GROWING = (0.1, _decay.init_fn, _decay.update_fn, _rise)
 
 OUTSIDE = {
-    "tsallis": (olx.omd(0.5, convex.tsallis()), [-0.5, 1.0, 0.5]),
-    "log barrier": (olx.omd(0.5, convex.log_barrier()), [-1.0, 1.0, 0.5]),
-    "md entropy": (olx.md(0.5, convex.negative_entropy()), [-0.5, 1.0, 0.5]),
+    "tsallis": (olx.omd(0.5, mirrors.tsallis()), [-0.5, 1.0, 0.5]),
+    "log barrier": (olx.omd(0.5, mirrors.log_barrier()), [-1.0, 1.0, 0.5]),
+    "md entropy": (olx.md(0.5, mirrors.negative_entropy()), [-0.5, 1.0, 0.5]),
     "normal hedge": (experts.normal_hedge(), [-5.0, 3.0, 3.0]),
     "normal hedge dt": (experts.normal_hedge_dt(), [-5.0, 3.0, 3.0]),
     "ada normal hedge": (experts.ada_normal_hedge(), [-5.0, 3.0, 3.0]),
@@ -246,7 +257,7 @@ OUTSIDE = {
 def test_outside_the_domain_the_right_side_is_infinite_and_never_nan(name):
     learner, u = OUTSIDE[name]
     rounds = olx.Rounds(None, np.abs(np.sin(ROWS)))
-    proof = olx.certify(learner, played(learner, losses.linear, rounds, UNIFORM), np.array(u))
+    proof = olx.certify(learner, played(learner, losses.linear_loss, rounds, UNIFORM), np.array(u))
     assert np.isposinf(proof.right).all()
     assert np.isfinite(proof.left).all()
     assert proof.holds
@@ -254,16 +265,18 @@ def test_outside_the_domain_the_right_side_is_infinite_and_never_nan(name):
 
 
 def test_integer_comparators_are_cast():
-    run = played(olx.hedge(0.5), losses.linear, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM)
+    run = played(
+        olx.hedge(0.5), losses.linear_loss, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM
+    )
     real, whole = (olx.certify(olx.hedge(0.5), run, np.array([0, 1, 0], d)) for d in (float, int))
     np.testing.assert_array_equal(real.right, whole.right)
     learner = experts.squint()
-    run = played(learner, losses.linear, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM)
+    run = played(learner, losses.linear_loss, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM)
     assert olx.certify(learner, run, np.array([0, 1, 0])).holds
 
 
 def test_under_vmap_another_learners_run_is_a_broken_condition():
-    learners = olx.batch(olx.winnow, eta=np.array([0.1, 0.5]))
+    learners = olx.batch(olx.classification.winnow, eta=np.array([0.1, 0.5]))
     play = lambda learner: classified(learner)
     runs = jax.vmap(play)(learners)
     check = jax.vmap(olx.certify, (0, 0, None))
@@ -275,21 +288,21 @@ def test_under_vmap_another_learners_run_is_a_broken_condition():
 
 def test_the_theorems_about_a_learner_are_listed_by_name():
     names = lambda learner: [theorem.name for theorem in hindsight.theorems(learner)]
-    assert names(olx.cocob()) == []
+    assert names(olx.first_order.cocob()) == []
     assert names(olx.linear(olx.ogd(0.1))) == ["certify", "gradient_descent_bound"]
-    assert "perceptron_mistake_bound" in names(olx.perceptron())
-    assert "perceptron_mistake_bound" not in names(olx.winnow(0.1))
+    assert "perceptron_mistake_bound" in names(olx.classification.perceptron())
+    assert "perceptron_mistake_bound" not in names(olx.classification.winnow(0.1))
     assert "root_rounds_bound" in names(
         olx.dual_ascent(
-            convex.euclidean(),
+            mirrors.euclidean(),
             losses.hinge,
             olx.ascents.subgradient(),
             schedules.root_rounds(1.0, 1.0),
         )
     )
-    run = classified(olx.perceptron())
-    for name, theorem in hindsight.theorems(olx.perceptron()):
-        proof = theorem(olx.perceptron(), run, TRUTH)
+    run = classified(olx.classification.perceptron())
+    for name, theorem in hindsight.theorems(olx.classification.perceptron()):
+        proof = theorem(olx.classification.perceptron(), run, TRUTH)
         assert proof.holds, (name, str(proof))
 
 
@@ -303,9 +316,9 @@ EAGER = {
 def test_weights_too_small_for_a_float_are_no_violation(name):
     """After some 100 rounds of float32 the first weight is 0, its dual is not."""
     half = lambda tree: jax.tree.map(np.float32, tree)
-    learner = half(EAGER[name](1.0, convex.negative_entropy()))
+    learner = half(EAGER[name](1.0, mirrors.negative_entropy()))
     rounds = olx.Rounds(None, half(np.tile([1.0, 0.5, 0.0], (200, 1))))
-    run = played(learner, losses.linear, rounds, half(UNIFORM))
+    run = played(learner, losses.linear_loss, rounds, half(UNIFORM))
     assert run.trace.feedback.action[-1, 0] == 0
     for u in ([0.0, 0.0, 1.0], UNIFORM):
         proof = olx.certify(learner, run, half(np.array(u)))
@@ -317,19 +330,19 @@ def test_weights_too_small_for_a_float_are_no_violation(name):
 def test_exponents_close_to_one_are_no_violation(name):
     """A decision of `pnorm(1.02)` is the 50th power of its dual: most of it is too small."""
     half = lambda tree: jax.tree.map(np.float32, tree)
-    learner = half(EAGER[name](0.1, convex.pnorm(1.02)))
+    learner = half(EAGER[name](0.1, mirrors.pnorm(1.02)))
     gradients = half(jax.random.normal(jax.random.key(2), (60, 20)))
-    run = played(learner, losses.linear, olx.Rounds(None, gradients), np.zeros(20, np.float32))
+    run = played(learner, losses.linear_loss, olx.Rounds(None, gradients), np.zeros(20, np.float32))
     for u in (np.eye(20)[0], np.zeros(20)):
         proof = olx.certify(learner, run, half(u))
         assert proof.holds, str(proof)
 
 
 SMALL = {  # potentials less a constant, on rows a million times smaller than it
-    "optimistic entropy": (olx.optimistic(0.1, convex.negative_entropy()), UNIFORM),
-    "binary entropy": (olx.omd(0.1, convex.binary_entropy()), np.full(D, 0.5)),
-    "EG+-": (olx.omd(0.1, convex.signed_entropy(3.0)), ZEROS),
-    "balanced Winnow": (olx.balanced_winnow(0.1), ZEROS),
+    "optimistic entropy": (olx.optimistic(0.1, mirrors.negative_entropy()), UNIFORM),
+    "binary entropy": (olx.omd(0.1, mirrors.binary_entropy()), np.full(D, 0.5)),
+    "EG+-": (olx.omd(0.1, mirrors.signed_entropy(3.0)), ZEROS),
+    "balanced Winnow": (olx.classification.balanced_winnow(0.1), ZEROS),
 }
 
 
@@ -342,6 +355,6 @@ def test_rounding_of_the_constants_of_a_potential_is_no_violation(name):
         rounds = olx.Rounds(None, rows)
         if name == "balanced Winnow":
             rounds = olx.Rounds(rows, np.tile(LABELS, 4))
-        run = played(cast(learner), losses.linear, cast(rounds), cast(u))
+        run = played(cast(learner), losses.linear_loss, cast(rounds), cast(u))
         proof = olx.certify(cast(learner), run, cast(u))
         assert proof.holds, str(proof)

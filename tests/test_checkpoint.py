@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from table import KINDS, TABLE
 
 import olx
-from olx import convex, losses, regularizers
+from olx import losses, mirrors, regularizers
 from olx.engine import feed
 
 X = np.random.default_rng(0).normal(size=(500, 3))
@@ -74,7 +74,7 @@ def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
     monkeypatch.setattr(feed, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_run` too
     learner, loss, rounds, params, *_ = TABLE[name]
     play = lambda pieces, **options: olx.run(
-        learner, loss, pieces, params, record=olx.trace, **options
+        learner, loss, pieces, params, record=olx.record.trace, **options
     )
     with pytest.raises(Interruption):
         play(broken_off(cut(rounds, 12), 1), checkpoint=saving(tmp_path))
@@ -108,9 +108,9 @@ def missed(feedback):
     return {"far": abs(feedback.action - feedback.outcome) > 0.1, "paid": feedback.value}
 
 
-@pytest.mark.parametrize("keep", [olx.every(30), olx.log_spaced(5), olx.totals])
+@pytest.mark.parametrize("keep", [olx.keep.every(30), olx.keep.log_spaced(5), olx.keep.totals])
 def test_thinned_curves_resume_to_the_bit(keep, tmp_path):
-    options = {"keep": keep, "record": olx.trace, "measure": missed}
+    options = {"keep": keep, "record": olx.record.trace, "measure": missed}
     interrupted(tmp_path, **options)
     seen = run(checkpoint=saving(tmp_path), **options)
     same_bits(seen, run(**options))
@@ -136,7 +136,13 @@ def test_a_stream_in_memory_resumes(tmp_path, monkeypatch):
 def test_a_sweep_resumes_to_the_bit(tmp_path):
     learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.array([0.01, 0.1, 1e80]))
     play = lambda pieces, **options: olx.sweep(
-        learners, losses.squared, pieces, START, record=olx.actions, keep=olx.every(70), **options
+        learners,
+        losses.squared,
+        pieces,
+        START,
+        record=olx.record.actions,
+        keep=olx.keep.every(70),
+        **options,
     )
     with pytest.raises(Interruption):
         play(broken_off(cut(ROUNDS, 100), 3), checkpoint=saving(tmp_path))
@@ -145,9 +151,9 @@ def test_a_sweep_resumes_to_the_bit(tmp_path):
 
 def test_a_key_in_the_state_is_saved(tmp_path):
     learner = olx.Learner(None, key_init, key_predict, key_update)
-    interrupted(tmp_path, learner=learner, record=olx.trace)
-    seen = run(learner=learner, record=olx.trace, checkpoint=saving(tmp_path))
-    same_bits(seen, run(learner=learner, record=olx.trace))
+    interrupted(tmp_path, learner=learner, record=olx.record.trace)
+    seen = run(learner=learner, record=olx.record.trace, checkpoint=saving(tmp_path))
+    same_bits(seen, run(learner=learner, record=olx.record.trace))
     assert jnp.issubdtype(seen.state[1].dtype, jax.dtypes.prng_key)
 
 
@@ -219,12 +225,12 @@ OTHERS = {
         {"learner": olx.linear(olx.ftrl(0.1, regularizers.adagrad()))},
         "learner, start, program",
     ),
-    "map": ({"learner": olx.linear(olx.md(0.1, convex.hypentropy(1.0)))}, "learner, program"),
+    "map": ({"learner": olx.linear(olx.md(0.1, mirrors.hypentropy(1.0)))}, "learner, program"),
     "params": ({"params": jnp.ones(3)}, "start"),
     "loss": ({"loss": named_loss}, "loss, program"),
     "stream": ({"rounds": olx.Rounds(X.astype(np.float32), X[:, 0])}, "stream"),
-    "keep": ({"keep": olx.every(100)}, "keep"),
-    "record": ({"record": olx.actions}, "record, program"),
+    "keep": ({"keep": olx.keep.every(100)}, "keep"),
+    "record": ({"record": olx.record.actions}, "record, program"),
 }
 
 
@@ -255,9 +261,9 @@ def test_functions_are_told_apart_by_what_they_do(option, tmp_path):
 
 
 def test_other_curves_of_one_rule_are_told_apart(tmp_path):
-    interrupted(tmp_path, keep=olx.every(10))
+    interrupted(tmp_path, keep=olx.keep.every(10))
     with pytest.raises(ValueError, match=r"they differ in keep\."):
-        run(keep=olx.every(20), checkpoint=saving(tmp_path))
+        run(keep=olx.keep.every(20), checkpoint=saving(tmp_path))
 
 
 def test_a_sweep_is_not_a_run(tmp_path):
@@ -348,8 +354,8 @@ def test_a_damaged_description_is_refused(text, tmp_path):
 
 
 def test_any_flipped_bit_is_found(tmp_path):
-    interrupted(tmp_path, record=olx.actions, keep=olx.every(30))
-    whole = run(record=olx.actions, keep=olx.every(30))
+    interrupted(tmp_path, record=olx.record.actions, keep=olx.keep.every(30))
+    whole = run(record=olx.record.actions, keep=olx.keep.every(30))
     chance = np.random.default_rng(0)
     for _ in range(24):
         place = tmp_path / "copy"
@@ -357,9 +363,11 @@ def test_any_flipped_bit_is_found(tmp_path):
         path = place / "steps" / f"{chance.choice([100, 200, 300])}.step"
         flip(path, int(chance.integers(path.stat().st_size)))
         with pytest.raises(ValueError, match="is damaged"):
-            run(record=olx.actions, keep=olx.every(30), checkpoint=saving(place))
+            run(record=olx.record.actions, keep=olx.keep.every(30), checkpoint=saving(place))
         shutil.rmtree(place)
-    same_bits(run(record=olx.actions, keep=olx.every(30), checkpoint=saving(tmp_path)), whole)
+    same_bits(
+        run(record=olx.record.actions, keep=olx.keep.every(30), checkpoint=saving(tmp_path)), whole
+    )
 
 
 @pytest.mark.parametrize("at", [0, 99, 100, 250, 299])

@@ -15,8 +15,26 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import olx
-from olx import convex, losses, streams
-from olx.ascents import aggressive, conservative
+from olx import losses, mirrors, streams
+from olx.classification.aggressive_perceptron import aggressive_perceptron
+from olx.classification.alma import alma, small_margin_alma
+from olx.classification.passive_aggressive import (
+    passive_aggressive,
+    passive_aggressive_1,
+    passive_aggressive_2,
+)
+from olx.classification.perceptron import perceptron
+from olx.classification.pnorm_perceptron import pnorm_perceptron
+from olx.classification.romma import aggressive_romma, romma
+from olx.classification.self_tuned_aggressive import self_tuned_aggressive
+from olx.classification.self_tuned_winnow import self_tuned_winnow
+from olx.classification.winnow import balanced_winnow, unnormalized_winnow, winnow
+from olx.first_order.exponentiated_gradient import (
+    exponentiated_gradient,
+    signed_exponentiated_gradient,
+)
+from olx.frameworks.ascents import aggressive, conservative
+from olx.frameworks.dual_ascent import dual_ascent
 from olx.hindsight.margin_errors import (
     aggressive_perceptron_bound,
     alma_bound,
@@ -32,24 +50,6 @@ from olx.hindsight.mistakes import (
     separable_bound,
     winnow_bound,
 )
-from olx.learners.aggressive_perceptron import aggressive_perceptron
-from olx.learners.alma import alma, small_margin_alma
-from olx.learners.dual_ascent import dual_ascent
-from olx.learners.exponentiated_gradient import (
-    exponentiated_gradient,
-    signed_exponentiated_gradient,
-)
-from olx.learners.passive_aggressive import (
-    passive_aggressive,
-    passive_aggressive_1,
-    passive_aggressive_2,
-)
-from olx.learners.perceptron import perceptron
-from olx.learners.pnorm_perceptron import pnorm_perceptron
-from olx.learners.romma import aggressive_romma, romma
-from olx.learners.self_tuned_aggressive import self_tuned_aggressive
-from olx.learners.self_tuned_winnow import self_tuned_winnow
-from olx.learners.winnow import balanced_winnow, unnormalized_winnow, winnow
 
 ROUNDS, WIDTH = 2000, 123
 PROJECT = pathlib.Path(__file__).parents[1]
@@ -93,7 +93,7 @@ def data():
 def play(learner, rows, labels, params):
     """The scores on every set, whatever the loss of the driver; one program a kind of learner."""
     one = lambda x, y: olx.rollout(
-        learner, losses.squared, olx.Rounds(x, y), params, record=olx.actions
+        learner, losses.squared, olx.Rounds(x, y), params, record=olx.record.actions
     )
     return jax.vmap(one)(rows, labels).trace
 
@@ -110,7 +110,7 @@ def twin(learner, reference, *numbers, start=0.0):
     return learner, lambda x, y: reference(x, y, *numbers), start
 
 
-EUCLID, ENTROPY = convex.euclidean(), convex.negative_entropy()
+EUCLID, ENTROPY = mirrors.euclidean(), mirrors.negative_entropy()
 TWINS = {
     "perceptron": twin(perceptron(), ref.perceptron),
     # for other numbers, such as 5.3, a score of a9a is exactly 0 and rounding decides its sign
@@ -123,10 +123,10 @@ TWINS = {
     "PA-I": twin(passive_aggressive_1(0.03), ref.passive_aggressive_1, 0.03),
     "PA-II": twin(passive_aggressive_2(0.2), ref.passive_aggressive_2, 0.2),
     "aggressive perceptron": twin(
-        aggressive_perceptron(convex.pnorm(2.2 / 1.2)), ref.aggressive_perceptron, 2.2
+        aggressive_perceptron(mirrors.pnorm(2.2 / 1.2)), ref.aggressive_perceptron, 2.2
     ),
     "aggressive p-norm": twin(
-        aggressive_perceptron(convex.pnorm(1.5)), ref.aggressive_perceptron, 3.0
+        aggressive_perceptron(mirrors.pnorm(1.5)), ref.aggressive_perceptron, 3.0
     ),
     "self-tuned aggressive": twin(
         self_tuned_aggressive(EUCLID, 3.0, 0.7), ref.self_tuned_aggressive, 3.0, 0.7
@@ -227,7 +227,7 @@ def test_alma_is_that_of_river_on_dense_rows_of_length_one():
     np.testing.assert_allclose(ref.alma(x, y, 0.9, 2.0, 1 / 0.9, 2**0.5), wanted, atol=1e-9)
     start = jnp.zeros(x.shape[1])
     run = olx.rollout(
-        small_margin_alma(0.9), losses.zero_one, olx.Rounds(x, y), start, record=olx.actions
+        small_margin_alma(0.9), losses.zero_one, olx.Rounds(x, y), start, record=olx.record.actions
     )
     np.testing.assert_allclose(run.trace, wanted, atol=1e-9)
 
@@ -277,7 +277,7 @@ def stacked(*learners):
 perceptron_at = lambda c: dual_ascent(EUCLID, losses.hinge, conservative(), c)
 euclidean_at = lambda complexity: self_tuned_aggressive(EUCLID, complexity, 0.8)
 entropic_at = lambda margin: self_tuned_aggressive(ENTROPY, float(np.log(D)), margin)
-pnorm_at = lambda p: aggressive_perceptron(convex.pnorm(p / (p - 1)))
+pnorm_at = lambda p: aggressive_perceptron(mirrors.pnorm(p / (p - 1)))
 
 # Learners, comparators, bounds. With each bound, what left / printed is to exceed somewhere, for a
 # comparator other than 0: no bound is empty.
@@ -371,7 +371,7 @@ def proofs(name):
 
     def one(learner, x, y):
         rounds = olx.Rounds(x, y)
-        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(D), record=olx.record.trace)
         prove = lambda u: {key: judge(bounds[key][0](learner, run, u)) for key in bounds}
         return jax.vmap(prove)(jnp.asarray(comparators))
 
@@ -397,7 +397,7 @@ def test_the_perceptron_attains_its_bound_on_unit_vectors():
     """Theorem 4: H = 0, X = 1 and |u|^2 = T, and T mistakes, as many as corollary 5 allows."""
     count = 12
     adversary = streams.unit_vectors(count, losses.hinge)
-    run = olx.play(perceptron(), adversary, jnp.zeros(count), count, record=olx.trace)
+    run = olx.play(perceptron(), adversary, jnp.zeros(count), count, record=olx.record.trace)
     assert run.rounds is not None
     proof = jax.jit(perceptron_mistake_bound)(perceptron(), run, run.rounds.outcome)
     assert proof.left[-1] == count
@@ -408,7 +408,7 @@ def test_the_perceptron_attains_its_bound_on_unit_vectors():
 def test_winnow_needs_far_fewer_mistakes_than_the_perceptron_among_irrelevant_features():
     rounds, u = streams.r_of_k(jax.random.key(1), rounds=2500, features=512, r=1, k=2)
     learner = winnow(1 / 5)
-    run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(512), record=olx.trace)
+    run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(512), record=olx.record.trace)
     proof = jax.jit(functools.partial(r_of_k_bound, r=1, k=2))(learner, run, u)
     assert proof.holds
     x, y = (np.asarray(part) for part in rounds[:2])
@@ -421,7 +421,7 @@ def test_winnow_needs_far_fewer_mistakes_than_the_perceptron_among_irrelevant_fe
 def prove_all(x, y, u):
     def one(learner, *bounds):
         rounds = olx.Rounds(x, y)
-        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(3), record=olx.trace)
+        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(3), record=olx.record.trace)
         return [bound(learner, run, u).holds for bound in bounds]
 
     half = lambda *game: conservative_bound(*game, margin=0.5)
@@ -455,7 +455,7 @@ def test_soft_passive_aggressive_is_the_aggressive_dual_ascent(name, loss, c):
 
 
 def test_the_signed_entropy_is_the_best_split_into_two_parts():
-    ball = convex.signed_entropy(3.0)
+    ball = mirrors.signed_entropy(3.0)
     w = jnp.array([1.0, -0.5, 0.0, 1.2])
     value, theta = jax.jit(jax.value_and_grad(ball.potential))(w)
     back, conjugate = jax.jit(lambda t: (ball.to_primal(t), ball.conjugate(t)))(theta)
@@ -513,6 +513,6 @@ def test_winnow_is_given_by_beta_or_by_its_logarithm(make):
 
 def test_a_map_without_a_norm_is_refused_where_the_norm_sets_the_step():
     with pytest.raises(TypeError, match="states no norm"):
-        aggressive_perceptron(convex.unnormalized_entropy())
+        aggressive_perceptron(mirrors.unnormalized_entropy())
     with pytest.raises(TypeError, match="states no norm"):
-        self_tuned_aggressive(convex.unnormalized_entropy(), 1.0)
+        self_tuned_aggressive(mirrors.unnormalized_entropy(), 1.0)

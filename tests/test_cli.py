@@ -190,7 +190,7 @@ def test_help_is_there(command, capsys):
 def test_what_a_config_may_name_is_listed_in_one_line_each(capsys):
     _, out, _ = olx(capsys, "list")
     lines = out.splitlines()
-    for name in ("omd", "experts.squint", "convex.pnorm", "regularizers.adagrad", "hinge", "a9a"):
+    for name in ("omd", "experts.squint", "mirrors.pnorm", "regularizers.adagrad", "hinge", "a9a"):
         assert any(line.split()[:1] == [name] for line in lines), name
     for line in lines:
         if line.startswith("  "):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from olx import convex
+from olx import mirrors
 
 RNG = np.random.default_rng(5)
 D = 3
@@ -15,33 +15,33 @@ MATRIX = RNG.normal(size=(D, D)) + 2 * np.eye(D)
 ROWS = np.stack([THETA, OTHER])
 BLOCKS = {"w": THETA, "p": 2 * OTHER, "deep": {"x": THETA[:2], "y": OTHER}}
 MAPS = {
-    "w": convex.euclidean_ball(0.5),
-    "p": convex.negative_entropy(0.7),
-    "deep": convex.pnorm(1.5),
+    "w": mirrors.euclidean_ball(0.5),
+    "p": mirrors.negative_entropy(0.7),
+    "deep": mirrors.pnorm(1.5),
 }
 
 MADE = {
-    "scale": (lambda: convex.scale(convex.negative_entropy(), 2.5), THETA, OTHER),
-    "scale of a ball": (lambda: convex.scale(convex.euclidean_ball(0.5), 0.2), THETA, OTHER),
-    "shift": (lambda: convex.shift(convex.euclidean_ball(0.5), CENTER), THETA, OTHER),
-    "precompose": (lambda: convex.precompose(convex.hypentropy(0.5), MATRIX), THETA, OTHER),
-    "precompose, normed": (lambda: convex.precompose(convex.pnorm(1.5), MATRIX), THETA, OTHER),
+    "scale": (lambda: mirrors.scale(mirrors.negative_entropy(), 2.5), THETA, OTHER),
+    "scale of a ball": (lambda: mirrors.scale(mirrors.euclidean_ball(0.5), 0.2), THETA, OTHER),
+    "shift": (lambda: mirrors.shift(mirrors.euclidean_ball(0.5), CENTER), THETA, OTHER),
+    "precompose": (lambda: mirrors.precompose(mirrors.hypentropy(0.5), MATRIX), THETA, OTHER),
+    "precompose, normed": (lambda: mirrors.precompose(mirrors.pnorm(1.5), MATRIX), THETA, OTHER),
     "leafwise": (
-        lambda: convex.leafwise(MAPS), BLOCKS, jax.tree.map(lambda leaf: 0.3 - leaf, BLOCKS)
+        lambda: mirrors.leafwise(MAPS), BLOCKS, jax.tree.map(lambda leaf: 0.3 - leaf, BLOCKS)
     ),
     "each_leaf": (
-        lambda: convex.each_leaf(convex.negative_entropy(0.7)), BLOCKS,
+        lambda: mirrors.each_leaf(mirrors.negative_entropy(0.7)), BLOCKS,
         jax.tree.map(lambda leaf: 0.3 - leaf, BLOCKS),
     ),
     "rowwise": (
-        lambda: convex.rowwise(convex.tsallis(0.5)), ROWS, np.stack([OTHER, CENTER]),
+        lambda: mirrors.rowwise(mirrors.tsallis(0.5)), ROWS, np.stack([OTHER, CENTER]),
     ),
     "add": (
-        lambda: convex.add(convex.euclidean(), convex.hypentropy(0.5)), THETA, OTHER
+        lambda: mirrors.add(mirrors.euclidean(), mirrors.hypentropy(0.5)), THETA, OTHER
     ),
     "add on the simplex": (
-        lambda: convex.add(
-            convex.negative_entropy(), convex.tsallis(0.5), total=1.0, separable=True
+        lambda: mirrors.add(
+            mirrors.negative_entropy(), mirrors.tsallis(0.5), total=1.0, separable=True
         ), THETA, OTHER,
     ),
 }  # fmt: skip
@@ -114,7 +114,7 @@ def softmax(theta):
 
 
 def test_scaling_is_a_formula():
-    mirror = convex.scale(convex.negative_entropy(), 2.5)
+    mirror = mirrors.scale(mirrors.negative_entropy(), 2.5)
     decision, value = jax.jit(lambda theta: (mirror.to_primal(theta), mirror.conjugate(theta)))(
         THETA
     )
@@ -124,13 +124,13 @@ def test_scaling_is_a_formula():
 
 
 def test_scaling_a_factory_and_its_number_agree():
-    mine, other = convex.scale(convex.tsallis(0.5), 3.0), convex.tsallis(0.5, 3.0)
+    mine, other = mirrors.scale(mirrors.tsallis(0.5), 3.0), mirrors.tsallis(0.5, 3.0)
     assert mine.modulus == other.modulus
     np.testing.assert_allclose(decide(mine, THETA), decide(other, THETA), rtol=1e-13)
 
 
 def test_a_shifted_ball_is_a_ball_elsewhere():
-    mirror = convex.shift(convex.euclidean_ball(0.5), CENTER)
+    mirror = mirrors.shift(mirrors.euclidean_ball(0.5), CENTER)
     offset = 0.5 * THETA / np.linalg.norm(THETA)
     np.testing.assert_allclose(decide(mirror, THETA), CENTER + offset, rtol=1e-13)
     inside = jax.jit(mirror.contains)
@@ -139,7 +139,7 @@ def test_a_shifted_ball_is_a_ball_elsewhere():
 
 
 def test_precomposition_is_a_formula():
-    mirror = convex.precompose(convex.euclidean(), MATRIX)
+    mirror = mirrors.precompose(mirrors.euclidean(), MATRIX)
     a = MATRIX
     np.testing.assert_allclose(decide(mirror, THETA), np.linalg.solve(a.T @ a, THETA), rtol=1e-11)
     primal, dual = sizes(mirror.norm, THETA)
@@ -149,16 +149,16 @@ def test_precomposition_is_a_formula():
 
 
 def test_leafwise_applies_each_map_to_its_part():
-    w = decide(convex.leafwise(MAPS), BLOCKS)
+    w = decide(mirrors.leafwise(MAPS), BLOCKS)
     np.testing.assert_allclose(w["w"], 0.5 * THETA / np.linalg.norm(THETA), rtol=1e-13)
     np.testing.assert_allclose(w["p"], softmax(2 * OTHER / 0.7), rtol=1e-13)
     flat = np.concatenate([BLOCKS["deep"]["x"], BLOCKS["deep"]["y"]])
-    deep = decide(convex.pnorm(1.5), flat)
+    deep = decide(mirrors.pnorm(1.5), flat)
     np.testing.assert_allclose(np.concatenate([w["deep"]["x"], w["deep"]["y"]]), deep, rtol=1e-13)
 
 
 def test_the_norm_of_blocks_weighs_them_by_their_moduli():
-    mirror = convex.leafwise({"w": convex.euclidean(), "p": convex.negative_entropy(0.7)})
+    mirror = mirrors.leafwise({"w": mirrors.euclidean(), "p": mirrors.negative_entropy(0.7)})
     primal, dual = sizes(mirror.norm, {"w": THETA, "p": OTHER})
     l2, l1, largest = np.linalg.norm(THETA), np.abs(OTHER).sum(), np.abs(OTHER).max()
     np.testing.assert_allclose(primal, np.sqrt(l2**2 + 0.7 * l1**2), rtol=1e-13)
@@ -167,10 +167,10 @@ def test_the_norm_of_blocks_weighs_them_by_their_moduli():
 
 
 def test_each_leaf_and_each_row_have_a_simplex():
-    leaves = decide(convex.each_leaf(convex.negative_entropy()), BLOCKS)
+    leaves = decide(mirrors.each_leaf(mirrors.negative_entropy()), BLOCKS)
     for w, theta in zip(jax.tree.leaves(leaves), jax.tree.leaves(BLOCKS), strict=True):
         np.testing.assert_allclose(w, softmax(theta), rtol=1e-13)
-    mirror = convex.rowwise(convex.negative_entropy())
+    mirror = mirrors.rowwise(mirrors.negative_entropy())
     w, inside = decide(mirror, ROWS), jax.jit(mirror.contains)
     np.testing.assert_allclose(w, softmax(ROWS), rtol=1e-13)
     assert inside(w)
@@ -182,8 +182,8 @@ def test_each_leaf_and_each_row_have_a_simplex():
 @pytest.mark.parametrize(
     ("mirror", "zero"),
     [
-        (convex.leafwise(MAPS), jax.tree.map(np.zeros_like, BLOCKS)),
-        (convex.rowwise(convex.euclidean()), np.zeros((2, D))),
+        (mirrors.leafwise(MAPS), jax.tree.map(np.zeros_like, BLOCKS)),
+        (mirrors.rowwise(mirrors.euclidean()), np.zeros((2, D))),
     ],
     ids=["leafwise", "rowwise"],
 )
@@ -193,7 +193,7 @@ def test_norms_of_blocks_have_finite_gradients_at_zero(mirror, zero):
 
 
 def test_a_sum_solves_its_equation():
-    mirror = convex.add(convex.euclidean(), convex.hypentropy(0.5))
+    mirror = mirrors.add(mirrors.euclidean(), mirrors.hypentropy(0.5))
     w = np.asarray(decide(mirror, THETA))
     np.testing.assert_allclose(w + np.arcsinh(w / 0.5), THETA, rtol=1e-12)
     assert mirror.separable
@@ -201,7 +201,7 @@ def test_a_sum_solves_its_equation():
 
 
 def test_moduli_in_one_norm_add_up():
-    mirror = convex.add(convex.negative_entropy(0.7), convex.tsallis(0.5), total=1.0)
+    mirror = mirrors.add(mirrors.negative_entropy(0.7), mirrors.tsallis(0.5), total=1.0)
     assert mirror.modulus == pytest.approx(0.7 + 0.5)
     w = np.asarray(decide(mirror, THETA))
     np.testing.assert_allclose(w.sum(), 1.0, rtol=1e-14)
@@ -212,14 +212,14 @@ def test_moduli_in_one_norm_add_up():
 @pytest.mark.parametrize(
     ("mirror", "separable", "bounded", "normed"),
     [
-        (convex.scale(convex.hypentropy(1.0), 2.0), True, False, False),
-        (convex.shift(convex.euclidean_box(0.0, 1.0), CENTER), True, True, True),
-        (convex.leafwise([convex.euclidean(), convex.binary_entropy()]), True, True, True),
-        (convex.leafwise([convex.euclidean(), convex.hypentropy(1.0)]), True, False, False),
-        (convex.leafwise([convex.euclidean(), convex.pnorm(1.5)]), False, False, True),
-        (convex.rowwise(convex.binary_entropy()), True, True, True),
-        (convex.each_leaf(convex.negative_entropy()), False, True, True),
-        (convex.precompose(convex.binary_entropy(), MATRIX), False, True, True),
+        (mirrors.scale(mirrors.hypentropy(1.0), 2.0), True, False, False),
+        (mirrors.shift(mirrors.euclidean_box(0.0, 1.0), CENTER), True, True, True),
+        (mirrors.leafwise([mirrors.euclidean(), mirrors.binary_entropy()]), True, True, True),
+        (mirrors.leafwise([mirrors.euclidean(), mirrors.hypentropy(1.0)]), True, False, False),
+        (mirrors.leafwise([mirrors.euclidean(), mirrors.pnorm(1.5)]), False, False, True),
+        (mirrors.rowwise(mirrors.binary_entropy()), True, True, True),
+        (mirrors.each_leaf(mirrors.negative_entropy()), False, True, True),
+        (mirrors.precompose(mirrors.binary_entropy(), MATRIX), False, True, True),
     ],
 )
 def test_facts_are_passed_on(mirror, separable, bounded, normed):
@@ -234,7 +234,7 @@ def test_numbers_inside_can_be_swept_and_differentiated():
     @jax.jit
     @jax.vmap
     def look(factor):
-        act = lambda factor: convex.rowwise(convex.scale(convex.negative_entropy(), factor))
+        act = lambda factor: mirrors.rowwise(mirrors.scale(mirrors.negative_entropy(), factor))
         value = lambda factor: act(factor).conjugate(jnp.array(ROWS))
         return act(factor).to_primal(jnp.array(ROWS)), *jax.value_and_grad(value)(factor)
 
@@ -246,8 +246,8 @@ def test_numbers_inside_can_be_swept_and_differentiated():
 
 def test_float32_stays_float32():
     rows = ROWS.astype(np.float32)
-    mirror = convex.leafwise(
-        [convex.scale(convex.rowwise(convex.negative_entropy()), 2.0), convex.pnorm(1.5)]
+    mirror = mirrors.leafwise(
+        [mirrors.scale(mirrors.rowwise(mirrors.negative_entropy()), 2.0), mirrors.pnorm(1.5)]
     )
     w = decide(mirror, [rows, rows[0]])
     assert all(leaf.dtype == jnp.float32 for leaf in w)
@@ -259,23 +259,23 @@ def test_float32_stays_float32():
     ("call", "kind", "message"),
     [
         (
-            lambda: convex.scale(convex.euclidean(), -1.0), ValueError,
+            lambda: mirrors.scale(mirrors.euclidean(), -1.0), ValueError,
             "scale: `factor` must be positive, got -1.0.",
         ),
         (
-            lambda: convex.shift(jnp.cosh, CENTER), TypeError,
+            lambda: mirrors.shift(jnp.cosh, CENTER), TypeError,
             "shift: `mirror` must be a MirrorMap, got ",
         ),
         (
-            lambda: convex.leafwise({"a": 3.0}), TypeError,
+            lambda: mirrors.leafwise({"a": 3.0}), TypeError,
             "leafwise: `maps` must be a MirrorMap, got float.",
         ),
         (
-            lambda: convex.precompose(convex.euclidean(), np.ones((2, 3))), TypeError,
+            lambda: mirrors.precompose(mirrors.euclidean(), np.ones((2, 3))), TypeError,
             "precompose: `matrix` must be square, got shape (2, 3).",
         ),
         (
-            lambda: convex.add(convex.euclidean(), convex.unnormalized_entropy()), TypeError,
+            lambda: mirrors.add(mirrors.euclidean(), mirrors.unnormalized_entropy()), TypeError,
             "add: give `start` or `total`, since one of the potentials has a domain.",
         ),
     ],

@@ -14,9 +14,9 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (60, 4), np.uint8) * np.array
 )
 LABELS = np.where(np.arange(60) % 3 == 0, -1.0, 1.0)
 LEARNERS = {
-    "PA": olx.passive_aggressive(),
-    "romma": olx.romma(),
-    "alma": olx.alma(0.9),
+    "PA": olx.classification.passive_aggressive(),
+    "romma": olx.classification.romma(),
+    "alma": olx.classification.alma(0.9),
     "implicit": olx.implicit(1.0, losses.squared),
     "ogd": olx.linear(olx.ogd(1e-5)),
 }
@@ -50,7 +50,7 @@ def test_every_narrow_kind_gives_the_numbers_of_the_wide_one(kind):
 
 @pytest.mark.parametrize("count", [3, 64])
 def test_sweeps_read_pixels_as_runs_do(count):
-    make = lambda c: olx.passive_aggressive_1(c)
+    make = lambda c: olx.classification.passive_aggressive_1(c)
     learners = olx.batch(make, c=jnp.geomspace(1e-4, 1.0, count))
     same(play(learners, PIXELS, olx.sweep), play(learners, PIXELS.astype(float), olx.sweep))
 
@@ -138,7 +138,9 @@ def test_what_is_played_is_never_the_memory_of_an_iterable(monkeypatch):
     assert seen == [False]
 
 
-@pytest.mark.parametrize("learner", [olx.linear(olx.ogd(0.1)), olx.passive_aggressive()])
+@pytest.mark.parametrize(
+    "learner", [olx.linear(olx.ogd(0.1)), olx.classification.passive_aggressive()]
+)
 def test_contexts_without_a_column_are_played(learner):
     rounds = olx.Rounds(np.zeros((40, 0)), LABELS[:40])
     seen = olx.run(learner, losses.squared, rounds, jnp.zeros(0))

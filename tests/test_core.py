@@ -41,7 +41,9 @@ def test_a_norm_of_ones_own_gives_the_printed_bound():
 
 def test_a_trace_holds_states_before_the_update():
     rounds = olx.Rounds(None, jnp.ones((3, 2)))
-    run = olx.rollout(olx.ogd(1.0), losses.linear, rounds, jnp.zeros(2), record=olx.trace)
+    run = olx.rollout(
+        olx.ogd(1.0), losses.linear_loss, rounds, jnp.zeros(2), record=olx.record.trace
+    )
     assert isinstance(run.trace, olx.Trace)
     np.testing.assert_allclose(run.trace.state.theta[:, 0], [0.0, -1.0, -2.0])
 

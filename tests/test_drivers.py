@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx import convex, losses, streams
+from olx import losses, mirrors, streams
 
 ROUNDS, _ = streams.linear_regression(jax.random.key(0), rounds=20, features=3)
 LEARNER = olx.linear(olx.ogd(0.1))
@@ -35,7 +35,7 @@ def test_rounds_of_weight_zero_leave_no_mark():
     for inner in (
         olx.ogd(0.1),
         olx.ftrl(0.1, olx.regularizers.adagrad()),
-        olx.optimistic(0.1, convex.euclidean()),
+        olx.optimistic(0.1, mirrors.euclidean()),
     ):
         learner = olx.linear(inner)
         skipped = roll(learner, rounds=ROUNDS._replace(weight=weight))
@@ -57,7 +57,7 @@ def test_a_diverging_configuration_disturbs_no_other():
 
 def test_play_keeps_the_rounds_that_came_about():
     adversary = streams.steepest(1.0)
-    learner = olx.ogd(0.1, convex.euclidean_ball(1.0))
+    learner = olx.ogd(0.1, mirrors.euclidean_ball(1.0))
     run = olx.play(learner, adversary, jnp.full(3, 0.1), 15)
     replay = olx.rollout(learner, adversary.loss, run.rounds, jnp.full(3, 0.1))
     np.testing.assert_allclose(run.losses, replay.losses)
@@ -65,7 +65,7 @@ def test_play_keeps_the_rounds_that_came_about():
 
 REFUSALS = {
     "negative eta": (
-        lambda: olx.omd(-0.1, convex.euclidean()),
+        lambda: olx.omd(-0.1, mirrors.euclidean()),
         ValueError,
         "omd: `eta` must be positive, got -0.1.",
     ),
@@ -179,7 +179,7 @@ REFUSALS = {
     "no trace": (
         lambda: olx.certify(LEARNER, roll(), jnp.zeros(3)),
         TypeError,
-        "certify: the run kept NoneType; play it with record=olx.trace.",
+        "certify: the run kept NoneType; play it with record=olx.record.trace.",
     ),
     "rounds of play": (
         lambda: olx.play(olx.ogd(0.1), streams.steepest(1.0), jnp.zeros(3), 2.5),

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import olx
-from olx import ascents, convex, losses, schedules, streams
+from olx import ascents, losses, mirrors, schedules, streams
 from olx.convex import norms
+from olx.frameworks.dual_ascent import dual_ascent
 from olx.hindsight import duality, primal_dual
-from olx.learners.dual_ascent import dual_ascent
 
 KEY = jax.random.key(3)
 T, D = 150, 5
@@ -89,7 +89,7 @@ def constant(c):
     return lambda: ref.constant(c)
 
 
-EUCLIDEAN, ENTROPY = convex.euclidean(), convex.negative_entropy()
+EUCLIDEAN, ENTROPY = mirrors.euclidean(), mirrors.negative_entropy()
 TABLE = {
     "perceptron, self-tuned": row(
         EUCLIDEAN,
@@ -162,7 +162,7 @@ TABLE = {
         (ref.euclidean(), ref.tube(0.3), ref.clipped_tube, constant(4.0)),
     ),
     "aggressive p-norm tube": row(
-        convex.pnorm(1.4),
+        mirrors.pnorm(1.4),
         losses.epsilon_insensitive(0.1),
         ascents.aggressive(),
         schedules.root_lipschitz(1.0, 1.5, norms.lp(1.4)),
@@ -231,7 +231,7 @@ def judged(learner, rounds, comparators):
     loss = learner.hparams.loss
 
     def one(rounds):
-        run = olx.rollout(learner, loss, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, loss, rounds, jnp.zeros(D), record=olx.record.trace)
         proof = jax.vmap(lambda u: learner.bound(run.trace, u))(comparators)
         state = run.trace.state
         c = jax.vmap(learner.hparams.schedule.at)(state.stats, rounds.context)
@@ -329,7 +329,7 @@ def test_the_sandwich_holds_and_its_upper_half_is_weak_duality():
 
     @jax.jit
     def judge(rounds):
-        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(D), record=olx.record.trace)
         both = jax.vmap(lambda u: duality.sandwich(learner, run, u))(us)
         weak = jax.vmap(lambda u: duality.weak_duality(learner, run, u))(us)
         gap = jnp.abs(weak.left - both.right) + jnp.abs(weak.right - both.printed)
@@ -352,7 +352,7 @@ def test_following_the_leader_closes_the_gap():
 
     @jax.jit
     def play(rounds):
-        run = olx.rollout(learner, losses.hinge, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, losses.hinge, rounds, jnp.zeros(D), record=olx.record.trace)
         return run.state.acc, duality.weak_duality(learner, run, jnp.zeros(D)).left
 
     acc, dual = play(SMALL)
@@ -375,7 +375,7 @@ def test_the_search_finds_what_the_proximal_map_knows():
 def test_the_search_agrees_with_the_formula_for_signs_whatever_weights_and_scale():
     rounds = jax.tree.map(lambda leaf: leaf[0], SIGNS)
     rounds = rounds._replace(weight=jnp.linspace(0.0, 2.0, T))
-    mirror, loss = convex.negative_entropy(0.7), losses.margin_hinge(0.3)
+    mirror, loss = mirrors.negative_entropy(0.7), losses.margin_hinge(0.3)
     play = jax.jit(lambda learner: olx.rollout(learner, loss, rounds, jnp.zeros(D)).losses)
     seen = play(dual_ascent(mirror, loss, ascents.aggressive_signs(), 1.3))
     wanted = play(dual_ascent(mirror, loss, ascents.aggressive(), 1.3))
@@ -429,7 +429,7 @@ def test_no_learner_beats_the_lower_bound_of_theorem_4():
 
     @jax.jit
     def play():
-        run = olx.play(learner, adversary, jnp.zeros(rounds), rounds, record=olx.trace)
+        run = olx.play(learner, adversary, jnp.zeros(rounds), rounds, record=olx.record.trace)
         return run.losses, olx.certify(learner, run, run.rounds.outcome)
 
     seen, proof = play()

@@ -151,7 +151,7 @@ def answer(row, t, p):
 
 def one_run(learner, row):
     adversary = olx.Adversary(row, experts.expected_loss, first_round, ask, answer)
-    return olx.play(learner, adversary, row.prior, row.losses.shape[0], record=olx.trace)
+    return olx.play(learner, adversary, row.prior, row.losses.shape[0], record=olx.record.trace)
 
 
 class Judged(NamedTuple):
@@ -285,8 +285,8 @@ def variants(losses, weights):
     plain, wide = experts.ada_normal_hedge(), experts.ada_normal_hedge(low=-2.0, high=3.0)
 
     def play(learner, rounds):
-        loss = olx.losses.linear
-        run = olx.rollout(learner, loss, rounds, jnp.ones(N) / N, record=olx.trace)
+        loss = olx.losses.linear_loss
+        run = olx.rollout(learner, loss, rounds, jnp.ones(N) / N, record=olx.record.trace)
         return run.trace.feedback.action, learner.bound(run.trace, jnp.eye(N)[0])
 
     shared = jnp.broadcast_to(weights[:, None], losses.shape)
@@ -402,7 +402,9 @@ def test_theorems_hold_for_few_and_for_many_experts(size, length):
     def several(losses, mixtures):
         rounds, proofs = olx.Rounds(None, losses), []
         for learner in MANY.values() if size > 2 else [MANY["ada_normal_hedge"]]:
-            run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(size), record=olx.trace)
+            run = olx.rollout(
+                learner, olx.losses.linear_loss, rounds, jnp.ones(size), record=olx.record.trace
+            )
             bound = lambda u, own=learner, trace=run.trace: own.bound(trace, u)
             proofs.append(jax.vmap(bound)(mixtures))
         return proofs
@@ -425,7 +427,9 @@ def test_total_loss_is_differentiable_in_numbers_and_prior(name):
     def total(numbers):
         learner = TOTALS[name](numbers)
         return jnp.sum(
-            olx.rollout(learner, olx.losses.linear, olx.Rounds(None, losses), jnp.ones(4)).losses
+            olx.rollout(
+                learner, olx.losses.linear_loss, olx.Rounds(None, losses), jnp.ones(4)
+            ).losses
         )
 
     numbers = jnp.array([0.6, 1.0, 2.0, 0.5, 1.5])
@@ -448,7 +452,7 @@ def small_judge():
         rounds, loss, good = olx.Rounds(confidence, losses), experts.expected_loss, []
         for name in names:
             learner = LEARNERS[name][0]
-            run = olx.rollout(learner, loss, rounds, jnp.ones(3), record=olx.trace)
+            run = olx.rollout(learner, loss, rounds, jnp.ones(3), record=olx.record.trace)
             good.append(learner.bound(run.trace, u).holds)
         return good
 
@@ -495,8 +499,8 @@ def tracked():
         runs = {}
         for name in names:
             learner, rounds = LEARNERS[name][0], olx.Rounds(None, losses)
-            loss = olx.losses.linear
-            runs[name] = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.trace)
+            loss = olx.losses.linear_loss
+            runs[name] = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.record.trace)
         own = {name: LEARNERS[name][0] for name in names}
         exact, chained, share = names
         interval = lambda u, begin: tracking.interval_bound(own[exact], runs[exact], u, begin)
@@ -566,8 +570,8 @@ def looked_back():
         seen = {}
         for name in names:
             learner, rounds = LEARNERS[name][0], olx.Rounds(None, losses)
-            loss = olx.losses.linear
-            run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.trace)
+            loss = olx.losses.linear_loss
+            run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.record.trace)
             quantiles = [notions.quantile_bound(learner, run, eps) for eps in EPSILONS]
             seen[name] = notions.expert_regrets(learner, run), quantiles
             if name == "ada_normal_hedge":
@@ -602,7 +606,9 @@ def test_mean_regret_with_a_gap_is_bounded():
     @jax.vmap
     def play(key):
         rounds, truth = streams.expert_losses(key, T, N, gap=gap)
-        run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(N), record=olx.trace)
+        run = olx.rollout(
+            learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
+        )
         regret = jnp.cumsum(run.losses - rounds.outcome @ truth)
         return regret, notions.gap_bound(learner, run, truth, gap)
 
@@ -664,8 +670,8 @@ def test_chips_never_cost_more_than_the_first_potential(name):
         needed = jnp.cumsum(p[order]) - p[order] < (beta - low) / (top - low)
         return jnp.zeros_like(p).at[order].set(jnp.where(needed, top, low)), t + 1
 
-    nature = olx.Adversary(None, olx.losses.linear, first_round, lambda row, t: None, moves)
-    run = program(lambda: olx.play(game, nature, jnp.ones(12), rounds, record=olx.trace))()
+    nature = olx.Adversary(None, olx.losses.linear_loss, first_round, lambda row, t: None, moves)
+    run = program(lambda: olx.play(game, nature, jnp.ones(12), rounds, record=olx.record.trace))()
     proof = olx.certify(game, run, None)
     assert proof.holds
     assert np.all(np.isfinite(proof.right))
@@ -678,7 +684,7 @@ def test_what_the_drifting_game_is_not_about_is_not_judged():
     def judged(final, moves, rounds=6, beta=0.0):
         game = experts.drifting_game(final, rounds, beta)
         told = olx.Rounds(None, jnp.asarray(moves))
-        run = olx.rollout(game, olx.losses.linear, told, jnp.ones(2), record=olx.trace)
+        run = olx.rollout(game, olx.losses.linear_loss, told, jnp.ones(2), record=olx.record.trace)
         return olx.certify(game, run, None)
 
     halves = judged(behind, [[0.5, 0.5]] * 6)  # not legal: the potential is not convex
@@ -708,10 +714,14 @@ def test_theorem_1_counts_losers_in_both_games():
 
     @program
     def play(losses):
-        loss = olx.losses.linear
-        run = olx.rollout(there, loss, olx.Rounds(None, losses), jnp.ones(N), record=olx.trace)
+        loss = olx.losses.linear_loss
+        run = olx.rollout(
+            there, loss, olx.Rounds(None, losses), jnp.ones(N), record=olx.record.trace
+        )
         moves = 0.5 * losses - 0.05  # to both sides, more than 0 in the mean or not
-        game = olx.rollout(back, loss, olx.Rounds(None, moves), jnp.ones(N), record=olx.trace)
+        game = olx.rollout(
+            back, loss, olx.Rounds(None, moves), jnp.ones(N), record=olx.record.trace
+        )
         both = [
             [hindsight.equivalence_bound(learner, one, margin) for margin in margins]
             for learner, one in ((there, run), (back, game))
@@ -744,9 +754,9 @@ def test_the_two_conversions_undo_each_other():
 
     @program
     def play(losses):
-        loss, rounds = olx.losses.linear, olx.Rounds(None, losses)
+        loss, rounds = olx.losses.linear_loss, olx.Rounds(None, losses)
         runs = [
-            olx.rollout(each, loss, rounds, jnp.ones(N), record=olx.actions)
+            olx.rollout(each, loss, rounds, jnp.ones(N), record=olx.record.actions)
             for each in (there, back)
         ]
         return [run.trace for run in runs], runs[0].losses, runs[0].state.position

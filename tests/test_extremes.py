@@ -7,18 +7,18 @@ import pytest
 
 import olx
 from olx import _clock as clock
-from olx import convex, losses, regularizers, schedules
-from olx.ascents.aggressive import best
-from olx.ascents.base import Problem
+from olx import convex, losses, mirrors, regularizers, schedules
+from olx.frameworks.ascents.aggressive import best
+from olx.frameworks.ascents.base import Problem
 
 
 @pytest.mark.parametrize(
     "learner",
     [
-        olx.signed_exponentiated_gradient(0.1, 2.0),
-        olx.omd(0.1, convex.pnorm(1.4)),
-        olx.omd(0.1, convex.weighted_pnorm(1.4, jnp.array([1.0, 2.0, 0.5]))),
-        olx.omd(0.1, convex.hypentropy(0.5)),
+        olx.first_order.signed_exponentiated_gradient(0.1, 2.0),
+        olx.omd(0.1, mirrors.pnorm(1.4)),
+        olx.omd(0.1, mirrors.weighted_pnorm(1.4, jnp.array([1.0, 2.0, 0.5]))),
+        olx.omd(0.1, mirrors.hypentropy(0.5)),
     ],
     ids=["EG+-", "p-norm", "weighted p-norm", "hypentropy"],
 )
@@ -37,7 +37,7 @@ def test_the_derivative_in_a_start_at_zero_is_what_differences_say(learner):
 def test_entropic_projections_add_up_to_one_far_from_zero(level):
     logits = np.float32(level) + np.array([0.0, -0.5, -1.0, -3.0], np.float32)
     exact = np.exp(logits.astype(float) - level)
-    floored = convex.floored_entropy(0.05).to_primal(jnp.asarray(logits))
+    floored = mirrors.floored_entropy(0.05).to_primal(jnp.asarray(logits))
     assert floored.dtype == np.float32
     free = 0.95 * exact[:3] / exact[:3].sum()
     np.testing.assert_allclose(floored, [*free, 0.05], rtol=3e-6)
@@ -49,9 +49,11 @@ def test_entropic_projections_add_up_to_one_far_from_zero(level):
 
 def test_mirror_descent_with_a_floor_stays_on_the_simplex():
     losses_ = np.random.default_rng(0).random((3000, 4)).astype(np.float32) + 20
-    learner = olx.omd(1.0, convex.floored_entropy(0.05))
+    learner = olx.omd(1.0, mirrors.floored_entropy(0.05))
     start = jnp.full(4, 0.25, jnp.float32)
-    run = olx.rollout(learner, losses.linear, olx.Rounds(None, losses_), start, record=olx.actions)
+    run = olx.rollout(
+        learner, losses.linear_loss, olx.Rounds(None, losses_), start, record=olx.record.actions
+    )
     assert np.max(np.abs(run.trace.sum(axis=1) - 1)) <= 1e-6
 
 
@@ -68,14 +70,14 @@ def test_counts_go_on_past_what_a_float32_can_add_ones_to():
     for process in (
         schedules.decay(1.0, 1.0),
         schedules.mistakes(1.0, convex.norms.l2()),
-        regularizers.growing(convex.euclidean()),
+        regularizers.growing(mirrors.euclidean()),
     ):
         stats = past_float32(process.init(params))
         for _ in range(2**4):
             stats = process.update(stats, feedback)
         counted = [leaf for leaf in jax.tree.leaves(stats) if leaf.dtype == jnp.uint32]
         assert counted == [2**24 + 2**4]
-    learner = olx.alma(0.5)
+    learner = olx.classification.alma(0.5)
     state = past_float32(learner.init(params))
     state = learner.update(learner.update(state, feedback), feedback)
     assert int(state.corrections.rounds) == 2**24 + 2
@@ -93,7 +95,7 @@ def test_romma_classifies_alike_in_any_unit_of_its_rows(unit):
     def mistakes(unit, dtype):
         x, y = (jnp.asarray(part, dtype) for part in (unit * rounds.context, rounds.outcome))
         start = jnp.zeros(5, dtype)
-        learner = jax.tree.map(dtype, olx.romma())
+        learner = jax.tree.map(dtype, olx.classification.romma())
         return olx.rollout(learner, losses.zero_one, olx.Rounds(x, y), start).total
 
     assert float(mistakes(unit, np.float32)) == float(mistakes(1.0, np.float64))
@@ -108,11 +110,11 @@ LABELS = np.where(np.random.default_rng(1).random(200) < 0.5, -1.0, 1.0)
 @pytest.mark.parametrize(
     "learner",
     [
-        olx.linear(olx.coin_betting()),
-        olx.linear(olx.coordinate_betting()),
-        olx.unnormalized_winnow(0.3),
-        olx.linear(olx.omd(0.1, convex.hypentropy(0.5))),
-        olx.linear(olx.ftrl(0.3, regularizers.growing(convex.hypentropy(0.5)))),
+        olx.linear(olx.first_order.coin_betting()),
+        olx.linear(olx.first_order.coordinate_betting()),
+        olx.classification.unnormalized_winnow(0.3),
+        olx.linear(olx.omd(0.1, mirrors.hypentropy(0.5))),
+        olx.linear(olx.ftrl(0.3, regularizers.growing(mirrors.hypentropy(0.5)))),
     ],
     ids=["coin betting", "coordinate betting", "winnow", "hypentropy", "growing"],
 )
@@ -131,7 +133,7 @@ def test_the_best_step_in_the_dual_ends_at_the_margin_or_is_a_whole_slope(dtype)
     rng = np.random.default_rng(0)
     acc = -rng.exponential(5, (2000, 4)).astype(np.float32)
     x = (1000 * rng.uniform(-1, 1, acc.shape)).astype(np.float32)
-    mirror, one = convex.negative_entropy(), dtype(1)
+    mirror, one = mirrors.negative_entropy(), dtype(1)
 
     def tau(acc, x):
         score = mirror.to_primal(acc) @ x

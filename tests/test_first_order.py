@@ -14,21 +14,21 @@ from jax import lax
 from scipy.sparse import csr_array
 
 import olx
-from olx import convex, losses
+from olx import convex, losses, mirrors
+from olx.first_order.adagrad import adagrad
+from olx.first_order.cocob import cocob
+from olx.first_order.coin_betting import coin_betting, coordinate_betting
+from olx.first_order.ftrl_proximal import ftrl_proximal
+from olx.first_order.optax_gradient import optax_gradient
+from olx.first_order.pnorm_lms import adaptive_filter, pnorm_lms
+from olx.first_order.rda import rda
+from olx.first_order.scale_invariant_adagrad import scale_invariant_adagrad
+from olx.first_order.scale_invariant_pnorm import scale_invariant_pnorm
+from olx.first_order.self_confident import self_confident
+from olx.first_order.strongly_convex_md import strongly_convex_md
+from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
+from olx.frameworks.implicit import implicit
 from olx.hindsight import first_order
-from olx.learners.adagrad import adagrad
-from olx.learners.cocob import cocob
-from olx.learners.coin_betting import coin_betting, coordinate_betting
-from olx.learners.ftrl_proximal import ftrl_proximal
-from olx.learners.implicit import implicit
-from olx.learners.log_regret import log_regret
-from olx.learners.optax_gradient import optax_gradient
-from olx.learners.pnorm_lms import adaptive_filter, pnorm_lms
-from olx.learners.rda import rda
-from olx.learners.scale_invariant_adagrad import scale_invariant_adagrad
-from olx.learners.scale_invariant_pnorm import scale_invariant_pnorm
-from olx.learners.self_confident import self_confident
-from olx.learners.strongly_convex_ogd import strongly_convex_ogd
 
 DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 T, D = 2000, 123  # as many columns as a9a; the other streams leave the last ones empty
@@ -97,7 +97,7 @@ def study(learners, loss, rounds, comparators, theorems):
     """Scores, the last decision and all certificates: [configuration, stream, comparator, ...]."""
 
     def alone(learner, rounds, us):
-        run = olx.rollout(learner, loss, rounds, np.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, loss, rounds, np.zeros(D), record=olx.record.trace)
         prove = lambda theorem: jax.vmap(lambda u: theorem(learner, run, u))(us)
         state = run.state
         last = state.w if hasattr(state, "w") else learner.hparams.inner.predict(state, np.zeros(D))
@@ -119,9 +119,9 @@ SLOPE = ref.logistic_slope
 LINEAR = lambda make: lambda number: olx.linear(make(number))
 CASES = {
     "log regret on a ball": Case(
-        LINEAR(lambda sigma: log_regret(sigma, convex.euclidean_ball(2.0))),
+        LINEAR(lambda sigma: strongly_convex_md(sigma, mirrors.euclidean_ball(2.0))),
         (0.5, 0.02),
-        lambda x, y: ref.log_regret(x, y, SLOPE, 0.5, 2.0),
+        lambda x, y: ref.strongly_convex_md(x, y, SLOPE, 0.5, 2.0),
         theorems=(),
     ),
     "strongly convex": Case(
@@ -290,7 +290,9 @@ def confident(learner, gradients, us):
 
     def alone(gradients):
         rounds = olx.Rounds(None, gradients)
-        run = olx.rollout(learner, losses.linear, rounds, np.zeros(FEW), record=olx.trace)
+        run = olx.rollout(
+            learner, losses.linear_loss, rounds, np.zeros(FEW), record=olx.record.trace
+        )
         proofs = jax.vmap(lambda u: olx.certify(learner, run, u))(us)
         return run.trace.feedback.action, run.state.paid.value, proofs
 
@@ -299,7 +301,7 @@ def confident(learner, gradients, us):
 
 @pytest.fixture(scope="module")
 def on_the_simplex():
-    learner = self_confident(convex.negative_entropy(), np.log(FEW), 1e-6)
+    learner = self_confident(mirrors.negative_entropy(), np.log(FEW), 1e-6)
     return confident(learner, GRADIENTS, np.eye(FEW))
 
 
@@ -320,7 +322,7 @@ def test_no_expert_beats_adahedge_by_more_than_twice_what_it_paid(on_the_simplex
 
 
 def test_it_does_not_know_the_size_of_the_losses(on_the_simplex):
-    learner = self_confident(convex.negative_entropy(), np.log(FEW), 1e-3)
+    learner = self_confident(mirrors.negative_entropy(), np.log(FEW), 1e-3)
     decisions, paid, _ = confident(learner, 1e3 * GRADIENTS, np.eye(FEW))
     np.testing.assert_allclose(decisions, on_the_simplex[0], atol=1e-9)
     np.testing.assert_allclose(paid, 1e3 * on_the_simplex[1], rtol=1e-9)
@@ -328,7 +330,7 @@ def test_it_does_not_know_the_size_of_the_losses(on_the_simplex):
 
 def test_it_pays_the_root_of_the_squares_on_a_ball():
     us = np.stack([np.zeros(FEW), np.full(FEW, FEW**-0.5), -GRADIENTS[2].sum(axis=0) / 1e3])
-    learner = self_confident(convex.euclidean_ball(1.0), 0.5, 1e-6)
+    learner = self_confident(mirrors.euclidean_ball(1.0), 0.5, 1e-6)
     _, paid, proofs = confident(learner, GRADIENTS, us)
     assert np.all(proofs.holds)
     # Each gap is at most 2 |g| and |g|^2 / (4 Delta), so Delta^2 grows by less than 4.5 |g|^2.
@@ -417,7 +419,11 @@ REFUSALS = {
         ValueError,
         "ftrl_proximal: `alpha` must be positive, got -1.0.",
     ),
-    "sigma": (lambda: log_regret(0.0), ValueError, "log_regret: `sigma` must be positive"),
+    "sigma": (
+        lambda: strongly_convex_md(0.0),
+        ValueError,
+        "strongly_convex_md: `sigma` must be positive",
+    ),
     "wealth": (
         lambda: coin_betting(1.0, 0.0),
         ValueError,
@@ -438,7 +444,7 @@ def test_what_makes_no_sense_is_refused(name):
 def test_the_bound_of_a_bettor_is_infinite_once_a_coin_is_larger_than_one(make):
     rounds = olx.Rounds(None, np.array([[1.0, 0.5], [-1.0, 1.0], [3.0, 0.0], [0.5, 0.5]]))
     learner = make(1.5)
-    run = olx.rollout(learner, losses.linear, rounds, np.zeros(2), record=olx.trace)
+    run = olx.rollout(learner, losses.linear_loss, rounds, np.zeros(2), record=olx.record.trace)
     proof = olx.certify(learner, run, np.ones(2))
     assert proof.holds
     assert np.isfinite(proof.right).tolist() == [True, True, False, False]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx import convex, losses, regularizers
+from olx import losses, mirrors, regularizers
 from olx._pytree import as_tree
 from olx.engine import kernel
 from olx.engine.chunk import single_program, sweep_program
@@ -14,9 +14,9 @@ from olx.engine.protocol import Watch
 
 ON_CPU = jax.default_backend() == "cpu"
 LEARNERS = {
-    "euclidean": olx.omd(0.1, convex.euclidean()),
-    "simplex": olx.omd(0.1, convex.euclidean_simplex()),
-    "hypentropy": olx.omd(0.1, convex.hypentropy(0.5)),
+    "euclidean": olx.omd(0.1, mirrors.euclidean()),
+    "simplex": olx.omd(0.1, mirrors.euclidean_simplex()),
+    "hypentropy": olx.omd(0.1, mirrors.hypentropy(0.5)),
     "adagrad": olx.ftrl(0.1, regularizers.adagrad()),
 }
 

@@ -9,11 +9,11 @@ import pytest
 from jax.tree_util import Partial
 
 import olx
-from olx import convex, losses, streams
+from olx import losses, mirrors, streams
 from olx.convex import norms
 from olx.testing.theorems import check_theorems
 
-GOOD = convex.euclidean()
+GOOD = mirrors.euclidean()
 THETA = jnp.array([0.5, -1.0, 2.0])
 
 
@@ -122,17 +122,17 @@ def uphill(learner):
 
 SLOPES = olx.Rounds(None, jnp.full((12, 4), 0.5))
 WRONG_SIGNS = {
-    "omd": olx.omd(0.1, convex.euclidean()),
+    "omd": olx.omd(0.1, mirrors.euclidean()),
     "md": olx.ogd(0.1),
     "ftrl": olx.ftrl(0.3, olx.regularizers.adagrad()),
-    "optimistic md": olx.optimistic_md(0.1, convex.euclidean()),
-    "coin betting": olx.coin_betting(),
+    "optimistic md": olx.optimistic_md(0.1, mirrors.euclidean()),
+    "coin betting": olx.first_order.coin_betting(),
 }
 
 
 @pytest.mark.parametrize("name", WRONG_SIGNS)
 def test_a_wrong_sign_breaks_the_theorem_and_the_round_is_named(name):
-    learner, given = WRONG_SIGNS[name], (losses.linear, SLOPES, jnp.zeros(4), None)
+    learner, given = WRONG_SIGNS[name], (losses.linear_loss, SLOPES, jnp.zeros(4), None)
     says = r"the theorem `certify` is violated after round \d+: "
     with pytest.raises(AssertionError, match=says):
         check_theorems(uphill(learner), *given)
@@ -140,7 +140,7 @@ def test_a_wrong_sign_breaks_the_theorem_and_the_round_is_named(name):
 
 
 def test_a_stream_that_a_theorem_says_nothing_about_tries_nothing():
-    learner = olx.linear(olx.omd(0.1, convex.euclidean_ball(1.0)))
+    learner = olx.linear(olx.omd(0.1, mirrors.euclidean_ball(1.0)))
     far = (jnp.full(4, 2.0),)
     says = "`certify` says nothing about this stream .* `u` must lie in the domain"
     with pytest.raises(AssertionError, match=says):

@@ -166,15 +166,15 @@ def test_numbers_reach_nested_arguments():
     )
     for q in (1.5, 2.0):
         learner = made.parts[0].make(**{"mirror.q": q})
-        wanted = olx.omd(0.5, olx.convex.pnorm(q))
+        wanted = olx.omd(0.5, olx.mirrors.pnorm(q))
         assert jax.tree.leaves(learner) == jax.tree.leaves(wanted)
 
 
 def test_a_name_in_two_modules_is_the_one_that_fits():
-    assert factories.find("", "adagrad", Learner) is olx.adagrad
+    assert factories.find("", "adagrad", Learner) is olx.first_order.adagrad
     ftrl = factories.make("", {"name": "ftrl", "eta": 1.0, "regularizer": "adagrad"}, Learner)
     assert ftrl.hparams.regularizer.at_fn is olx.regularizers.adagrad().at_fn
-    assert factories.find("", "linear", *factories.LOSS) is olx.losses.linear
+    assert factories.find("", "linear_loss", *factories.LOSS) is olx.losses.linear_loss
 
 
 def test_a_learner_made_of_learners():
@@ -223,7 +223,7 @@ BROKEN = {
     "unknown map": (
         DATA + '[[learners]]\nname = "omd"\neta = 0.1\nmirror = "euclidaen"\n',
         "learners.0.mirror: there is no mirror map called 'euclidaen'; did you mean "
-        "convex.euclidean?",
+        "mirrors.euclidean?",
     ),
     "a word for a number": (
         DATA + '[[learners]]\nname = "ogd"\neta = "fast"\n',

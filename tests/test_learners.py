@@ -35,7 +35,7 @@ def test_every_form_of_the_engine_plays_it_as_rollout_does(name):
 @functools.partial(jax.jit, static_argnums=1)
 def certified(learner, loss, rounds, params, comparators):
     """The losses, and where there is a theorem its two sides for each comparator."""
-    run = olx.rollout(learner, loss, rounds, params, record=olx.trace)
+    run = olx.rollout(learner, loss, rounds, params, record=olx.record.trace)
     if learner.bound_fn is None:
         return run.losses, None
     return run.losses, jax.vmap(olx.certify, (None, None, 0))(learner, run, comparators)

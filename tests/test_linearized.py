@@ -29,7 +29,9 @@ LEARNER = combine(experts.ada_normal_hedge(low=-SPREAD, high=SPREAD))
 
 @pytest.fixture(scope="module")
 def run():
-    play = lambda rounds: olx.rollout(LEARNER, losses.absolute, rounds, START, record=olx.trace)
+    play = lambda rounds: olx.rollout(
+        LEARNER, losses.absolute, rounds, START, record=olx.record.trace
+    )
     return jax.jit(play)(GAME)
 
 
@@ -80,7 +82,7 @@ def test_without_tuning_it_is_near_the_best_hedge_on_the_french_load():
     own = olx.run(combine(experts.ada_normal_hedge(**span)), *match)
     for step in (lambda eta: eta, olx.schedules.decay):
         make = lambda eta, step=step: combine(experts.anytime_hedge(step(eta), **span))
-        tuned = olx.sweep(olx.batch(make, eta=etas), *match, keep=olx.totals)
+        tuned = olx.sweep(olx.batch(make, eta=etas), *match, keep=olx.keep.totals)
         assert own.total < 1.05 * np.min(tuned.total)
 
 
@@ -91,7 +93,7 @@ def test_a_loss_outside_the_range_is_named_and_not_judged():
     rounds = olx.Rounds(context, np.zeros(8))
     run = jax.jit(
         lambda rounds: olx.rollout(
-            learner, olx.losses.absolute, rounds, jnp.ones(2) / 2, record=olx.trace
+            learner, olx.losses.absolute, rounds, jnp.ones(2) / 2, record=olx.record.trace
         )
     )(rounds)
     proof = olx.certify(learner, run, jnp.array([0.0, 1.0]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx import _sum, convex
+from olx import _sum, mirrors
 from olx.core import Learner
 
 EXPERTS = 4
@@ -21,7 +21,7 @@ def both(learner, losses, state=None):
         cast = lambda leaf, dtype=dtype: np.asarray(leaf, dtype) if real(leaf) else leaf
         own, params, rows, start = jax.tree.map(cast, (learner, UNIFORM, losses, state))
         rounds = olx.Rounds(None, rows)
-        runs.append(olx.run(own, olx.losses.linear, rounds, params, state=start))
+        runs.append(olx.run(own, olx.losses.linear_loss, rounds, params, state=start))
     return runs
 
 
@@ -30,15 +30,15 @@ def drawn(rounds, level=0.0):
     return np.asarray(level + rng.random((rounds, EXPERTS)), np.float32)
 
 
-ENTROPY = convex.negative_entropy()
+ENTROPY = mirrors.negative_entropy()
 CENTRED = {
     "hedge": olx.hedge(1.0),
-    "omd simplex": olx.omd(0.5, convex.euclidean_simplex()),
-    "omd floored entropy": olx.omd(1.0, convex.floored_entropy(0.05)),
-    "omd tsallis": olx.omd(0.5, convex.tsallis()),
+    "omd simplex": olx.omd(0.5, mirrors.euclidean_simplex()),
+    "omd floored entropy": olx.omd(1.0, mirrors.floored_entropy(0.05)),
+    "omd tsallis": olx.omd(0.5, mirrors.tsallis()),
     "ftrl": olx.ftrl(1.0, olx.regularizers.growing(ENTROPY)),
     "optimistic": olx.optimistic(1.0, ENTROPY),
-    "self-confident": olx.self_confident(ENTROPY, 1.4),
+    "self-confident": olx.first_order.self_confident(ENTROPY, 1.4),
 }
 
 
@@ -57,16 +57,16 @@ def gibbs(w):
 VECTOR, MATRIX = np.array([3.0, -1.0, 2.0, 2.5]), np.array([[3.0, -1.0], [2.0, 2.5]])
 MAPS = {
     "entropy": (ENTROPY, VECTOR),
-    "floored entropy": (convex.floored_entropy(0.05), VECTOR),
-    "tsallis": (convex.tsallis(), VECTOR),
-    "log barrier": (convex.log_barrier_simplex(), VECTOR),
-    "euclidean simplex": (convex.euclidean_simplex(2.0), VECTOR),
-    "scaled and moved": (convex.scale(convex.shift(ENTROPY, VECTOR), 3.0), VECTOR),
+    "floored entropy": (mirrors.floored_entropy(0.05), VECTOR),
+    "tsallis": (mirrors.tsallis(), VECTOR),
+    "log barrier": (mirrors.log_barrier_simplex(), VECTOR),
+    "euclidean simplex": (mirrors.euclidean_simplex(2.0), VECTOR),
+    "scaled and moved": (mirrors.scale(mirrors.shift(ENTROPY, VECTOR), 3.0), VECTOR),
     "from a potential": (olx.mirror_map(gibbs, start=1.0, total=1.0, separable=True), VECTOR),
-    "density matrices": (convex.von_neumann(), MATRIX),
-    "a simplex a row": (convex.rowwise(ENTROPY), MATRIX),
+    "density matrices": (mirrors.von_neumann(), MATRIX),
+    "a simplex a row": (mirrors.rowwise(ENTROPY), MATRIX),
     "parts": (
-        convex.leafwise({"w": convex.euclidean(), "p": ENTROPY}),
+        mirrors.leafwise({"w": mirrors.euclidean(), "p": ENTROPY}),
         {"w": VECTOR, "p": VECTOR[1:]},
     ),
 }
@@ -92,7 +92,7 @@ def test_centering_changes_no_later_decision(name):
 
 def test_a_regularizer_that_grows_with_time_keeps_every_gradient():
     """After a million rounds the sum of gradients is 5e5, and float32 holds steps of 1/32."""
-    learner = olx.ftrl(1.0, olx.regularizers.growing(convex.euclidean(), 1.0))
+    learner = olx.ftrl(1.0, olx.regularizers.growing(mirrors.euclidean(), 1.0))
     single, double = both(learner, np.full((300_000, EXPERTS), 0.1, np.float32))
     np.testing.assert_allclose(single.losses[-1], double.losses[-1], rtol=1e-6)
 
@@ -107,7 +107,7 @@ def test_prod_from_weights_far_below_one():
 
 def test_the_gap_is_not_made_of_rounding():
     """Far out the decision hardly moves, so the gap is small; the conjugate is 4e5."""
-    learner = olx.self_confident(convex.euclidean_ball(0.8), 1.0, 0.01)
+    learner = olx.first_order.self_confident(mirrors.euclidean_ball(0.8), 1.0, 0.01)
     start = learner.init(jnp.asarray(UNIFORM))
     far = start._replace(theta=jnp.asarray(UNIFORM) * 1e6)
     single, double = both(learner, drawn(1000), far)

@@ -7,11 +7,12 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 
 from olx import losses
-from olx.convex.base import mirror_map
-from olx.core import Rounds, trace
+from olx.core import Rounds
 from olx.engine.rollout import rollout
-from olx.learners.lift import linear
-from olx.learners.omd import omd
+from olx.frameworks.lift import linear
+from olx.frameworks.omd import omd
+from olx.mirrors.base import mirror_map
+from olx.record import trace
 
 BY_NAME = {
     "squared": losses.squared,
@@ -301,8 +302,8 @@ def test_a_run_is_swept_and_differentiated_in_the_margin_of_its_loss():
 def test_the_linear_loss_adds_up_over_a_tree():
     action = {"a": jnp.array([1.0, 2.0]), "b": jnp.array(3.0)}
     outcome = {"a": jnp.array([0.5, -1.0]), "b": jnp.array(2.0)}
-    assert float(losses.linear(action, outcome)) == 4.5
-    assert float(losses.linear(2.0, -3.0)) == -6.0
+    assert float(losses.linear_loss(action, outcome)) == 4.5
+    assert float(losses.linear_loss(2.0, -3.0)) == -6.0
 
 
 def test_the_log_loss_of_a_portfolio_is_minus_the_log_of_its_return():
@@ -313,7 +314,7 @@ def test_the_log_loss_of_a_portfolio_is_minus_the_log_of_its_return():
     np.testing.assert_allclose(slope, -r / (w @ r), rtol=1e-13)
 
 
-@pytest.mark.parametrize("loss", [losses.linear, losses.log_loss], ids=["linear", "log loss"])
+@pytest.mark.parametrize("loss", [losses.linear_loss, losses.log_loss], ids=["linear", "log loss"])
 def test_the_conjugate_of_a_point_loss_is_the_supremum(loss):
     rng = np.random.default_rng(0)
     r = jnp.asarray(rng.uniform(0.5, 1.5, 3))
@@ -331,8 +332,8 @@ def test_the_conjugate_of_a_point_loss_is_the_supremum(loss):
 
 
 def test_the_constants_of_point_losses():
-    assert losses.linear.lipschitz == 1.0
-    assert losses.linear.exp_concavity is None
+    assert losses.linear_loss.lipschitz == 1.0
+    assert losses.linear_loss.exp_concavity is None
     assert losses.log_loss.lipschitz is None
     rng = np.random.default_rng(0)
     w, v, r = (jnp.asarray(part) for part in rng.uniform(0.1, 2.0, (3, 4)))

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import olx
-from olx import convex, schedules
-from olx.learners.coin_betting import coin_betting, coordinate_betting
-from olx.learners.ftrl_proximal import ftrl_proximal
-from olx.learners.self_confident import self_confident
-from olx.learners.strongly_convex_ogd import strongly_convex_ogd
+from olx import mirrors, schedules
+from olx.first_order.coin_betting import coin_betting, coordinate_betting
+from olx.first_order.ftrl_proximal import ftrl_proximal
+from olx.first_order.self_confident import self_confident
+from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 
 T, RUNS = 100, 4000
-INTERVAL = convex.euclidean_box(-1.0, 1.0)
+INTERVAL = mirrors.euclidean_box(-1.0, 1.0)
 LEAST = T * comb(T, T // 2) / 2**T  # E |sum of T signs|
 
 quick = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -68,7 +68,7 @@ PROMISES = {
     "coordinate betting": (coordinate_betting, 1.0),
     "ftrl proximal": (lambda number: ftrl_proximal(number, 1.0, 0.1, 0.1), 1.0),
     "self-confident": (
-        lambda number: self_confident(convex.euclidean_ball(2.0), number, 1e-3),
+        lambda number: self_confident(mirrors.euclidean_ball(2.0), number, 1e-3),
         2.0,
     ),
     "strongly convex": (strongly_convex_ogd, 1.0),
@@ -84,7 +84,7 @@ def test_bounds_hold_when_nature_plays_steepest(name):
     @quick
     def one(learner):
         nature = olx.streams.steepest(1.0)
-        run = olx.play(learner, nature, np.zeros(4), T, record=olx.trace)
+        run = olx.play(learner, nature, np.zeros(4), T, record=olx.record.trace)
         return jax.vmap(lambda u: olx.certify(learner, run, u))(us)
 
     learners = [make(number * first) for number in (1.0, 2.0, 4.0)]

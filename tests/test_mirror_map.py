@@ -12,8 +12,8 @@ from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
 from scipy import optimize
 
-from olx import convex
-from olx.convex import mirror_map
+from olx import mirrors
+from olx.mirrors import mirror_map
 
 RNG = np.random.default_rng(11)
 D = 4
@@ -22,7 +22,7 @@ POSITIVE = RNG.gamma(1.0, size=(5, D)) + 0.05
 SIMPLEX = RNG.dirichlet(np.ones(D), size=5)
 UNIT = RNG.uniform(0.02, 0.98, size=(5, D))
 MIX = RNG.normal(size=(D, D)) + 3 * np.eye(D)
-PNORM = convex.pnorm(1.5)
+PNORM = mirrors.pnorm(1.5)
 
 
 def cosh(w):
@@ -158,29 +158,29 @@ def solved_alike(separable, limited):
 
 
 PAIRS = {
-    "euclidean": (lambda w: jnp.vdot(w, w) / 2, convex.euclidean(), NORMAL, {}),
+    "euclidean": (lambda w: jnp.vdot(w, w) / 2, mirrors.euclidean(), NORMAL, {}),
     "unnormalized_entropy": (
-        lambda w: D - jnp.sum(entr(w)) - jnp.sum(w), convex.unnormalized_entropy(), NORMAL,
+        lambda w: D - jnp.sum(entr(w)) - jnp.sum(w), mirrors.unnormalized_entropy(), NORMAL,
         {"start": 1.0},
     ),
     "negative_entropy": (
-        lambda w: math.log(D) - jnp.sum(entr(w)), convex.negative_entropy(), 2 * NORMAL,
+        lambda w: math.log(D) - jnp.sum(entr(w)), mirrors.negative_entropy(), 2 * NORMAL,
         {"total": 1.0},
     ),
     "hypentropy": (
         lambda w: jnp.sum(w * jnp.arcsinh(w / 0.5) - jnp.sqrt(w**2 + 0.25) + 0.5),
-        convex.hypentropy(0.5), NORMAL, {},
+        mirrors.hypentropy(0.5), NORMAL, {},
     ),
     "binary_entropy": (
-        lambda w: D * math.log(2) + two_entropies(w), convex.binary_entropy(), 2 * NORMAL,
+        lambda w: D * math.log(2) + two_entropies(w), mirrors.binary_entropy(), 2 * NORMAL,
         {"start": 0.5},
     ),
-    "log_barrier": (barrier, convex.log_barrier(), -POSITIVE, {"start": 1.0}),
+    "log_barrier": (barrier, mirrors.log_barrier(), -POSITIVE, {"start": 1.0}),
     "log_barrier_simplex": (
-        lambda w: barrier(D * w), convex.log_barrier_simplex(), 5 * NORMAL, {"total": 1.0}
+        lambda w: barrier(D * w), mirrors.log_barrier_simplex(), 5 * NORMAL, {"total": 1.0}
     ),
     "tsallis": (
-        lambda w: 2 * (math.sqrt(D) - jnp.sum(jnp.sqrt(w))), convex.tsallis(0.5), NORMAL,
+        lambda w: 2 * (math.sqrt(D) - jnp.sum(jnp.sqrt(w))), mirrors.tsallis(0.5), NORMAL,
         {"total": 1.0},
     ),
 }  # fmt: skip
@@ -210,10 +210,10 @@ def closed_forms(dtype):
 
 
 CONJUGATES = {
-    "euclidean": (convex.euclidean(), NORMAL),
-    "unnormalized_entropy": (convex.unnormalized_entropy(), POSITIVE),
-    "hypentropy": (convex.hypentropy(0.5), NORMAL),
-    "binary_entropy": (convex.binary_entropy(), UNIT),
+    "euclidean": (mirrors.euclidean(), NORMAL),
+    "unnormalized_entropy": (mirrors.unnormalized_entropy(), POSITIVE),
+    "hypentropy": (mirrors.hypentropy(0.5), NORMAL),
+    "binary_entropy": (mirrors.binary_entropy(), UNIT),
     "pnorm": (PNORM, NORMAL),
 }
 FROM_CONJUGATES = {
@@ -361,7 +361,7 @@ def test_the_total_is_differentiable(separable):
 
 
 def test_a_number_of_the_domain_is_differentiable():
-    value = lambda radius: convex.euclidean_ball(radius).conjugate(jnp.array([3.0, 4.0]))
+    value = lambda radius: mirrors.euclidean_ball(radius).conjugate(jnp.array([3.0, 4.0]))
     look = jax.jit(jax.vmap(jax.value_and_grad(jax.grad(value))))
     slopes, bends = look(np.array([2.0, 9.0]))
     np.testing.assert_allclose(slopes[0], 5.0 - 2.0, rtol=1e-14)

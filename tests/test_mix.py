@@ -22,7 +22,7 @@ STREAMS = jnp.asarray(
     )
 )
 ETAS = np.geomspace(0.01, 1.0, 6)
-BALL = olx.convex.euclidean_ball(1.0)
+BALL = olx.mirrors.euclidean_ball(1.0)
 
 
 def square(w, y):
@@ -47,7 +47,7 @@ def mixed():
     @jax.jit
     def play(outcomes):
         rounds = olx.Rounds(None, outcomes)
-        run = olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.record.trace)
         proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(points)
         p = jax.vmap(learner.hparams.mixer.predict)(run.trace.state.mixer)
         alone = lambda one: olx.rollout(one, square, rounds, jnp.zeros(D))
@@ -108,7 +108,7 @@ ADAGRAD = olx.ftrl(0.5, olx.regularizers.adagrad())
 @pytest.fixture(scope="module")
 def algorithms():
     """Three algorithms in one mixture; and a tuple of equals beside the batch of them."""
-    several = (olx.md(0.3, BALL), olx.omd(0.1, olx.convex.euclidean()), ADAGRAD)
+    several = (olx.md(0.3, BALL), olx.omd(0.1, olx.mirrors.euclidean()), ADAGRAD)
     learner = mix(several, olx.hedge(0.8))
     grid = olx.batch(lambda eta: olx.md(eta, BALL), eta=jnp.asarray(ETAS))
     apart = mix(tuple(olx.md(eta, BALL) for eta in ETAS.tolist()), olx.hedge(0.8))
@@ -116,7 +116,7 @@ def algorithms():
     @jax.jit
     def play(outcomes):
         rounds, start = olx.Rounds(None, outcomes), jnp.zeros(D)
-        run = olx.rollout(learner, square, rounds, start, record=olx.trace)
+        run = olx.rollout(learner, square, rounds, start, record=olx.record.trace)
         proof = learner.bound(run.trace, jnp.full(D, 0.2))
         alone = [olx.rollout(one, square, rounds, start) for one in several]
         same = [
@@ -211,7 +211,7 @@ def adapted(request):
     @jax.jit
     def play(outcomes):
         rounds = olx.Rounds(None, outcomes)
-        run = olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.record.trace)
         return run, jax.vmap(lambda u: learner.bound(run.trace, u))(slots)
 
     return request.param, jax.vmap(play)(STREAMS)
@@ -258,7 +258,9 @@ def test_rounds_of_weight_zero_do_not_count(adapted):
     learner = ADAPTIVE[adapted[0]]
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0], 60)
     rounds = olx.Rounds(None, STREAMS[1][:60], jnp.asarray(weight))
-    play = lambda rounds: olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.trace)
+    play = lambda rounds: olx.rollout(
+        learner, square, rounds, jnp.zeros(D), record=olx.record.trace
+    )
     run, left = play(rounds), play(jax.tree.map(lambda leaf: leaf[weight > 0], rounds))
     np.testing.assert_allclose(run.losses[weight > 0], left.losses, rtol=1e-12)
     slots = jnp.eye(len(learner.hparams.period))

@@ -117,7 +117,7 @@ FALLS = {  # a learner, who is awake, losses
 
 @jax.jit
 def fall(learner, rounds, start):
-    run = olx.rollout(learner, olx.losses.linear, rounds, start, record=olx.trace)
+    run = olx.rollout(learner, olx.losses.linear_loss, rounds, start, record=olx.record.trace)
     regrets = hindsight.expert_regrets(learner, run)
     best = jax.nn.one_hot(jnp.argmax(regrets[-1]), start.size, dtype=start.dtype)
     return run.losses, jnp.max(regrets[-1]), learner.bound(run.trace, best)
@@ -142,7 +142,7 @@ def test_rounds_in_which_all_lose_alike_teach_nothing_at_all():
     losses = jnp.broadcast_to(jnp.linspace(0.1, 0.9, 50)[:, None], (50, 4))
     confidence = jnp.asarray(RNG.random((50, 4)))
     rounds = olx.Rounds(confidence, losses)
-    run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(4))
+    run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(4))
     np.testing.assert_array_equal(run.state.stats.regret, 0.0)
     np.testing.assert_array_equal(run.state.stats.gap, 0.0)
 
@@ -150,7 +150,7 @@ def test_rounds_in_which_all_lose_alike_teach_nothing_at_all():
 def test_an_expert_without_prior_does_not_swallow_fixed_share():
     rounds = olx.Rounds(None, jnp.array([[0.0, 1.0, 0.9]] * 3))
     learner = experts.fixed_share(1000.0, 0.01, prior=jnp.array([0.0, 1.0, 1.0]))
-    run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(3))
+    run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(3))
     np.testing.assert_allclose(run.losses, [0.95, 0.9005, 0.9005], rtol=1e-12)
 
 
@@ -194,7 +194,9 @@ def test_no_lead_that_is_lost_breaks_a_theorem_of_the_gap(size, dtype):
             experts.anytime_hedge(eta),
             experts.fixed_share(share, alpha),
         ):
-            run = olx.rollout(learner, olx.losses.linear, rounds, start, record=olx.trace)
+            run = olx.rollout(
+                learner, olx.losses.linear_loss, rounds, start, record=olx.record.trace
+            )
             regret = jnp.cumsum(run.losses[:, None] - losses, axis=0)
             best = jax.nn.one_hot(jnp.argmax(regret[-1]), size, dtype=dtype)
             proof = learner.bound(run.trace, best)

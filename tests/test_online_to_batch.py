@@ -18,10 +18,10 @@ from jax.lax import stop_gradient
 from scipy.optimize import linprog, minimize
 
 import olx
-from olx import convex, losses
-from olx.hindsight import batch, first_order
-from olx.learners.log_regret import log_regret
-from olx.learners.strongly_convex_ogd import strongly_convex_ogd
+from olx import losses, mirrors
+from olx.first_order.strongly_convex_md import strongly_convex_md
+from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
+from olx.hindsight import first_order, online_to_batch
 from olx.meta import (
     average,
     averaged,
@@ -85,13 +85,13 @@ def at_most(values, bound):
 @pytest.fixture(scope="module")
 def runs():
     """Losses, decisions, the mean decision, the one kept at random, and theorem 14.5."""
-    descent = olx.ogd(ETA, convex.euclidean_ball(BALL))
+    descent = olx.ogd(ETA, mirrors.euclidean_ball(BALL))
 
     @quick
     def one(key, rows):
         learner = olx.linear(average(random_stop(descent, key)))
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(Y)[rows])
-        run = olx.rollout(learner, half_absolute, rounds, np.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, half_absolute, rounds, np.zeros(D), record=olx.record.trace)
         inner = olx.Trace(run.trace.state.inner.inner, run.trace.feedback)
         plain = dataclasses.replace(run, trace=inner)
         proof = first_order.gradient_descent_bound(olx.linear(descent), plain, jnp.asarray(BEST))
@@ -119,7 +119,7 @@ def test_what_is_paid_estimates_the_mean_risk_without_bias(runs):
 def test_the_mean_risk_is_at_most_the_regret_above_the_best(runs):
     """Theorem 10."""
     mean = risk(runs[1]).mean(axis=1)
-    bound = batch.mean_risk_bound(RISK, REGRET, T)
+    bound = online_to_batch.mean_risk_bound(RISK, REGRET, T)
     assert at_most(mean, bound)
     assert np.mean(mean) - RISK > 0.1 * (bound - RISK)
 
@@ -137,13 +137,19 @@ def test_risk_bounds_hold_with_their_probability(runs, delta):
     """Lemmas 21 and 22 with mu = 0 and nu the regret, lemma 23, theorem 13, Zhang's 14.9."""
     paid, _, mean, kept, _ = runs
     own = np.abs(X[DRAWN] @ BEST - Y[DRAWN]).mean(axis=1) / 2
-    assert rarely(own > batch.best_loss_bound(RISK, T, delta), delta)
-    assert rarely(paid.mean(axis=1) > batch.mean_loss_bound(RISK, T, delta, 0.0, REGRET), delta)
-    assert rarely(risk(mean) > batch.average_bound(paid.mean(axis=1), T, delta), delta)
-    bound = batch.random_stop_bound(RISK, batch.mean_risk_bound(RISK, REGRET, T), delta)
+    assert rarely(own > online_to_batch.best_loss_bound(RISK, T, delta), delta)
+    assert rarely(
+        paid.mean(axis=1) > online_to_batch.mean_loss_bound(RISK, T, delta, 0.0, REGRET), delta
+    )
+    assert rarely(risk(mean) > online_to_batch.average_bound(paid.mean(axis=1), T, delta), delta)
+    bound = online_to_batch.random_stop_bound(
+        RISK, online_to_batch.mean_risk_bound(RISK, REGRET, T), delta
+    )
     assert rarely(risk(kept) > bound, delta)
     distance = np.linalg.norm(BEST)
-    assert rarely(risk(mean) > batch.oracle_bound(RISK, distance, ETA, G, 1.0, T, delta), delta)
+    assert rarely(
+        risk(mean) > online_to_batch.oracle_bound(RISK, distance, ETA, G, 1.0, T, delta), delta
+    )
 
 
 def test_with_little_confidence_a_risk_bound_may_break(runs):
@@ -154,11 +160,13 @@ def test_with_little_confidence_a_risk_bound_may_break(runs):
 
 def test_small_losses_are_learned_faster():
     """Theorem 11 with the constants of corollary 4, against theorem 10 with its square root."""
-    mu, nu = batch.small_loss_constants(1.0, 0.5, 1.0)
+    mu, nu = online_to_batch.small_loss_constants(1.0, 0.5, 1.0)
     np.testing.assert_allclose([mu, nu], [3.3636 * 0.5**0.5, 3.3636 * 0.5**0.5 + 11.3137 / 2], 1e-4)
-    assert batch.small_mean_risk_bound(0.0, 1e6, mu, nu) < batch.mean_risk_bound(0.0, 1e3, 1e6)
+    assert online_to_batch.small_mean_risk_bound(
+        0.0, 1e6, mu, nu
+    ) < online_to_batch.mean_risk_bound(0.0, 1e3, 1e6)
     wanted = 0.1 + (mu + np.e) * np.sqrt(0.2 / 100) + (nu + np.e * (np.sqrt(3) * mu + 3)) / 100
-    np.testing.assert_allclose(batch.small_mean_risk_bound(0.1, 100, mu, nu), wanted)
+    np.testing.assert_allclose(online_to_batch.small_mean_risk_bound(0.1, 100, mu, nu), wanted)
 
 
 def test_every_round_is_as_likely_to_be_kept(runs):
@@ -173,13 +181,13 @@ def test_every_round_is_as_likely_to_be_kept(runs):
 @pytest.fixture(scope="module")
 def blocks():
     """Losses and candidates of a learner that starts anew four times."""
-    descent = olx.ogd(ETA, convex.euclidean_ball(BALL))
+    descent = olx.ogd(ETA, mirrors.euclidean_ball(BALL))
 
     @quick
     def one(key, rows):
         learner = olx.linear(restarts(descent, key, length=T // 4, blocks=4))
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(Y)[rows])
-        run = olx.rollout(learner, half_absolute, rounds, np.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, half_absolute, rounds, np.zeros(D), record=olx.record.trace)
         fresh = olx.Rounds(jnp.asarray(X), jnp.asarray(Y))
         chosen = validated(candidates(run.state), half_absolute, fresh, olx.dot)
         w = jax.vmap(descent.predict)(run.trace.state.inner)
@@ -208,7 +216,9 @@ def test_a_candidate_comes_from_its_own_block(blocks):
 def test_one_of_the_blocks_has_a_good_candidate(blocks):
     """Theorem 12, with probability 1 - exp(-4)."""
     regret = np.linalg.norm(BEST) ** 2 / (2 * ETA) + ETA * (T // 4) * G**2 / 2
-    bound = batch.restart_bound(RISK, batch.mean_risk_bound(RISK, regret, T // 4))
+    bound = online_to_batch.restart_bound(
+        RISK, online_to_batch.mean_risk_bound(RISK, regret, T // 4)
+    )
     assert rarely(risk(blocks[1]).min(axis=1) > bound, np.exp(-4))
 
 
@@ -238,7 +248,7 @@ def least():
 
 CURVED = {
     "uniform": (
-        lambda: average(log_regret(SIGMA, convex.euclidean_ball(BALL))),
+        lambda: average(strongly_convex_md(SIGMA, mirrors.euclidean_ball(BALL))),
         lambda state: averaged(state),
         lambda learner, run, u: olx.hindsight.strongly_convex_bound(
             learner.hparams.inner,
@@ -246,17 +256,17 @@ CURVED = {
             u,
             SIGMA,
         ),
-        batch.strongly_convex_risk_bound,
+        online_to_batch.strongly_convex_risk_bound,
     ),
     "weighted": (
-        lambda: average(strongly_convex_ogd(SIGMA, convex.euclidean_ball(BALL)), rising()),
+        lambda: average(strongly_convex_ogd(SIGMA, mirrors.euclidean_ball(BALL)), rising()),
         lambda state: state.inner.mean,
         lambda learner, run, u: first_order.weighted_regret_bound(
             learner.hparams.inner,
             dataclasses.replace(run, trace=olx.Trace(run.trace.state.inner, run.trace.feedback)),
             u,
         ),
-        batch.weighted_risk_bound,
+        online_to_batch.weighted_risk_bound,
     ),
 }
 
@@ -270,7 +280,7 @@ def curved(request):
     @quick
     def one(rows):
         rounds = olx.Rounds(None, (jnp.asarray(X)[rows], jnp.asarray(Y)[rows]))
-        run = olx.rollout(learner, ridge, rounds, np.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, ridge, rounds, np.zeros(D), record=olx.record.trace)
         us = jnp.stack([jnp.asarray(least().x), jnp.zeros(D), jnp.full(D, -0.5)])
         proofs = jax.vmap(lambda u: theorem(learner, run, u))(us)
         return output(run.state), averaged(run.state), proofs
@@ -331,7 +341,7 @@ def perceptron():
     @quick
     def one(rows):
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(LABELS)[rows])
-        run = olx.rollout(learner, mistake, rounds, np.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, mistake, rounds, np.zeros(D), record=olx.record.trace)
         us = jnp.stack([jnp.asarray(u), jnp.asarray(u) / 2, jnp.zeros(D)])
         prove = lambda u: first_order.surrogate_bound(learner, run, u, losses.hinge)
         return run.losses, run.trace.state.theta, jax.vmap(prove)(us)
@@ -352,14 +362,16 @@ def test_perceptrons_of_all_rounds_err_rarely(perceptron):
     assert np.all(paid.sum(axis=1) <= mistakes)
     error = np.mean((w @ X.T) * LABELS <= 0, axis=(1, 2))
     for delta in DELTAS:
-        assert rarely(error > batch.perceptron_bound(mistakes, T, delta), delta)
+        assert rarely(error > online_to_batch.perceptron_bound(mistakes, T, delta), delta)
 
 
 @pytest.mark.parametrize("mistakes", [0.1, 3.0, 100.0])
 def test_the_perceptron_bound_is_the_least_over_lambda(mistakes):
     grid = np.geomspace(1e-3, 50, 100_000)
     values = (grid * mistakes + np.log(20)) / (-np.expm1(-grid) * T)
-    np.testing.assert_allclose(batch.perceptron_bound(mistakes, T, 0.05), values.min(), rtol=1e-6)
+    np.testing.assert_allclose(
+        online_to_batch.perceptron_bound(mistakes, T, 0.05), values.min(), rtol=1e-6
+    )
 
 
 def wrong_class(scores, label):
@@ -392,7 +404,7 @@ def test_multiclass_perceptrons_of_a_random_round_err_rarely():
     margins = scores[np.arange(POINTS), labels] - rival
     size, radius = np.linalg.norm(truth), np.sqrt(2) * np.max(np.linalg.norm(X, axis=1))
     bounds = [
-        batch.multiclass_perceptron_bound(
+        online_to_batch.multiclass_perceptron_bound(
             np.mean(np.maximum(0, 1 - margins / gamma)), size, radius, gamma, T
         )
         for gamma in np.geomspace(0.01, 10, 40)
@@ -404,14 +416,14 @@ def test_multiclass_perceptrons_of_a_random_round_err_rarely():
 
 def test_a_floor_keeps_the_slopes_of_the_entropy_bounded():
     """Theorem 5 on losses sigma psi + linear, on the simplex with a floor."""
-    sigma, mirror = 0.5, convex.floored_entropy(0.02)
-    learner = log_regret(sigma, mirror)
+    sigma, mirror = 0.5, mirrors.floored_entropy(0.02)
+    learner = strongly_convex_md(sigma, mirror)
     loss = lambda w, z: sigma * mirror.potential(w) + jnp.dot(w, z)
 
     @quick
     def one(outcomes):
         rounds = olx.Rounds(None, outcomes)
-        run = olx.rollout(learner, loss, rounds, np.full(4, 0.25), record=olx.trace)
+        run = olx.rollout(learner, loss, rounds, np.full(4, 0.25), record=olx.record.trace)
         us = jnp.array([[0.25] * 4, [0.94, 0.02, 0.02, 0.02], [0.02, 0.48, 0.48, 0.02]])
         prove = lambda u: olx.hindsight.strongly_convex_bound(learner, run, u, sigma)
         return run.trace.feedback.action, jax.vmap(prove)(us)

@@ -53,7 +53,7 @@ def drawn():
     def play(outcomes, eta, prior):
         learner = gibbs(eta, POINTS, jax.random.key(1))
         rounds = olx.Rounds(None, outcomes, WEIGHTS)
-        run = olx.rollout(learner, wavy, rounds, prior, record=olx.trace)
+        run = olx.rollout(learner, wavy, rounds, prior, record=olx.record.trace)
         proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(comparators())
         return jnp.exp(run.trace.state.log_weights), run.trace.feedback.action, proofs
 
@@ -103,7 +103,7 @@ def test_points_are_drawn_as_often_as_the_distribution_says():
             wavy,
             olx.Rounds(None, OUTCOMES[1][:40]),
             PRIOR,
-            record=olx.trace,
+            record=olx.record.trace,
         )
         return run.trace.feedback.action, jnp.exp(run.trace.state.log_weights)
 
@@ -128,7 +128,9 @@ def averaged(request):
 
     @jax.jit
     def play(outcomes):
-        run = olx.rollout(learner, distance, olx.Rounds(None, outcomes), PRIOR, record=olx.trace)
+        run = olx.rollout(
+            learner, distance, olx.Rounds(None, outcomes), PRIOR, record=olx.record.trace
+        )
         p = jax.vmap(learner.hparams.experts.predict)(run.trace.state)
         proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(comparators())
         return run.losses, run.trace.feedback.action, p, proofs
@@ -172,7 +174,11 @@ def test_points_may_be_dictionaries():
     loss = lambda params, y: jnp.tanh((params["w"].sum() + params["b"] - y) ** 2)
     rounds = olx.Rounds(None, OUTCOMES[0][:10])
     run = olx.rollout(
-        particles(olx.hedge(1.0), points), loss, rounds, jnp.full(7, 1 / 7), record=olx.actions
+        particles(olx.hedge(1.0), points),
+        loss,
+        rounds,
+        jnp.full(7, 1 / 7),
+        record=olx.record.actions,
     )
     assert run.trace["w"].shape == (10, 2)
     np.testing.assert_allclose(run.trace["b"][0], np.asarray(points["b"]).mean(), rtol=1e-12)

@@ -26,7 +26,9 @@ def test_exponential_weights_keep_the_bound_of_every_quantile():
     @jax.vmap
     def play(losses):
         learner, rounds = experts.anytime_hedge(0.4), olx.Rounds(None, losses)
-        run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(N), record=olx.trace)
+        run = olx.rollout(
+            learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
+        )
         return run.losses, [hindsight.exponential_bound(learner, run, e) for e in epsilons]
 
     paid, proofs = play(LOSSES)
@@ -43,7 +45,7 @@ def test_exponential_weights_keep_the_bound_of_every_quantile():
 def test_exponential_weights_are_not_judged_where_the_theorem_is_not_about_them():
     rounds = olx.Rounds(None, LOSSES[0][:10])
     uneven = experts.anytime_hedge(0.4, prior=jnp.arange(1.0, N + 1))
-    run = olx.rollout(uneven, olx.losses.linear, rounds, jnp.ones(N), record=olx.trace)
+    run = olx.rollout(uneven, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace)
     assert np.all(np.isinf(hindsight.exponential_bound(uneven, run, 0.5).right))
     for other in (experts.anytime_hedge(olx.schedules.decay(1.0)), experts.adahedge()):
         with pytest.raises(TypeError, match="must be an `anytime_hedge` with a fixed step"):
@@ -63,7 +65,9 @@ def test_draws_keep_the_bound_of_their_learner_with_high_probability(name):
     def play(losses, key):
         learner = experts.committed(DRAWN[name], key)
         rounds = olx.Rounds(None, losses)
-        run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(N), record=olx.trace)
+        run = olx.rollout(
+            learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
+        )
         bound = lambda u: hindsight.committed_bound(learner, run, u, DELTA)
         proofs = jax.vmap(bound)(jnp.eye(N))
         return run.losses, proofs.left, proofs.right, jnp.any(proofs.slack < 0, axis=0)
@@ -107,7 +111,9 @@ def test_points_of_a_box_keep_theorem_22_for_every_decision():
 
     @jax.jit
     def play(outcomes):
-        run = olx.rollout(learner, square, olx.Rounds(None, outcomes), start, record=olx.trace)
+        run = olx.rollout(
+            learner, square, olx.Rounds(None, outcomes), start, record=olx.record.trace
+        )
         bound = lambda u, high: hindsight.points_bound(learner, run, u, epsilon, -1.0, high)
         proofs = [bound(u, 1.0) for u in decisions]
         return run.losses, proofs, bound(decisions[2], 0.5)

@@ -12,7 +12,7 @@ import pytest
 from jax.tree_util import Partial
 from scipy import optimize
 
-from olx import convex
+from olx import mirrors
 
 D = 5
 RNG = np.random.default_rng(7)
@@ -148,87 +148,87 @@ def positive(n, rng):
 
 
 CASES = {
-    "euclidean": Case(convex.euclidean, (), (), half, itself, itself, anywhere),
+    "euclidean": Case(mirrors.euclidean, (), (), half, itself, itself, anywhere),
     "euclidean_ball": Case(
-        convex.euclidean_ball, (1.3,), (3.0,), half, ball, itself,
+        mirrors.euclidean_ball, (1.3,), (3.0,), half, ball, itself,
         lambda n, rng: ball(n, rng.normal(size=D)), open=False,
     ),
     "euclidean_box": Case(
-        convex.euclidean_box, (-0.5, 0.7), (-2.0, 0.1), half,
+        mirrors.euclidean_box, (-0.5, 0.7), (-2.0, 0.1), half,
         lambda n, theta: np.clip(theta, *n), itself,
         lambda n, rng: rng.uniform(*n, size=D), open=False,
     ),
     "euclidean_simplex": Case(
-        convex.euclidean_simplex, (1.5,), (0.4,), half, simplex, itself,
+        mirrors.euclidean_simplex, (1.5,), (0.4,), half, simplex, itself,
         lambda n, rng: n[0] * rng.dirichlet(np.ones(D)), open=False,
     ),
     "euclidean_l1_ball": Case(
-        convex.euclidean_l1_ball, (1.5,), (4.0,), half, l1_ball, itself,
+        mirrors.euclidean_l1_ball, (1.5,), (4.0,), half, l1_ball, itself,
         lambda n, rng: l1_ball(n, rng.normal(size=D)), open=False,
     ),
     "euclidean_on": Case(
-        lambda: convex.euclidean_on(lambda w: jnp.maximum(w, 0.0)), (), (), half,
+        lambda: mirrors.euclidean_on(lambda w: jnp.maximum(w, 0.0)), (), (), half,
         lambda n, theta: np.maximum(theta, 0), itself, positive, open=False,
     ),
     "negative_entropy": Case(
-        convex.negative_entropy, (0.8,), (3.0,), entropy, softmax,
+        mirrors.negative_entropy, (0.8,), (3.0,), entropy, softmax,
         lambda n, w: n[0] * (np.log(w * D) + 1), probabilities, open=False,
     ),
     "negative_entropy_to_prior": Case(
-        lambda s: convex.negative_entropy(s, jnp.asarray(PRIOR)), (0.8,), (3.0,),
+        lambda s: mirrors.negative_entropy(s, jnp.asarray(PRIOR)), (0.8,), (3.0,),
         lambda n, w: entropy(n, w, PRIOR), lambda n, theta: softmax(n, theta, PRIOR),
         lambda n, w: n[0] * (np.log(w / PRIOR) + 1), probabilities, open=False,
     ),
     "floored_entropy": Case(
-        convex.floored_entropy, (0.06, 0.8), (0.1, 2.0), lambda n, w: entropy(n[1:], w), floored,
+        mirrors.floored_entropy, (0.06, 0.8), (0.1, 2.0), lambda n, w: entropy(n[1:], w), floored,
         lambda n, w: n[1] * (np.log(w * D) + 1),
         lambda n, rng: n[0] + (1 - D * n[0]) * rng.dirichlet(np.ones(D)), open=False,
     ),
     "unnormalized_entropy": Case(
-        convex.unnormalized_entropy, (0.8,), (2.0,),
+        mirrors.unnormalized_entropy, (0.8,), (2.0,),
         lambda n, w: n[0] * np.sum(w * np.log(w) - w + 1),
         lambda n, theta: np.exp(theta / n[0]), lambda n, w: n[0] * np.log(w), positive,
     ),
     "unnormalized_entropy_to_prior": Case(
-        lambda s: convex.unnormalized_entropy(s, jnp.asarray(PRIOR)), (0.8,), (2.0,),
+        lambda s: mirrors.unnormalized_entropy(s, jnp.asarray(PRIOR)), (0.8,), (2.0,),
         lambda n, w: n[0] * np.sum(w * np.log(w / PRIOR) - w + PRIOR),
         lambda n, theta: PRIOR * np.exp(theta / n[0]), lambda n, w: n[0] * np.log(w / PRIOR),
         positive,
     ),
     "pnorm": Case(
-        convex.pnorm, (1.4,), (1.1,), q_norm, q_norm_primal, q_norm_dual, anywhere
+        mirrors.pnorm, (1.4,), (1.1,), q_norm, q_norm_primal, q_norm_dual, anywhere
     ),
-    "pnorm_2": Case(convex.pnorm, (2.0,), (1.9,), q_norm, q_norm_primal, q_norm_dual, anywhere),
+    "pnorm_2": Case(mirrors.pnorm, (2.0,), (1.9,), q_norm, q_norm_primal, q_norm_dual, anywhere),
     "weighted_pnorm": Case(
-        lambda q: convex.weighted_pnorm(q, jnp.asarray(WEIGHTS)), (1.4,), (1.7,),
+        lambda q: mirrors.weighted_pnorm(q, jnp.asarray(WEIGHTS)), (1.4,), (1.7,),
         lambda n, w: q_norm(n, w, WEIGHTS), lambda n, theta: q_norm_primal(n, theta, WEIGHTS),
         lambda n, w: q_norm_dual(n, w, WEIGHTS),
         lambda n, rng: rng.normal(size=D) * (WEIGHTS > 0), open=False,
     ),
     "binary_entropy": Case(
-        convex.binary_entropy, (0.6,), (2.0,), binary,
+        mirrors.binary_entropy, (0.6,), (2.0,), binary,
         lambda n, theta: 1 / (1 + np.exp(-theta / n[0])),
         lambda n, w: n[0] * np.log(w / (1 - w)), lambda n, rng: rng.uniform(0.01, 0.99, D),
     ),
     "hypentropy": Case(
-        convex.hypentropy, (0.3,), (2.0,), hyperbolic, lambda n, theta: n[0] * np.sinh(theta),
+        mirrors.hypentropy, (0.3,), (2.0,), hyperbolic, lambda n, theta: n[0] * np.sinh(theta),
         lambda n, w: np.arcsinh(w / n[0]), anywhere,
     ),
     "log_barrier": Case(
-        convex.log_barrier, (0.8,), (2.0,), lambda n, w: -n[0] * np.sum(np.log(w)),
+        mirrors.log_barrier, (0.8,), (2.0,), lambda n, w: -n[0] * np.sum(np.log(w)),
         lambda n, theta: -n[0] / theta, lambda n, w: -n[0] / w, positive,
         fold=lambda theta: -np.abs(theta) - 0.1,
     ),
     "log_barrier_simplex": Case(
-        convex.log_barrier_simplex, (0.8,), (0.01,), lambda n, w: -n[0] * np.sum(np.log(D * w)),
+        mirrors.log_barrier_simplex, (0.8,), (0.01,), lambda n, w: -n[0] * np.sum(np.log(D * w)),
         barrier_simplex, lambda n, w: -n[0] / w, probabilities, open=False,
     ),
     "tsallis": Case(
-        convex.tsallis, (0.5, 0.9), (0.3, 2.0), tsallis, tsallis_primal,
+        mirrors.tsallis, (0.5, 0.9), (0.3, 2.0), tsallis, tsallis_primal,
         lambda n, w: n[1] * (1 - n[0] * w ** (n[0] - 1)) / (1 - n[0]), probabilities, open=False,
     ),
     "tsallis_near_1": Case(
-        convex.tsallis, (0.95, 0.9), (0.05, 2.0), tsallis, tsallis_primal,
+        mirrors.tsallis, (0.95, 0.9), (0.05, 2.0), tsallis, tsallis_primal,
         lambda n, w: n[1] * (1 - n[0] * w ** (n[0] - 1)) / (1 - n[0]), probabilities, open=False,
     ),
 }  # fmt: skip
@@ -413,13 +413,13 @@ def test_bregman_divergence_is_the_formula(name):
 @pytest.mark.parametrize(
     ("mirror", "value"),
     [
-        (convex.negative_entropy(), np.log(3)),
-        (convex.floored_entropy(0.0), np.log(3)),
-        (convex.tsallis(0.5), 2 * (np.sqrt(3) - 1)),
-        (convex.unnormalized_entropy(), 2.0),
-        (convex.binary_entropy(), 3 * np.log(2)),
-        (convex.euclidean_simplex(), 0.5),
-        (convex.log_barrier_simplex(), np.inf),
+        (mirrors.negative_entropy(), np.log(3)),
+        (mirrors.floored_entropy(0.0), np.log(3)),
+        (mirrors.tsallis(0.5), 2 * (np.sqrt(3) - 1)),
+        (mirrors.unnormalized_entropy(), 2.0),
+        (mirrors.binary_entropy(), 3 * np.log(2)),
+        (mirrors.euclidean_simplex(), 0.5),
+        (mirrors.log_barrier_simplex(), np.inf),
     ],
 )
 def test_a_vertex_is_a_legal_comparator(mirror, value):
@@ -428,23 +428,23 @@ def test_a_vertex_is_a_legal_comparator(mirror, value):
 
 
 def test_a_floor_of_zero_is_the_softmax():
-    seen, _ = decide(convex.floored_entropy(0.0, 0.8), DUALS[0])
+    seen, _ = decide(mirrors.floored_entropy(0.0, 0.8), DUALS[0])
     np.testing.assert_allclose(seen, softmax((0.8,), DUALS[0]), rtol=1e-13)
 
 
 def test_a_floor_no_point_can_keep_gives_nan():
-    w = jax.jit(lambda floor: convex.floored_entropy(floor).to_primal(jnp.zeros(4)))(0.3)
+    w = jax.jit(lambda floor: mirrors.floored_entropy(floor).to_primal(jnp.zeros(4)))(0.3)
     assert np.all(np.isnan(w))
 
 
 def test_tsallis_of_order_one_is_the_entropy():
-    near, _ = decide(convex.tsallis(1 - 1e-9, 0.8), DUALS[0])
+    near, _ = decide(mirrors.tsallis(1 - 1e-9, 0.8), DUALS[0])
     np.testing.assert_allclose(near, softmax((0.8,), DUALS[0]), rtol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("make", [convex.log_barrier_simplex, lambda s: convex.tsallis(0.5, s)])
+@pytest.mark.parametrize("make", [mirrors.log_barrier_simplex, lambda s: mirrors.tsallis(0.5, s)])
 def test_a_thousand_weights_add_up_to_one(make, scale, dtype):
     theta = jnp.asarray(np.random.default_rng(1).normal(size=1000) * 1e4, dtype)
     w, inside = decide(make(scale), theta)
@@ -457,7 +457,7 @@ def test_pnorm_at_zero_has_the_curvature_it_has_along_each_coordinate():
 
     @jax.jit
     def look(q):
-        functions = convex.pnorm(q).potential, convex.pnorm(q).conjugate
+        functions = mirrors.pnorm(q).potential, mirrors.pnorm(q).conjugate
         return [[of(f)(zero) for f in functions] for of in (jax.grad, jax.hessian)]
 
     for q in (1.4, 2.0):
@@ -469,16 +469,16 @@ def test_pnorm_at_zero_has_the_curvature_it_has_along_each_coordinate():
 @pytest.mark.parametrize("size", [1e-100, 1e150])
 def test_pnorm_keeps_its_digits_at_any_size(size):
     theta = np.array([3.0, -2.0, 1.0, 0.0, 1e-3])
-    seen, _ = decide(convex.pnorm(1.05), size * theta)
+    seen, _ = decide(mirrors.pnorm(1.05), size * theta)
     np.testing.assert_allclose(seen, size * q_norm_primal((1.05,), theta), rtol=1e-12)
 
 
 def test_a_coordinate_of_weight_zero_is_absent():
     @jax.jit
     def look(weights, theta):
-        mirror = convex.weighted_pnorm(1.5, weights)
+        mirror = mirrors.weighted_pnorm(1.5, weights)
         w = mirror.to_primal(theta)
-        through = lambda a: jnp.sum(convex.weighted_pnorm(1.5, a).to_primal(w) ** 2)
+        through = lambda a: jnp.sum(mirrors.weighted_pnorm(1.5, a).to_primal(w) ** 2)
         return w, mirror.contains(w), mirror.contains(jnp.ones(3)), jax.grad(through)(weights)
 
     w, inside, ones_inside, slopes = look(np.array([1.0, 0.0, 2.0]), np.array([1.0, 100.0, -1.0]))
@@ -500,7 +500,9 @@ def test_a_tree_is_its_flat_vector(name):
 
 def test_a_box_may_differ_by_coordinate():
     low, high = {"a": jnp.array([0.0, -1.0]), "b": jnp.array(2.0)}, 3.0
-    w, _ = decide(convex.euclidean_box(low, high), {"a": np.array([-5.0, 5.0]), "b": np.array(0.0)})
+    w, _ = decide(
+        mirrors.euclidean_box(low, high), {"a": np.array([-5.0, 5.0]), "b": np.array(0.0)}
+    )
     np.testing.assert_array_equal(w["a"], [0.0, 3.0])
     assert w["b"] == 2.0
 
@@ -508,44 +510,47 @@ def test_a_box_may_differ_by_coordinate():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: convex.euclidean_ball(0.0), "euclidean_ball: `radius` must be positive, got 0.0."),
         (
-            lambda: convex.euclidean_box(1.0, 0.5),
+            lambda: mirrors.euclidean_ball(0.0),
+            "euclidean_ball: `radius` must be positive, got 0.0.",
+        ),
+        (
+            lambda: mirrors.euclidean_box(1.0, 0.5),
             "euclidean_box: `high - low` must be non-negative, got -0.5.",
         ),
         (
-            lambda: convex.euclidean_simplex(-1.0),
+            lambda: mirrors.euclidean_simplex(-1.0),
             "euclidean_simplex: `total` must be positive, got -1.0.",
         ),
         (
-            lambda: convex.euclidean_l1_ball(-1.0),
+            lambda: mirrors.euclidean_l1_ball(-1.0),
             "euclidean_l1_ball: `radius` must be positive, got -1.0.",
         ),
         (
-            lambda: convex.negative_entropy(0.0),
+            lambda: mirrors.negative_entropy(0.0),
             "negative_entropy: `scale` must be positive, got 0.0.",
         ),
         (
-            lambda: convex.unnormalized_entropy(1.0, np.array([1.0, -2.0])),
+            lambda: mirrors.unnormalized_entropy(1.0, np.array([1.0, -2.0])),
             "unnormalized_entropy: `prior` must be positive, got -2.0.",
         ),
         (
-            lambda: convex.floored_entropy(-0.1),
+            lambda: mirrors.floored_entropy(-0.1),
             "floored_entropy: `floor` must lie in [0, 1], got -0.1.",
         ),
-        (lambda: convex.pnorm(1.0), "pnorm: `q` must lie in (1, 2], got 1.0."),
+        (lambda: mirrors.pnorm(1.0), "pnorm: `q` must lie in (1, 2], got 1.0."),
         (
-            lambda: convex.weighted_pnorm(1.5, np.array([1.0, -1.0])),
+            lambda: mirrors.weighted_pnorm(1.5, np.array([1.0, -1.0])),
             "weighted_pnorm: `weights` must be non-negative, got -1.0.",
         ),
         (
-            lambda: convex.binary_entropy(-1.0),
+            lambda: mirrors.binary_entropy(-1.0),
             "binary_entropy: `scale` must be positive, got -1.0.",
         ),
-        (lambda: convex.hypentropy(0.0), "hypentropy: `beta` must be positive, got 0.0."),
-        (lambda: convex.log_barrier(-1.0), "log_barrier: `scale` must be positive, got -1.0."),
-        (lambda: convex.tsallis(0.0), "tsallis: `alpha` must be positive, got 0.0."),
-        (lambda: convex.tsallis(1.5), "tsallis: `1 - alpha` must be positive, got -0.5."),
+        (lambda: mirrors.hypentropy(0.0), "hypentropy: `beta` must be positive, got 0.0."),
+        (lambda: mirrors.log_barrier(-1.0), "log_barrier: `scale` must be positive, got -1.0."),
+        (lambda: mirrors.tsallis(0.0), "tsallis: `alpha` must be positive, got 0.0."),
+        (lambda: mirrors.tsallis(1.5), "tsallis: `1 - alpha` must be positive, got -0.5."),
     ],
 )
 def test_a_bad_number_is_refused(call, message):
@@ -556,7 +561,7 @@ def test_a_bad_number_is_refused(call, message):
 
 def test_a_bad_point_of_a_grid_is_nan_at_its_index():
     scales = jnp.array([1.0, -1.0])
-    decide = lambda scale: convex.tsallis(0.5, scale).to_primal(jnp.zeros(3))
+    decide = lambda scale: mirrors.tsallis(0.5, scale).to_primal(jnp.zeros(3))
     grid = jax.jit(jax.vmap(decide))(scales)
     np.testing.assert_array_equal(np.isnan(grid).all(axis=1), [False, True])
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import olx
-from olx import convex, losses, streams
+from olx import losses, mirrors, streams
 
 ROUNDS, TRUTH = jax.jit(
     lambda: streams.linear_regression(jax.random.key(3), rounds=60, features=4)
 )()
 FEW = jax.tree.map(lambda leaf: leaf[:20], ROUNDS)
-HYPENTROPY, SQUARE = convex.hypentropy(0.5), convex.euclidean()
+HYPENTROPY, SQUARE = mirrors.hypentropy(0.5), mirrors.euclidean()
 
 UNSEEN = {
     "cosh": (lambda w: jnp.sum(jnp.cosh(w)), {}),
@@ -52,7 +52,7 @@ def test_a_matrix_potential_leads_back(key):
 def test_a_sweep_of_64_steps_is_certified_at_every_round(mirror):
     make = lambda eta: olx.linear(olx.omd(eta, mirror))
     learners = olx.batch(make, eta=jnp.geomspace(1e-3, 1.0, 64))
-    runs = olx.sweep(learners, losses.squared, FEW, 0.1 * jnp.ones(4), record=olx.trace)
+    runs = olx.sweep(learners, losses.squared, FEW, 0.1 * jnp.ones(4), record=olx.record.trace)
     each_u = jax.vmap(olx.certify, (None, None, 0))
     proofs = jax.vmap(each_u, (0, 0, None))(learners, runs, jnp.stack([TRUTH, jnp.zeros(4)]))
     finite = np.all(np.isfinite(runs.losses), axis=1)
@@ -78,7 +78,7 @@ def test_three_learning_rates_compile_once():
 
 
 def test_total_loss_has_a_gradient_in_the_learner_itself():
-    learner = olx.linear(olx.omd(0.05, convex.hypentropy(0.7)))
+    learner = olx.linear(olx.omd(0.05, mirrors.hypentropy(0.7)))
     total = lambda learner: olx.rollout(learner, losses.squared, ROUNDS, jnp.zeros(4)).total
     slope = jax.jit(jax.grad(total))(learner)
     assert isinstance(slope, olx.Learner)
@@ -87,7 +87,7 @@ def test_total_loss_has_a_gradient_in_the_learner_itself():
 
 
 def test_a_sweep_is_a_loop_over_a_grid():
-    make = lambda eta, beta: olx.linear(olx.omd(eta, convex.hypentropy(beta)))
+    make = lambda eta, beta: olx.linear(olx.omd(eta, mirrors.hypentropy(beta)))
     axes = olx.grid(eta=jnp.array([0.01, 0.05]), beta=jnp.array([0.3, 1.0, 3.0]))
     runs = olx.sweep(olx.batch(make, **axes), losses.squared, ROUNDS, jnp.zeros(4))
     play = jax.jit(lambda learner: olx.rollout(learner, losses.squared, ROUNDS, jnp.zeros(4)))
@@ -98,7 +98,7 @@ def test_a_sweep_is_a_loop_over_a_grid():
 def test_hedge_hypergradients_stay_finite_in_float32_at_large_steps():
     rounds = olx.Rounds(None, jax.random.uniform(jax.random.key(0), (500, 5), jnp.float32))
     start = jnp.full(5, 0.2, jnp.float32)
-    total = lambda eta: olx.rollout(olx.hedge(eta), losses.linear, rounds, start).total
+    total = lambda eta: olx.rollout(olx.hedge(eta), losses.linear_loss, rounds, start).total
     slope = jax.jit(jax.grad(total))
     for eta in (0.1, 5.0, 50.0):
         assert np.isfinite(slope(jnp.float32(eta)))

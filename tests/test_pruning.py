@@ -60,7 +60,7 @@ CUTS = np.array([np.isin(np.arange(E), cut).astype(float) for cut in prunings()]
 def played():
     @jax.jit
     def play(rounds):
-        run = olx.rollout(LEARNER, distance, rounds, jnp.ones(E), record=olx.trace)
+        run = olx.rollout(LEARNER, distance, rounds, jnp.ones(E), record=olx.record.trace)
         proofs = jax.vmap(lambda leaves: pruning_bound(LEARNER, run, leaves))(jnp.asarray(CUTS))
         return run, proofs, edge_losses(distance, rounds, E)
 

@@ -10,9 +10,9 @@ import pytest
 import scipy.optimize
 from jax.tree_util import Partial
 
-from olx.convex.full_quadratic import full_quadratic
 from olx.convex.prox import Penalty, box, elastic_net, group_l2, l1, linf, nuclear, squared_l2
-from olx.convex.quadratic import quadratic
+from olx.mirrors.full_quadratic import full_quadratic
+from olx.mirrors.quadratic import quadratic
 
 RNG = np.random.default_rng(23)
 CURVATURE = RNG.exponential(size=5) + 0.2

@@ -7,7 +7,7 @@ import references as ref
 from jax import random
 
 import olx
-from olx import convex, losses, regularizers, schedules, streams
+from olx import convex, losses, mirrors, regularizers, schedules, streams
 
 T, D = 300, 6
 REGRESSION, _ = streams.linear_regression(random.key(1), rounds=T, features=D)
@@ -26,35 +26,37 @@ def decisions_of(learner, params):
 
 def actions_of(learner, params):
     rounds = olx.Rounds(None, EXPERTS.outcome)
-    run = olx.rollout(learner, losses.linear, rounds, jnp.asarray(params), record=olx.actions)
+    run = olx.rollout(
+        learner, losses.linear_loss, rounds, jnp.asarray(params), record=olx.record.actions
+    )
     return run.trace
 
 
 REGRESSIONS = {
     "lazy gradient descent": (
-        olx.omd(0.05, convex.euclidean()),
+        olx.omd(0.05, mirrors.euclidean()),
         ref.lazy_gradient(ZEROS, 0.05, same, T, SLOPE),
         ZEROS,
     ),
     "lazy on a ball": (
-        olx.omd(0.3, convex.euclidean_ball(0.7)),
+        olx.omd(0.3, mirrors.euclidean_ball(0.7)),
         ref.lazy_gradient(ZEROS, 0.3, lambda v: ref.ball(v, 0.7), T, SLOPE),
         ZEROS,
     ),
     "lazy on the simplex": (
-        olx.omd(0.1, convex.euclidean_simplex()),
+        olx.omd(0.1, mirrors.euclidean_simplex()),
         ref.lazy_gradient(UNIFORM, 0.1, ref.simplex, T, SLOPE),
         UNIFORM,
     ),
     "projected on a ball, shrinking": (
-        olx.md(schedules.decay(0.5), convex.euclidean_ball(0.7)),
+        olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.7)),
         ref.projected_gradient(
             ZEROS, lambda t: 0.5 / np.sqrt(t), lambda v: ref.ball(v, 0.7), T, SLOPE
         ),
         ZEROS,
     ),
     "projected on the simplex": (
-        olx.ogd(0.1, convex.euclidean_simplex()),
+        olx.ogd(0.1, mirrors.euclidean_simplex()),
         ref.projected_gradient(UNIFORM, lambda t: 0.1, ref.simplex, T, SLOPE),
         UNIFORM,
     ),
@@ -74,17 +76,17 @@ REGRESSIONS = {
         ZEROS,
     ),
     "p-norm": (
-        olx.ftrl(0.05, convex.pnorm(1.3)),
+        olx.ftrl(0.05, mirrors.pnorm(1.3)),
         ref.pnorm_descent(D, 0.05, 1.3, T, SLOPE),
         ZEROS,
     ),
     "optimistic": (
-        olx.optimistic(0.03, convex.euclidean()),
+        olx.optimistic(0.03, mirrors.euclidean()),
         ref.optimistic_gradient(D, 0.03, T, SLOPE),
         ZEROS,
     ),
     "optimistic, projected": (
-        olx.optimistic_md(0.1, convex.euclidean_ball(0.7)),
+        olx.optimistic_md(0.1, mirrors.euclidean_ball(0.7)),
         ref.optimistic_projected(ZEROS, 0.1, lambda v: ref.ball(v, 0.7), T, SLOPE),
         ZEROS,
     ),
@@ -104,7 +106,7 @@ def test_hedge_equals_the_reference():
 
 
 def test_multiplicative_updates_equal_the_reference():
-    learner = olx.md(schedules.decay(2.0, 1.0), convex.negative_entropy())
+    learner = olx.md(schedules.decay(2.0, 1.0), mirrors.negative_entropy())
     wanted = ref.multiplicative(UNIFORM, lambda t: 2.0 / t, T, ref.linear_slope(LOSSES))
     np.testing.assert_allclose(actions_of(learner, UNIFORM), wanted, atol=1e-11)
 
@@ -119,10 +121,10 @@ def test_an_update_need_not_be_a_gradient():
         2.0,
         lambda a, params: a * jnp.eye(params.size),
         lambda a, matrix, feedback: matrix + jnp.outer(feedback.context, feedback.context),
-        lambda a, matrix, x: convex.full_quadratic(matrix + jnp.outer(x, x)),
+        lambda a, matrix, x: mirrors.full_quadratic(matrix + jnp.outer(x, x)),
     )
     learner = olx.linear(olx.ftrl(1.0, gram, toward_label))
-    run = olx.rollout(learner, losses.squared, REGRESSION, jnp.zeros(D), record=olx.actions)
+    run = olx.rollout(learner, losses.squared, REGRESSION, jnp.zeros(D), record=olx.record.actions)
     np.testing.assert_allclose(run.trace, ref.vovk_azoury_warmuth(X, Y, 2.0), atol=1e-10)
-    traced = olx.rollout(learner, losses.squared, REGRESSION, jnp.zeros(D), record=olx.trace)
+    traced = olx.rollout(learner, losses.squared, REGRESSION, jnp.zeros(D), record=olx.record.trace)
     assert olx.certify(learner, traced, jnp.ones(D)).holds

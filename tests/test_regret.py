@@ -11,6 +11,7 @@ import pytest
 from olx import losses
 from olx.convex import norms
 from olx.core import Rounds, Run
+from olx.frameworks.lift import dot
 from olx.hindsight.regret import (
     comparator_losses,
     interval_regret,
@@ -21,7 +22,6 @@ from olx.hindsight.regret import (
     worst_interval,
 )
 from olx.hindsight.shifting import best_shifting_expert
-from olx.learners.lift import dot
 
 T, D = 30, 3
 RNG = np.random.default_rng(7)
@@ -52,7 +52,7 @@ def test_comparator_losses_are_not_weighted():
 
 def test_a_point_comparator_plays_itself():
     rounds = Rounds(None, jnp.asarray(X))
-    mine = regret(RUN, losses.linear, rounds, jnp.asarray(U))
+    mine = regret(RUN, losses.linear_loss, rounds, jnp.asarray(U))
     np.testing.assert_allclose(mine, np.cumsum(PAID - X @ U), rtol=1e-12)
 
 

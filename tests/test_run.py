@@ -12,7 +12,7 @@ import pytest
 from table import KINDS, TABLE
 
 import olx
-from olx import convex, losses, regularizers, schedules, streams
+from olx import losses, mirrors, regularizers, schedules, streams
 from olx.engine.collect import data_of
 
 LONG = jax.tree.map(
@@ -46,9 +46,9 @@ def head(rounds, stop, start=0):
 def test_it_is_rollout_on_numpy_and_jax_arrays(name):
     """Of every kind of learner; `test_learners` plays the whole table."""
     case = TABLE[name]
-    wanted = rollout(*case[:4], record=olx.trace)
+    wanted = rollout(*case[:4], record=olx.record.trace)
     for rounds in (case.rounds, jax.tree.map(np.asarray, case.rounds)):
-        seen = olx.run(case.learner, case.loss, rounds, case.params, record=olx.trace)
+        seen = olx.run(case.learner, case.loss, rounds, case.params, record=olx.record.trace)
         close(results(seen), results(wanted))
 
 
@@ -76,8 +76,8 @@ def test_contexts_and_decisions_may_be_dictionaries():
     rounds = olx.Rounds({"a": x[:, :2], "b": {"c": x[:, 2:]}}, x @ np.arange(5.0))
     params = {"a": jnp.zeros(2), "b": {"c": jnp.zeros(3)}}
     learner = olx.linear(olx.ftrl(0.3, regularizers.adagrad()))
-    wanted = rollout(learner, losses.squared, rounds, params, record=olx.trace)
-    seen = olx.run(learner, losses.squared, rounds, params, record=olx.trace)
+    wanted = rollout(learner, losses.squared, rounds, params, record=olx.record.trace)
+    seen = olx.run(learner, losses.squared, rounds, params, record=olx.record.trace)
     close(results(seen), results(wanted))
     assert set(seen.state.theta) == {"a", "b"}
 
@@ -85,9 +85,9 @@ def test_contexts_and_decisions_may_be_dictionaries():
 def test_rounds_are_weighed():
     weight = np.random.default_rng(0).integers(0, 3, 400).astype(float)
     rounds = head(LONG, 400)._replace(weight=weight)
-    learner = olx.linear(olx.md(schedules.decay(0.1), convex.euclidean()))
-    wanted = rollout(learner, losses.squared, rounds, START, record=olx.trace)
-    seen = olx.run(learner, losses.squared, rounds, START, record=olx.trace)
+    learner = olx.linear(olx.md(schedules.decay(0.1), mirrors.euclidean()))
+    wanted = rollout(learner, losses.squared, rounds, START, record=olx.record.trace)
+    seen = olx.run(learner, losses.squared, rounds, START, record=olx.record.trace)
     close(results(seen), results(wanted))
 
 
@@ -109,19 +109,19 @@ def test_it_leaves_the_state_it_goes_on_from_alone():
 
 
 KEPT = {
-    "every": (olx.every(9_973), [*np.arange(9_973, 70_001, 9_973), 70_001]),
-    "every round": (olx.every(1), np.arange(1, 70_002)),
-    "log spaced": (olx.log_spaced(1), [1, 10, 100, 1_000, 10_000, 70_001]),
-    "totals": (olx.totals, [70_001]),
-    "more than there are": (olx.every(10**6), [70_001]),
+    "every": (olx.keep.every(9_973), [*np.arange(9_973, 70_001, 9_973), 70_001]),
+    "every round": (olx.keep.every(1), np.arange(1, 70_002)),
+    "log spaced": (olx.keep.log_spaced(1), [1, 10, 100, 1_000, 10_000, 70_001]),
+    "totals": (olx.keep.totals, [70_001]),
+    "more than there are": (olx.keep.every(10**6), [70_001]),
 }
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_thinned_curves_are_sums_of_the_losses(name):
     keep, at = KEPT[name]
-    every = olx.run(LEARNER, losses.squared, LONG, START, record=olx.actions)
-    seen = olx.run(LEARNER, losses.squared, LONG, START, keep=keep, record=olx.actions)
+    every = olx.run(LEARNER, losses.squared, LONG, START, record=olx.record.actions)
+    seen = olx.run(LEARNER, losses.squared, LONG, START, keep=keep, record=olx.record.actions)
     assert seen.losses is None
     np.testing.assert_array_equal(seen.curve.at, at)
     np.testing.assert_allclose(seen.curve.total, np.cumsum(every.losses)[seen.curve.at - 1], 1e-13)
@@ -134,9 +134,9 @@ def distances(feedback):
 
 
 def test_what_is_measured_is_summed_along_the_curve():
-    options = {"keep": olx.every(9_973), "measure": distances}
+    options = {"keep": olx.keep.every(9_973), "measure": distances}
     seen = olx.run(LEARNER, losses.squared, LONG, START, **options).curve
-    every = olx.run(LEARNER, losses.squared, LONG, START, record=olx.actions)
+    every = olx.run(LEARNER, losses.squared, LONG, START, record=olx.record.actions)
     far = np.cumsum(np.abs(every.trace - LONG.outcome) > 1.0)[seen.at - 1]
     assert 0 < far[-1] < 70_001
     np.testing.assert_array_equal(seen.sums["far"], far)
@@ -152,7 +152,7 @@ def test_totals_of_a_run_in_single_precision_are_summed_in_double():
     rounds, params = jax.tree.map(np.float32, (LONG, START))
     one_by_one = olx.run(LEARNER, losses.squared, rounds, params)
     assert one_by_one.losses.dtype == np.float32
-    thinned = olx.run(LEARNER, losses.squared, rounds, params, keep=olx.every(7))
+    thinned = olx.run(LEARNER, losses.squared, rounds, params, keep=olx.keep.every(7))
     assert thinned.curve.total.dtype == np.float64
     exact = np.cumsum(one_by_one.losses.astype(np.float64))
     np.testing.assert_allclose(thinned.curve.total, exact[thinned.curve.at - 1], 1e-13)
@@ -199,8 +199,8 @@ def test_a_state_may_hold_a_key_of_a_random_generator():
         return w, jax.random.split(state[1], 1)[0]
 
     learner = olx.Learner(None, init, predict, update)
-    wanted = rollout(learner, losses.squared, head(LONG, 40), START, record=olx.trace)
-    seen = olx.run(learner, losses.squared, head(LONG, 40), START, record=olx.trace)
+    wanted = rollout(learner, losses.squared, head(LONG, 40), START, record=olx.record.trace)
+    seen = olx.run(learner, losses.squared, head(LONG, 40), START, record=olx.record.trace)
     close(seen.losses, wanted.losses)
     np.testing.assert_array_equal(*map(jax.random.key_data, (seen.state[1], wanted.state[1])))
     np.testing.assert_array_equal(seen.trace.state[1], jax.random.key_data(wanted.trace.state[1]))
@@ -248,7 +248,7 @@ def test_it_refuses(name):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("make", [olx.every, olx.log_spaced])
+@pytest.mark.parametrize("make", [olx.keep.every, olx.keep.log_spaced])
 def test_a_curve_needs_a_count(make):
     with pytest.raises(ValueError, match=r"must be an integer of at least 1, got 0\."):
         make(0)

@@ -9,10 +9,10 @@ import pytest
 import reference_dual_ascent as ref
 
 import olx
-from olx import ascents, convex, losses, schedules, streams
+from olx import ascents, losses, mirrors, schedules, streams
 from olx.convex import norms
+from olx.frameworks.dual_ascent import dual_ascent
 from olx.hindsight import primal_dual
-from olx.learners.dual_ascent import dual_ascent
 
 KEY = jax.random.key(5)
 T, D = 150, 4
@@ -119,7 +119,7 @@ class Claim(NamedTuple):
 FREE = jnp.stack([MIXED.truth, jnp.zeros(D), LINEAR.truth / 2])
 SIMPLEX = jnp.stack([jnp.full(D, 0.25), jnp.eye(D)[2], jax.nn.softmax(2 * LINEAR.truth)])
 COMPLEXITIES = jnp.array([0.1, 0.6, 4.0])
-EUCLIDEAN, ENTROPY = convex.euclidean(), convex.negative_entropy()
+EUCLIDEAN, ENTROPY = mirrors.euclidean(), mirrors.negative_entropy()
 TUBE = losses.epsilon_insensitive(0.2)
 WORST = float((LARGEST + np.abs(REAL.outcome).max()) ** 2 / 2)
 
@@ -224,7 +224,7 @@ def test_the_bound_holds_after_every_round(name):
     def judge(rounds, complexity):
         learner = claim.make(complexity)
         loss = learner.hparams.loss
-        run = olx.rollout(learner, loss, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, loss, rounds, jnp.zeros(D), record=olx.record.trace)
         proof = jax.vmap(lambda u: claim.theorem(learner, run, u, complexity))(claim.comparators)
         finite = jnp.isfinite(proof.right[:, -1])
         printed = False if proof.printed is None else jnp.isfinite(proof.printed[:, -1])
@@ -245,7 +245,7 @@ def test_where_a_schedule_was_told_too_little_the_bound_says_nothing():
 
     @jax.jit
     def judge(rounds):
-        run = olx.rollout(learner, losses.hinge, rounds, jnp.zeros(D), record=olx.trace)
+        run = olx.rollout(learner, losses.hinge, rounds, jnp.zeros(D), record=olx.record.trace)
         return primal_dual.root_rounds_bound(learner, run, u).right, learner.bound(run.trace, u)
 
     right, proof = judge(MIXED.rounds)
@@ -276,5 +276,7 @@ def test_refusals_name_the_factory():
         schedules.mistakes(1.0, norms.l2)
     steps = schedules.root_rounds(1.0, 1.0)
     learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), steps)
-    with pytest.raises(TypeError, match=r"root_rounds_bound: .* play it with record=olx.trace"):
+    with pytest.raises(
+        TypeError, match=r"root_rounds_bound: .* play it with record=olx.record.trace"
+    ):
         primal_dual.root_rounds_bound(learner, olx.Run(None, None), jnp.zeros(D))

@@ -122,7 +122,7 @@ def pieces():
         yield olx.Rounds(x, x[:, 0])
 learner = olx.linear(olx.ogd(0.1))
 place = olx.checkpoint(sys.argv[1], every=10**9)
-olx.run(learner, olx.losses.squared, pieces(), jnp.zeros(3), keep=olx.totals, checkpoint=place)
+olx.run(learner, olx.losses.squared, pieces(), jnp.zeros(3), keep=olx.keep.totals, checkpoint=place)
 print("done", flush=True)
 """
 

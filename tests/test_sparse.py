@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import olx
-from olx import convex, losses, regularizers, schedules, streams
+from olx import convex, losses, mirrors, regularizers, schedules, streams
 
 WIDTH = 23
 
@@ -28,19 +28,19 @@ OUTCOME = DENSE @ np.linspace(-1, 1, WIDTH)
 ZEROS, ONES = jnp.zeros(WIDTH), jnp.ones(WIDTH)
 
 LEARNERS = {
-    "euclidean": (olx.omd(0.1, convex.euclidean()), ZEROS),
-    "box": (olx.omd(0.3, convex.euclidean_box(-0.2, 0.2)), ZEROS),
-    "hypentropy": (olx.omd(0.1, convex.hypentropy(0.5)), ZEROS),
-    "orthant entropy": (olx.omd(0.1, convex.unnormalized_entropy()), ONES),
-    "binary entropy": (olx.omd(0.1, convex.binary_entropy()), ONES / 2),
+    "euclidean": (olx.omd(0.1, mirrors.euclidean()), ZEROS),
+    "box": (olx.omd(0.3, mirrors.euclidean_box(-0.2, 0.2)), ZEROS),
+    "hypentropy": (olx.omd(0.1, mirrors.hypentropy(0.5)), ZEROS),
+    "orthant entropy": (olx.omd(0.1, mirrors.unnormalized_entropy()), ONES),
+    "binary entropy": (olx.omd(0.1, mirrors.binary_entropy()), ONES / 2),
     "unseen": (
         olx.omd(0.1, olx.mirror_map(conjugate=lambda t: jnp.sum(jnp.cosh(t)), separable=True)),
         ZEROS,
     ),
     "md": (olx.ogd(0.1), ZEROS),
-    "md, decaying": (olx.md(schedules.decay(0.5), convex.euclidean()), ZEROS),
-    "ftrl": (olx.ftrl(0.1, convex.euclidean()), ZEROS),
-    "growing": (olx.ftrl(0.3, regularizers.growing(convex.hypentropy(0.5))), ZEROS),
+    "md, decaying": (olx.md(schedules.decay(0.5), mirrors.euclidean()), ZEROS),
+    "ftrl": (olx.ftrl(0.1, mirrors.euclidean()), ZEROS),
+    "growing": (olx.ftrl(0.3, regularizers.growing(mirrors.hypentropy(0.5))), ZEROS),
     "composite l1": (olx.ftrl(0.3, regularizers.composite(convex.l1(0.05), rate=0.3)), ZEROS),
     "adagrad": (olx.ftrl(0.5, regularizers.adagrad()), ZEROS),
     "adagrad l1": (
@@ -64,18 +64,18 @@ def dense(learner, params, outcome=OUTCOME, weight=None, loss=losses.squared, **
 def test_sparse_rows_are_dense_rows(name):
     inner, params = LEARNERS[name]
     learner = olx.linear(inner)
-    wanted = dense(learner, params, record=olx.actions)
+    wanted = dense(learner, params, record=olx.record.actions)
     rounds = olx.Rounds(ROWS, OUTCOME)
-    seen = olx.run(learner, losses.squared, rounds, params, record=olx.actions)
+    seen = olx.run(learner, losses.squared, rounds, params, record=olx.record.actions)
     close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
 
 
 LABELS = np.where(np.arange(60) % 3, 1.0, -1.0)
 SWEPT = {
     "ogd": lambda eta: olx.linear(olx.ogd(eta)),
-    "adagrad": lambda eta: olx.linear(olx.adagrad(eta)),
-    "decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), convex.euclidean())),
-    "PA-I": olx.passive_aggressive_1,
+    "adagrad": lambda eta: olx.linear(olx.first_order.adagrad(eta)),
+    "decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), mirrors.euclidean())),
+    "PA-I": olx.classification.passive_aggressive_1,
 }
 
 
@@ -84,10 +84,12 @@ def test_sparse_rows_are_swept(name):
     make, numbers = SWEPT[name], jnp.geomspace(0.01, 1.0, 5)
     learners = jax.vmap(make)(numbers)
     weight = np.arange(60) % 3 * 0.5
-    play = lambda learner: dense(learner, ZEROS, LABELS, weight, losses.hinge, record=olx.actions)
+    play = lambda learner: dense(
+        learner, ZEROS, LABELS, weight, losses.hinge, record=olx.record.actions
+    )
     wanted = jax.vmap(play)(learners)
     rounds = olx.Rounds(ROWS, LABELS, weight)
-    seen = olx.sweep(learners, losses.hinge, rounds, ZEROS, record=olx.actions)
+    seen = olx.sweep(learners, losses.hinge, rounds, ZEROS, record=olx.record.actions)
     close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
 
 
@@ -100,9 +102,9 @@ def of_classes(scores, label):
 def test_a_matrix_of_class_weights_plays_sparse_rows(name):
     learner, start = olx.linear(LEARNERS[name][0]), jnp.zeros((3, WIDTH))
     classes = np.arange(60) % 3
-    wanted = dense(learner, start, classes, loss=of_classes, record=olx.actions)
+    wanted = dense(learner, start, classes, loss=of_classes, record=olx.record.actions)
     rounds = olx.Rounds(ROWS, classes)
-    seen = olx.run(learner, of_classes, rounds, start, record=olx.actions)
+    seen = olx.run(learner, of_classes, rounds, start, record=olx.record.actions)
     assert seen.trace.shape == (60, 3)
     close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
 
@@ -127,7 +129,9 @@ def copies(inner):
 
 
 def test_a_hundred_stacked_copies_play_sparse_rows():
-    learner = copies(jax.vmap(olx.passive_aggressive_1)(jnp.geomspace(0.01, 1.0, 100)))
+    learner = copies(
+        jax.vmap(olx.classification.passive_aggressive_1)(jnp.geomspace(0.01, 1.0, 100))
+    )
     wanted = dense(learner, ZEROS, LABELS, loss=losses.hinge)
     seen = olx.run(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS)
     assert seen.state.w.shape == (100, WIDTH)
@@ -135,10 +139,10 @@ def test_a_hundred_stacked_copies_play_sparse_rows():
 
 
 WHOLE_ROWS = {
-    "perceptron": olx.perceptron(),
-    "PA-I": olx.passive_aggressive_1(0.3),
+    "perceptron": olx.classification.perceptron(),
+    "PA-I": olx.classification.passive_aggressive_1(0.3),
     "aggressive, hypentropy": olx.dual_ascent(
-        convex.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 2.0
+        mirrors.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 2.0
     ),
     "implicit": olx.implicit(0.3, losses.logistic),
 }
@@ -147,17 +151,17 @@ WHOLE_ROWS = {
 @pytest.mark.parametrize("name", WHOLE_ROWS)
 def test_predictors_that_look_at_a_whole_row_play_sparse_rows(name):
     learner, weight = WHOLE_ROWS[name], np.arange(60) % 4 * 0.5
-    wanted = dense(learner, ZEROS, LABELS, weight, record=olx.actions)
+    wanted = dense(learner, ZEROS, LABELS, weight, record=olx.record.actions)
     rounds = olx.Rounds(ROWS, LABELS, weight)
     cut = lambda low: jax.tree.map(lambda leaf: leaf[low : low + 20], rounds)
     pieces = [cut(0), cut(20), cut(40)]
     for stream in (rounds, pieces):
-        seen = olx.run(learner, losses.squared, stream, ZEROS, record=olx.actions)
+        seen = olx.run(learner, losses.squared, stream, ZEROS, record=olx.record.actions)
         close((seen.losses, seen.trace, seen.state), (wanted.losses, wanted.trace, wanted.state))
 
 
 def test_a_flat_loss_still_lets_the_clock_tick():
-    learner = olx.linear(olx.md(schedules.decay(0.5), convex.euclidean()))
+    learner = olx.linear(olx.md(schedules.decay(0.5), mirrors.euclidean()))
     wanted = dense(learner, ZEROS, LABELS, loss=losses.hinge)
     assert np.any(wanted.losses == 0)
     seen = olx.run(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS)
@@ -254,11 +258,11 @@ NEEDS_DENSE = (
     "`rows.toarray()`."
 )
 REFUSED = {
-    "pnorm": olx.linear(olx.omd(0.1, convex.pnorm(1.5))),
-    "simplex": olx.linear(olx.omd(0.1, convex.euclidean_simplex())),
-    "ball": olx.linear(olx.ogd(0.1, convex.euclidean_ball(1.0))),
+    "pnorm": olx.linear(olx.omd(0.1, mirrors.pnorm(1.5))),
+    "simplex": olx.linear(olx.omd(0.1, mirrors.euclidean_simplex())),
+    "ball": olx.linear(olx.ogd(0.1, mirrors.euclidean_ball(1.0))),
     "hedge": olx.hedge(0.1),
-    "optimistic": olx.linear(olx.optimistic(0.1, convex.euclidean())),
+    "optimistic": olx.linear(olx.optimistic(0.1, mirrors.euclidean())),
     "group penalty": olx.linear(
         olx.ftrl(0.1, regularizers.composite(convex.group_l2(0.1), rate=0.3))
     ),

@@ -35,8 +35,8 @@ def same_bits(seen, wanted):
 
 @pytest.mark.parametrize("lengths", [(9_000,), (1, 8_999), (5_000, 1, 777, 3_222), (17,) * 500])
 def test_pieces_of_any_size_give_the_bits_of_the_whole(lengths):
-    whole = run(jax.tree.map(lambda leaf: leaf[: sum(lengths)], ROUNDS), record=olx.trace)
-    same_bits(run(pieces(*lengths), record=olx.trace), whole)
+    whole = run(jax.tree.map(lambda leaf: leaf[: sum(lengths)], ROUNDS), record=olx.record.trace)
+    same_bits(run(pieces(*lengths), record=olx.record.trace), whole)
 
 
 def test_a_list_of_pieces_will_do():
@@ -45,7 +45,7 @@ def test_a_list_of_pieces_will_do():
 
 def test_curves_are_kept_across_pieces():
     whole = np.cumsum(run(ROUNDS).losses)
-    curve = run(pieces(5_000, 1, 777, 3_222), keep=olx.every(600)).curve
+    curve = run(pieces(5_000, 1, 777, 3_222), keep=olx.keep.every(600)).curve
     np.testing.assert_array_equal(curve.at, np.arange(600, 9_001, 600))
     np.testing.assert_allclose(curve.total, whole[curve.at - 1], 1e-13)
 

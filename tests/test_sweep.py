@@ -11,7 +11,7 @@ import pytest
 from several_devices import sweep_ten
 
 import olx
-from olx import convex, losses, regularizers
+from olx import convex, losses, mirrors, regularizers
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -24,7 +24,7 @@ def adagrad(eta, l1):
 
 
 def lazy(eta):
-    return olx.linear(olx.omd(eta, convex.euclidean()))
+    return olx.linear(olx.omd(eta, mirrors.euclidean()))
 
 
 MAKERS = {
@@ -32,11 +32,11 @@ MAKERS = {
     "adagrad": (adagrad, olx.grid(eta=jnp.array([0.1, 1.0]), l1=jnp.array([0.0, 0.1, 0.2]))),
     "one": (lazy, {"eta": jnp.array([0.05])}),
     "hypentropy": (
-        lambda eta, beta: olx.linear(olx.omd(eta, convex.hypentropy(beta))),
+        lambda eta, beta: olx.linear(olx.omd(eta, mirrors.hypentropy(beta))),
         {"eta": jnp.array([0.1, 0.2]), "beta": jnp.array([1.0, 0.1])},
     ),
     "sort": (
-        lambda eta: olx.linear(olx.ogd(eta, convex.euclidean_l1_ball(1.0))),
+        lambda eta: olx.linear(olx.ogd(eta, mirrors.euclidean_l1_ball(1.0))),
         {"eta": jnp.array([0.1, 0.2])},
     ),
 }
@@ -58,10 +58,10 @@ def sweep(learners, rounds=ROUNDS, **options):
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_sweep_is_a_loop_of_runs(name):
     make, axes = MAKERS[name]
-    runs = sweep(olx.batch(make, **axes), record=olx.trace)
+    runs = sweep(olx.batch(make, **axes), record=olx.record.trace)
     for i in range(len(axes["eta"])):
         alone = make(**at(axes, i))
-        one = olx.run(alone, losses.squared, ROUNDS, START, record=olx.trace)
+        one = olx.run(alone, losses.squared, ROUNDS, START, record=olx.record.trace)
         close(at((runs.state, runs.losses, runs.trace), i), (one.state, one.losses, one.trace))
 
 
@@ -76,8 +76,8 @@ def test_the_axes_of_a_grid_label_the_result():
 
 def test_curves_of_a_sweep_have_configurations_first():
     learners = olx.batch(lazy, eta=jnp.array([0.01, 0.03, 0.1]))
-    every = sweep(learners, record=olx.actions)
-    seen = sweep(learners, record=olx.actions, keep=olx.every(70))
+    every = sweep(learners, record=olx.record.actions)
+    seen = sweep(learners, record=olx.record.actions, keep=olx.keep.every(70))
     np.testing.assert_array_equal(seen.curve.at, [70, 140, 210, 280, 300])
     cumulative = np.cumsum(every.losses, axis=1)
     np.testing.assert_allclose(seen.curve.total, cumulative[:, seen.curve.at - 1], 1e-13)
@@ -91,8 +91,8 @@ def mistaken(feedback):
 @pytest.mark.parametrize("count", [3, 300])
 def test_measures_of_a_sweep_have_configurations_first(count):
     learners = olx.batch(lazy, eta=jnp.geomspace(0.01, 0.1, count))
-    every = sweep(learners, record=olx.actions)
-    seen = sweep(learners, measure=mistaken, keep=olx.every(70)).curve
+    every = sweep(learners, record=olx.record.actions)
+    seen = sweep(learners, measure=mistaken, keep=olx.keep.every(70)).curve
     mistakes = np.cumsum(every.trace * ROUNDS.outcome < 0, axis=1)
     np.testing.assert_array_equal(seen.sums, mistakes[:, seen.at - 1])
     assert np.ptp(mistakes[:, -1]) > 0
@@ -112,11 +112,11 @@ def eager(eta):
 @pytest.mark.parametrize(("make", "count"), [(lazy, 300), (eager, 512)])
 def test_hundreds_of_configurations_are_as_exact_as_one(make, count, capsys):
     etas = jnp.geomspace(1e-4, 0.1, count)
-    runs = sweep(olx.batch(make, eta=etas), record=olx.actions, explain=True)
+    runs = sweep(olx.batch(make, eta=etas), record=olx.record.actions, explain=True)
     assert "blocks of rounds" in capsys.readouterr().out
     assert runs.losses.shape == (count, 300)
     for i in (0, 1, 127, 128, 255, 256, count - 1):
-        one = olx.run(make(etas[i]), losses.squared, ROUNDS, START, record=olx.actions)
+        one = olx.run(make(etas[i]), losses.squared, ROUNDS, START, record=olx.record.actions)
         close(at((runs.state, runs.losses, runs.trace), i), (one.state, one.losses, one.trace))
 
 
@@ -134,7 +134,7 @@ def distance(w, target):
     return jnp.sum((w - target) ** 2)
 
 
-@pytest.mark.parametrize("make", [olx.ogd, lambda eta: olx.omd(eta, convex.euclidean())])
+@pytest.mark.parametrize("make", [olx.ogd, lambda eta: olx.omd(eta, mirrors.euclidean())])
 def test_points_may_be_given_a_context_they_do_not_use(make):
     etas = jnp.geomspace(1e-3, 0.1, 64)
     rounds = olx.Rounds(X, np.roll(X, 1, axis=0))
@@ -162,7 +162,7 @@ def test_rows_of_another_width_are_refused_by_name():
 
 def test_totals_of_hundreds_of_configurations():
     learners = olx.batch(lazy, eta=jnp.geomspace(1e-4, 0.1, 512))
-    seen, every = sweep(learners, keep=olx.totals), sweep(learners)
+    seen, every = sweep(learners, keep=olx.keep.totals), sweep(learners)
     assert seen.losses is None
     assert seen.curve.total.shape == (512, 1)
     np.testing.assert_allclose(seen.total, every.losses.sum(1), 1e-13)
@@ -172,11 +172,11 @@ def test_totals_of_hundreds_of_configurations():
 def test_a_diverging_configuration_disturbs_no_other(count):
     etas = np.full(count, 0.01)
     etas[1] = 1e80
-    runs = sweep(olx.batch(lazy, eta=etas), keep=olx.every(100))
+    runs = sweep(olx.batch(lazy, eta=etas), keep=olx.keep.every(100))
     finite = np.isfinite(runs.total)
     assert not finite[1]
     assert finite.sum() == count - 1
-    one = olx.run(lazy(0.01), losses.squared, ROUNDS, START, keep=olx.every(100))
+    one = olx.run(lazy(0.01), losses.squared, ROUNDS, START, keep=olx.keep.every(100))
     close(runs.curve.total[0], one.curve.total)
 
 
@@ -185,9 +185,9 @@ def test_experts_are_swept():
     uniform = jnp.full(4, 0.25)
     etas = jnp.array([0.1, 1.0])
     runs = olx.sweep(
-        olx.batch(olx.hedge, eta=etas), losses.linear, olx.Rounds(None, outcome), uniform
+        olx.batch(olx.hedge, eta=etas), losses.linear_loss, olx.Rounds(None, outcome), uniform
     )
-    one = olx.run(olx.hedge(1.0), losses.linear, olx.Rounds(None, outcome), uniform)
+    one = olx.run(olx.hedge(1.0), losses.linear_loss, olx.Rounds(None, outcome), uniform)
     close(at((runs.state, runs.losses), 1), (one.state, one.losses))
 
 
@@ -231,7 +231,7 @@ def test_many_additive_configurations_are_played_in_blocks(capsys):
         losses.squared,
         ROUNDS,
         START,
-        keep=olx.totals,
+        keep=olx.keep.totals,
         explain=True,
     )
     assert "sweep: blocks of rounds;" in capsys.readouterr().out

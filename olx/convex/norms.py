@@ -7,8 +7,16 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 from optax import tree
 
-from olx.convex.base import Norm
+from olx._pytree import pytree
 from olx.core import Scalar
+
+
+@pytree
+class Norm:
+    """A norm on decisions and its dual on gradients."""
+
+    primal: Partial
+    dual: Partial
 
 
 def l2() -> Norm:

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree
 
-from olx.core import AddsContext, Learner, Loss, Rounds, actions
+from olx.core import AddsContext, Learner, Loss, Rounds
 from olx.engine.kernel import Program, as_kernel
 from olx.engine.protocol import Watch, feedback_of
+from olx.record import actions
 
 ROWS = 32  # of a block, at the most: a chunk of very wide rows has fewer
 LEAST = 64  # configurations; below, the loop over rounds is faster

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from olx.core import Curve
 from olx.engine.feed import Chunk
-from olx.engine.keep import Keep, rounds_kept
+from olx.keep import Keep, rounds_kept
 
 _MANY = 64  # stretches; fewer are added up faster one by one
 

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.collect import data_of
-from olx.engine.keep import Keep, rounds_kept
+from olx.keep import Keep, rounds_kept
 
 
 def describe(

@@ -19,9 +19,9 @@ from olx.engine.collect import Collector
 from olx.engine.describe import describe
 from olx.engine.desk import Desk
 from olx.engine.history import History
-from olx.engine.keep import Keep
 from olx.engine.kernel import Program
 from olx.engine.progress import Progress
+from olx.keep import Keep
 from olx.streams.judge import judge, needs_of
 
 

@@ -67,7 +67,7 @@ def watching(
     if measure is not None and keep is None:
         raise TypeError(
             f"{owner}: `measure` is summed along a curve; say which rounds the curve keeps, with "
-            "`keep=olx.totals` for the last alone. Use `record` to keep every round."
+            "`keep=olx.keep.totals` for the last alone. Use `record` to keep every round."
         )
     return Watch(record, measure)
 

@@ -35,7 +35,7 @@ def rollout(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> run = olx.rollout(olx.hedge(0.5), olx.losses.linear, rounds, jnp.array([0.5, 0.5]))
+    >>> run = olx.rollout(olx.hedge(0.5), olx.losses.linear_loss, rounds, jnp.array([0.5, 0.5]))
     >>> run.losses.round(3).tolist()
     [0.5, 0.378, 0.269, 0.182]
     """

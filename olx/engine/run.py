@@ -11,10 +11,10 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
 from olx.engine.table import is_linear, layout_of, pack, unpack
+from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -37,8 +37,8 @@ def run(
     rounds: arrays or memory maps in a `Rounds`, or any iterable of such, one chunk at a time; a
         stream that passes through takes no more memory than a chunk and what is kept.
     record: what to keep of every round, a named function.
-    keep: which rounds to keep; all if None, or one of `olx.every`, `olx.log_spaced`, `olx.totals`,
-        which leave a `curve` of cumulative loss in place of the losses.
+    keep: which rounds to keep; all if None, or what `olx.keep` offers, such as
+        `olx.keep.totals`, which leaves a `curve` of cumulative loss in place of the losses.
     measure: numbers of a round to sum up beside the loss, a named function of its `Feedback`; the
         sums are in the curve, so it goes with `keep`.
     state: continue from the `state` of an earlier run.
@@ -52,7 +52,7 @@ def run(
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=3000, features=5)
     >>> done = olx.run(olx.linear(olx.ogd(0.01)), olx.losses.squared, rounds, jnp.zeros(5),
-    ...                keep=olx.every(1000))
+    ...                keep=olx.keep.every(1000))
     >>> done.curve.at.tolist()
     [1000, 2000, 3000]
     """

@@ -17,10 +17,10 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.keep import Keep
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
 from olx.engine.table import Packed, is_linear, layout_of, pack, unpack
+from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -42,14 +42,14 @@ def sweep(
     The same numbers as `jax.vmap` of `rollout` over the learners, through the engine; the
     arguments are those of `run`. The configurations are spread over all local devices. The result
     carries the `axes` of the batch: the values of each configuration, by name. With
-    `keep=olx.totals` thousands of configurations over millions of rounds fit in memory.
+    `keep=olx.keep.totals` thousands of configurations over millions of rounds fit in memory.
 
     A configuration that diverges shows non-finite losses at its own index and disturbs no other.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = olx.batch(olx.hedge, eta=jnp.array([0.1, 1.0, 10.0]))
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> runs = olx.sweep(learners, olx.losses.linear, rounds, jnp.array([0.5, 0.5]))
+    >>> runs = olx.sweep(learners, olx.losses.linear_loss, rounds, jnp.array([0.5, 0.5]))
     >>> runs.total.round(2).tolist(), runs.axes["eta"].tolist()
     ([1.85, 0.94, 0.5], [0.1, 1.0, 10.0])
     """

@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 
 from olx.core import Learner
 from olx.engine import contexts
-from olx.learners.lift import LiftHparams, dot
+from olx.frameworks.lift import LiftHparams, dot
 from olx.streams.sparse_rows import SparseRows
 
 

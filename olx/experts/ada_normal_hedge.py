@@ -55,7 +55,7 @@ def ada_normal_hedge(
     >>> there = jnp.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     >>> losses = jnp.array([[1.0, 0.0, jnp.nan], [1.0, 0.0, 0.0]])
     >>> run = olx.rollout(ada_normal_hedge(), expected_loss, olx.Rounds(there, losses), jnp.ones(3),
-    ...     record=olx.actions)
+    ...     record=olx.record.actions)
     >>> run.trace.round(2).tolist()
     [[0.5, 0.5, 0.0], [0.05, 0.59, 0.36]]
     """

@@ -42,7 +42,7 @@ def adahedge(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
-    >>> run = olx.rollout(adahedge(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(adahedge(), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses.round(3).tolist()
     [0.5, 0.8, 0.5]
     """

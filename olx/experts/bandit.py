@@ -7,7 +7,7 @@ $$\hat\ell_{t,i} = \frac{\mathbb 1\{i = i_t\}}{p_{t,i_t}}\, \ell_{t,i_t}, \qquad
   E_t[\hat\ell_{t,i}] = \ell_{t,i}, \qquad \langle p_t, \hat\ell_t \rangle = \ell_{t,i_t}.$$
 
 Estimates are not bounded by 1. With exponential weights this is EXP3 (`exp3`); with the potential
-`olx.convex.tsallis(0.5)` in `olx.omd` it is poly-INF. With `potential_experts` it is algorithm 24:
+`olx.mirrors.tsallis(0.5)` in `olx.omd` it is poly-INF. With `potential_experts` it is algorithm 24:
 for a potential that is twice continuously differentiable and convex with a second derivative that
 does not increase, whatever the losses in $[0, 1]$,
 
@@ -36,7 +36,7 @@ from olx.experts.base import ExpertHparams, told_estimates
 from olx.experts.history import LIGHT
 from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
-from olx.losses.points import linear, linear_feedback
+from olx.losses.points import linear_feedback, linear_loss
 from olx.needs import Need, within
 
 
@@ -64,7 +64,7 @@ def bandit(experts: Learner, key: Array) -> Learner:
     >>> import jax, jax.numpy as jnp, olx
     >>> from olx.experts.base import expected_loss
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 16))
-    >>> learner = bandit(olx.omd(1.0, olx.convex.tsallis(0.5)), jax.random.key(0))
+    >>> learner = bandit(olx.omd(1.0, olx.mirrors.tsallis(0.5)), jax.random.key(0))
     >>> run = olx.rollout(learner, expected_loss, rounds, jnp.ones(2) / 2)
     >>> bool(run.losses[8:].sum() < 4)
     True
@@ -110,7 +110,7 @@ def update(hp: BanditHparams, state: BanditState, feedback: Feedback) -> BanditS
 
 def estimate(p: Float[Array, " N"], feedback: Feedback, low: Scalar = 0.0) -> Float[Array, " N"]:
     """Unbiased losses of all arms, from that of the arm pulled; `low` for all others."""
-    chance = linear(feedback.action, p)
+    chance = linear_loss(feedback.action, p)
     return low + feedback.action * ((feedback.value - low) / jnp.where(chance > 0, chance, 1.0))
 
 

@@ -103,7 +103,7 @@ def expert_learner(
     >>> learn = lambda own, prior, total, seen: total + seen.regret
     >>> learner = expert_learner("mine", 0.5, start, weigh, learn)
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
-    >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.378, 0.269]
     """
     if prior is not None:
@@ -121,7 +121,7 @@ def expected_loss(action: PyTree, outcome: PyTree) -> Array:
     """The expected loss of a distribution, where what has no weight is not looked at.
 
     The loss for drivers when losses of sleeping experts are unknown, and so NaN; else
-    `olx.losses.linear` is the same.
+    `olx.losses.linear_loss` is the same.
     """
     part = lambda p, z: jnp.sum(jnp.where(p == 0, 0.0, p * jnp.where(p == 0, 0.0, z)))
     return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(part, action, outcome))))

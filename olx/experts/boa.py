@@ -24,7 +24,7 @@ def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None 
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
-    >>> olx.rollout(boa(), olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    >>> olx.rollout(boa(), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.378, 0.257]
     """
     return expert_learner("boa", None, start, weigh, learn, bound, prior=prior, low=low, high=high)

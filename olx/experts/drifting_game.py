@@ -73,7 +73,7 @@ def drifting_game(
     >>> behind = lambda s: (s <= 0).astype(float)
     >>> moves = jnp.array([[1.0, -1.0, 1.0], [1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
     >>> game = drifting_game(behind, 3, beta=0.2)
-    >>> run = olx.rollout(game, olx.losses.linear, olx.Rounds(None, moves), jnp.ones(3))
+    >>> run = olx.rollout(game, olx.losses.linear_loss, olx.Rounds(None, moves), jnp.ones(3))
     >>> run.state.position.tolist()
     [1.0, 1.0, 1.0]
     """

@@ -43,7 +43,7 @@ def exp3(eta: Scalar, key: Array) -> Learner:
     >>> from olx.experts.base import expected_loss
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0, 1.0]] * 40))
     >>> learner = exp3(0.5, jax.random.key(0))
-    >>> run = olx.rollout(learner, expected_loss, rounds, jnp.ones(3) / 3, record=olx.trace)
+    >>> run = olx.rollout(learner, expected_loss, rounds, jnp.ones(3) / 3, record=olx.record.trace)
     >>> bool(run.losses[20:].mean() < 0.5), bool(olx.certify(learner, run, jnp.eye(3)[1]).holds)
     (True, True)
     """

@@ -52,7 +52,7 @@ def fixed_share(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]]))
-    >>> run = olx.rollout(fixed_share(1.0, 0.1), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(fixed_share(1.0, 0.1), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses.round(3).tolist()
     [0.5, 0.292, 0.169, 0.888]
     """

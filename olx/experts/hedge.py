@@ -52,7 +52,7 @@ def anytime_hedge(
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
     >>> learner = anytime_hedge(olx.schedules.decay(1.0))
-    >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.33, 0.24, 0.182]
     """
     if not isinstance(eta, Process):

@@ -31,7 +31,7 @@ def adapt_ml_prod(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
-    >>> run = olx.rollout(adapt_ml_prod(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(adapt_ml_prod(), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses.round(3).tolist()
     [0.5, 0.375, 0.258]
     """

@@ -35,7 +35,7 @@ def normal_hedge(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[0.0, 0.5, 1.0]] * 4))
-    >>> run = olx.rollout(normal_hedge(), olx.losses.linear, rounds, jnp.ones(3))
+    >>> run = olx.rollout(normal_hedge(), olx.losses.linear_loss, rounds, jnp.ones(3))
     >>> run.losses.tolist()
     [0.5, 0.0, 0.0, 0.0]
     """

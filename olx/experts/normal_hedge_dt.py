@@ -43,7 +43,7 @@ def normal_hedge_dt(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> run = olx.rollout(normal_hedge_dt(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(normal_hedge_dt(), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses.round(2).tolist()
     [0.5, 0.09, 0.0, 0.0]
     """

@@ -60,7 +60,9 @@ def potential_experts(
     >>> quadratic = lambda t, s: jnp.minimum(s, 0.0) ** 2 - t
     >>> learner = potential_experts(quadratic)
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2), record=olx.trace)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.ones(2), record=olx.record.trace
+    ... )
     >>> run.losses.round(3).tolist(), bool(olx.certify(learner, run, None).holds)
     ([0.5, 0.1, 0.0, 0.0], True)
     """

@@ -33,7 +33,7 @@ def prod(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
-    >>> olx.rollout(prod(0.5), olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    >>> olx.rollout(prod(0.5), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.333, 0.2]
     """
     eta = check.above("prod", "eta", eta, 0.0, 0.5)

@@ -1,8 +1,8 @@
 r"""Follow one expert at a time, drawn from the distribution of an expert learner.
 
 In round $t$ the learner holds $p_t$, draws $i_t \sim p_t$ and pays $\ell_{t, i_t}$. The action is
-the vertex $e_{i_t}$, so that `olx.losses.linear` charges the loss of the expert drawn and regret is
-measured as for distributions.
+the vertex $e_{i_t}$, so that `olx.losses.linear_loss` charges the loss of the expert drawn and
+regret is measured as for distributions.
 
 `sampled` tells the expert learner what $p_t$ would have paid. Whatever it guarantees for $p_t$ then
 holds for the draws, up to luck: with $\rho_t = \max_i \ell_{t,i} - \min_i \ell_{t,i}$, on losses
@@ -53,7 +53,7 @@ def sampled(experts: Learner, key: Array) -> Learner:
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 8))
     >>> learner = sampled(olx.hedge(2.0), jax.random.key(0))
-    >>> olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
+    >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
     [0.0, 0.0, 0.0, 0.0]
     """
     check.instance("sampled", "experts", experts, Learner)
@@ -87,14 +87,14 @@ def update_committed(hp: SampledHparams, state: SampledState, feedback: Feedback
 def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scalar) -> Certificate:
     r"""The regret of the draws of `sampled`: true at all rounds at once with chance $1 - \delta$.
 
-    run: played with `record=olx.trace`, on losses fixed before the draws, everyone awake.
+    run: played with `record=olx.record.trace`, on losses fixed before the draws, everyone awake.
     """
     delta = check.above("sampled_bound", "delta", delta, 0.0, 1.0)
     if not isinstance(learner, Learner) or learner.update_fn is not update:
         raise TypeError("sampled_bound: `learner` must be made by `sampled`.")
     if not isinstance(run.trace, Trace) or run.curve is not None:
         raise TypeError(
-            "sampled_bound: play the run with record=olx.trace and keep all of its rounds."
+            "sampled_bound: play the run with record=olx.record.trace and keep all of its rounds."
         )
     hp, trace, feedback = learner.hparams, run.trace, run.trace.feedback
     u = check.comparator("sampled_bound", u, feedback.action[0])

@@ -51,7 +51,7 @@ def squint(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
-    >>> olx.rollout(squint(), olx.losses.linear, rounds, jnp.ones(2)).losses.round(3).tolist()
+    >>> olx.rollout(squint(), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.419, 0.34]
     """
     check.count("squint", "rates", rates)

@@ -49,7 +49,7 @@ def ada_normal_hedge_streaming(
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 6))
     >>> learner = ada_normal_hedge_streaming(12)
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses[jnp.array([5, 6, 11])].round(2).tolist()
     [0.05, 0.97, 0.04]
     """

@@ -52,7 +52,7 @@ def ada_normal_hedge_tv(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 6))
-    >>> run = olx.rollout(ada_normal_hedge_tv(12), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(ada_normal_hedge_tv(12), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses[jnp.array([5, 6, 11])].round(2).tolist()
     [0.01, 0.99, 0.56]
     """

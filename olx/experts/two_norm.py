@@ -33,7 +33,7 @@ def two_norm(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> run = olx.rollout(two_norm(), olx.losses.linear, rounds, jnp.ones(2))
+    >>> run = olx.rollout(two_norm(), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses.round(3).tolist()
     [0.5, 0.1, 0.0, 0.0]
     """

@@ -1,6 +1,6 @@
 """Regret, comparators and certificates."""
 
-from olx.hindsight import batch as batch
+from olx.hindsight import online_to_batch as online_to_batch
 from olx.hindsight.best import Hindsight as Hindsight
 from olx.hindsight.best import best_in_hindsight as best_in_hindsight
 from olx.hindsight.certify import certify as certify

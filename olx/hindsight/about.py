@@ -6,11 +6,10 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
-from olx.ascents.aggressive import aggressive
-from olx.ascents.conservative import conservative
-from olx.convex.entropy import negative_entropy
-from olx.convex.euclidean import euclidean
-from olx.convex.pnorm import pnorm
+from olx.classification.aggressive_perceptron import AggressivePerceptronHparams
+from olx.classification.alma import ALMAHparams
+from olx.classification.passive_aggressive import PassiveAggressiveHparams
+from olx.classification.self_tuned_winnow import self_tuned_winnow
 from olx.core import Learner, Process
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.ada_normal_hedge import weigh as by_ada_normal
@@ -19,17 +18,18 @@ from olx.experts.best_pruning import BestPruningHparams
 from olx.experts.fixed_share import FixedShareHparams
 from olx.experts.streaming import StreamingHparams
 from olx.experts.tracking import TrackingHparams
+from olx.first_order.strongly_convex_ogd import StronglyConvexHparams
+from olx.frameworks.ascents.aggressive import aggressive
+from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.dual_ascent import DualAscentHparams
+from olx.frameworks.ftrl import FTRLHparams
+from olx.frameworks.lift import LiftHparams
+from olx.frameworks.md import MDHparams
 from olx.hindsight.game import About
-from olx.learners.aggressive_perceptron import AggressivePerceptronHparams
-from olx.learners.alma import ALMAHparams
-from olx.learners.dual_ascent import DualAscentHparams
-from olx.learners.ftrl import FTRLHparams
-from olx.learners.lift import LiftHparams
-from olx.learners.md import MDHparams
-from olx.learners.passive_aggressive import PassiveAggressiveHparams
-from olx.learners.self_tuned_winnow import self_tuned_winnow
-from olx.learners.strongly_convex_ogd import StronglyConvexHparams
 from olx.losses.hinges import hinge
+from olx.mirrors.entropy import negative_entropy
+from olx.mirrors.euclidean import euclidean
+from olx.mirrors.pnorm import pnorm
 from olx.schedules import _scalar
 from olx.schedules.decay import DecayHparams
 from olx.schedules.fixed import LipschitzHorizonHparams

@@ -20,11 +20,11 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.core import Loss, Rounds, Scalar
+from olx.frameworks.lift import dot
 from olx.hindsight import linear_model, projected
 from olx.hindsight.convexity import above_lines, check_convex_in_score, refuse_above
 from olx.hindsight.domains import Domain, everywhere
 from olx.hindsight.regret import comparator_losses, constant, weights
-from olx.learners.lift import dot
 from olx.streams.judge import check_params, check_rounds, judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
@@ -69,7 +69,7 @@ def best_in_hindsight(
 
     >>> import jax.numpy as jnp
     >>> from olx.core import Rounds
-    >>> from olx.learners.lift import dot
+    >>> from olx.frameworks.lift import dot
     >>> absolute = lambda score, y: jnp.abs(score - y)
     >>> rounds = Rounds(jnp.ones((3, 1)), jnp.array([0.0, 1.0, 5.0]))
     >>> best = best_in_hindsight(absolute, rounds, jnp.zeros(1), apply=dot)

@@ -15,7 +15,7 @@ from olx.hindsight.game import accept, vouched
 def certify(learner: Learner, run: Run, u: PyTree) -> Certificate:
     """Check the theorem of `learner` on a run against the comparator `u`, after every round.
 
-    run: of `learner`, all its rounds kept, played with `record=olx.trace`.
+    run: of `learner`, all its rounds kept, played with `record=olx.record.trace`.
     u: any point of the domain; outside it the right side is infinite.
 
     Where the run leaves the conditions of the theorem the right side is infinite, and the
@@ -25,7 +25,9 @@ def certify(learner: Learner, run: Run, u: PyTree) -> Certificate:
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0]] * 8))
     >>> learner = olx.hedge(0.5)
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2) / 2, record=olx.trace)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2, record=olx.record.trace
+    ... )
     >>> bool(olx.certify(learner, run, jnp.array([1.0, 0.0])).holds)
     True
     """

@@ -17,10 +17,10 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
-from olx.convex.base import MirrorMap
 from olx.core import Feedback, Learner, Process, Run, Scalar, Trace
 from olx.hindsight.about import FTRL, MD_DECAY
 from olx.hindsight.game import Game, judged, played_inside, unit_weights
+from olx.mirrors.base import MirrorMap
 
 
 def composite_bound(

@@ -18,9 +18,9 @@ from optax import tree
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Learner, Run
+from olx.frameworks.dual_ascent import Account, DualAscentHparams, account
 from olx.hindsight.about import DUAL_ASCENT
 from olx.hindsight.game import Game, judged, played
-from olx.learners.dual_ascent import Account, DualAscentHparams, account
 
 
 def weak_duality(learner: Learner, run: Run, u: PyTree) -> Certificate:

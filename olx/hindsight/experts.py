@@ -27,12 +27,14 @@ from olx.hindsight.game import Game, judged, played, refuse_others, trace_of
 def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
     """The regret of a run to every expert after every round, scaled by confidences and weights.
 
-    run: of one of `olx.experts`, played with `record=olx.trace`.
+    run: of one of `olx.experts`, played with `record=olx.record.trace`.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 0.0]]))
     >>> learner = olx.experts.two_norm()
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(2), record=olx.trace)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.ones(2), record=olx.record.trace
+    ... )
     >>> expert_regrets(learner, run).round(2).tolist()
     [[-0.5, 0.5], [-0.5, 0.5]]
     """

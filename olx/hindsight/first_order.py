@@ -19,9 +19,9 @@ from optax import tree
 
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Learner, Loss, Run, Scalar
+from olx.frameworks.lift import dot
 from olx.hindsight.about import FIXED_STEP, STRONGLY_CONVEX_OGD, regularized
 from olx.hindsight.game import Game, judged, played_inside, unit_weights
-from olx.learners.lift import dot
 from olx.regularizers.largest_context import at as by_largest_context
 from olx.regularizers.scale_invariant_adagrad import at as by_adagrad
 from olx.regularizers.scale_invariant_adagrad import level as adagrad_level

@@ -13,7 +13,7 @@ from olx import _check as check
 from olx._sum import Sum
 from olx.certificate import UNIT_WEIGHTS, Certificate, after, idle_last
 from olx.core import Learner, Run, Trace
-from olx.learners.lift import inner_trace
+from olx.frameworks.lift import inner_trace
 
 ITS_OWN = "the run must be one of this learner"
 
@@ -96,7 +96,8 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
     check.instance(owner, "run", run, Run)
     if not isinstance(run.trace, Trace):
         raise TypeError(
-            f"{owner}: the run kept {type(run.trace).__name__}; play it with record=olx.trace."
+            f"{owner}: the run kept {type(run.trace).__name__}; play it with "
+            "record=olx.record.trace."
         )
     if run.continued:
         raise ValueError(

@@ -18,14 +18,14 @@ from optax import tree
 
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
+from olx.classification.aggressive_perceptron import step
+from olx.classification.alma import correction, power_of
+from olx.classification.passive_aggressive import coefficient
 from olx.convex import norms
 from olx.core import Feedback, Learner, Run, Scalar
+from olx.frameworks.lift import dot
 from olx.hindsight.about import AGGRESSIVE_PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE
 from olx.hindsight.game import UNIT_WEIGHTS, judged, played, unit_weights
-from olx.learners.aggressive_perceptron import step
-from olx.learners.alma import correction, power_of
-from olx.learners.lift import dot
-from olx.learners.passive_aggressive import coefficient
 from olx.losses.hinges import hinge
 
 

@@ -19,6 +19,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Run, Scalar
+from olx.frameworks.dual_ascent import account, bound
 from olx.hindsight import about
 from olx.hindsight.game import judged, played, unit_weights
 from olx.hindsight.tally import (
@@ -30,7 +31,6 @@ from olx.hindsight.tally import (
     sums_of,
     tally_of,
 )
-from olx.learners.dual_ascent import account, bound
 
 
 def hinge_bound(learner: Learner, run: Run, u: PyTree) -> Certificate:

@@ -19,9 +19,9 @@ from optax import tree
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Learner, Run, Scalar
+from olx.frameworks.dual_ascent import Account, DualAscentHparams, account
 from olx.hindsight import about
 from olx.hindsight.game import About, Game, judged, played
-from olx.learners.dual_ascent import Account, DualAscentHparams, account
 from olx.schedules.fixed import SelfBoundedHparams
 
 ENERGY = "subgradients must be at most what the schedule was told"

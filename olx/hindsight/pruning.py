@@ -93,7 +93,7 @@ def pruning_bound(learner: Learner, run: Run, leaves: Float[Array, " E"]) -> Cer
     Printed with $\ln\frac Nm + \ln B + 1$ for the logarithm, $N$ the edges met so far and
     $B = 1 + \frac{3}{2N} \sum_e 1 + \ln(1 + C_e)$.
 
-    run: played with `record=olx.trace`, rounds of weight 0 or 1, losses in [0, 1].
+    run: played with `record=olx.record.trace`, rounds of weight 0 or 1, losses in [0, 1].
     leaves: as in `Pruning`.
     """
     game = played("pruning_bound", BEST_PRUNING, learner, run, leaves)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.convex import norms
-from olx.convex.base import Norm
+from olx.convex.norms import Norm
 from olx.core import Loss, Rounds, Run
 
 Model = Callable[[PyTree, PyTree], PyTree]

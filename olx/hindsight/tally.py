@@ -10,9 +10,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Run, Scalar
+from olx.frameworks.dual_ascent import DualAscentState
+from olx.frameworks.lift import dot
 from olx.hindsight.game import About, Game, judged, played, unit_weights
-from olx.learners.dual_ascent import DualAscentState
-from olx.learners.lift import dot
 
 
 class Tally(NamedTuple):

@@ -75,7 +75,7 @@ def theorems(learner: Learner) -> tuple[Theorem, ...]:
     Theorems with further numbers, such as a margin, are functions of `olx.hindsight`.
 
     >>> import olx
-    >>> [theorem.name for theorem in theorems(olx.passive_aggressive())]
+    >>> [theorem.name for theorem in theorems(olx.classification.passive_aggressive())]
     ['certify', 'passive_aggressive_bound']
     """
     check.instance("theorems", "learner", learner, Learner)

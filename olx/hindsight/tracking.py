@@ -49,7 +49,9 @@ def interval_bound(learner: Learner, run: Run, u: PyTree, start: int) -> Certifi
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.switching_losses(jax.random.key(0), rounds=40, experts=3)
     >>> learner = olx.experts.ada_normal_hedge_tv(40)
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.ones(3), record=olx.trace)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.ones(3), record=olx.record.trace
+    ... )
     >>> bool(interval_bound(learner, run, jnp.array([0.0, 1.0, 0.0]), start=16).holds)
     True
     """

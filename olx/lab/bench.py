@@ -29,11 +29,15 @@ def _lines(rounds: int) -> Iterator[str]:
     dense = olx.Rounds(x, y)
     sparse = olx.Rounds(olx.streams.sparse_rows(few), y)
     loss, start = olx.losses.logistic, np.zeros(FEATURES, np.float32)
-    adagrad = lambda eta: olx.linear(olx.adagrad(eta))
+    adagrad = lambda eta: olx.linear(olx.first_order.adagrad(eta))
     descent = lambda eta: olx.linear(olx.ogd(eta))
-    run = lambda learner, rounds: olx.run(learner, loss, rounds, start, keep=olx.totals)
+    run = lambda learner, rounds: olx.run(learner, loss, rounds, start, keep=olx.keep.totals)
     sweep = lambda make, count: olx.sweep(
-        olx.batch(make, eta=jnp.geomspace(1e-3, 1.0, count)), loss, dense, start, keep=olx.totals
+        olx.batch(make, eta=jnp.geomspace(1e-3, 1.0, count)),
+        loss,
+        dense,
+        start,
+        keep=olx.keep.totals,
     )
     games: dict[str, tuple[int, Callable[[], object]]] = {
         f"gradient descent, {FEATURES} features": (1, lambda: run(descent(0.1), dense)),

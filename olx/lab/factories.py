@@ -18,15 +18,18 @@ from jax.core import Tracer
 import olx
 from olx.convex import norms
 from olx.core import Learner
+from olx.frameworks import hints
 from olx.lab.config import ConfigError, nearest
-from olx.learners import hints
 from olx.losses.points import PointLoss
 from olx.losses.score import ScoreLoss
 
 MODULES = {
     "": olx,
+    "classification": olx.classification,
+    "first_order": olx.first_order,
     "experts": olx.experts,
     "meta": olx.meta,
+    "mirrors": olx.mirrors,
     "convex": olx.convex,
     "regularizers": olx.regularizers,
     "schedules": olx.schedules,

@@ -13,12 +13,12 @@ from olx.lab.factories import LOSS, make
 from olx.lab.fitting import check_fit, check_game, check_rows, training_rows
 from olx.lab.metrics import METRICS
 from olx.lab.plan import Plan, first_decision, plan
-from olx.lab.play import Game
+from olx.lab.sweeps import Game
 
 LOSSES = {
     "binary": "logistic",
     "regression": "squared",
-    "experts": "linear",
+    "experts": "linear_loss",
     "portfolio": "log_loss",
 }
 USUAL = {"binary": ["error"], "portfolio": ["wealth"]}
@@ -116,7 +116,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
         learn.rounds(dtype, dense=not (data.is_sparse and large)),
         first_decision(job.plan, data, dtype),
         tuple(name for name in asked if data.task in METRICS[name].tasks),
-        olx.log_spaced(experiment.curve),
+        olx.keep.log_spaced(experiment.curve),
         half,
         None if test is None else test.rounds(dtype),
     )

@@ -16,13 +16,14 @@ import numpy as np
 import olx
 from olx._pytree import as_tree
 from olx.certificate import Certificate
-from olx.core import Learner, Rounds, Run, trace
+from olx.core import Learner, Rounds, Run
 from olx.hindsight import Theorem, ball, comparator_losses, constant, everywhere, simplex, theorems
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Experiment
 from olx.lab.plan import Part
-from olx.lab.play import Game, one
+from olx.lab.sweeps import Game, one
+from olx.record import trace
 
 Shown = tuple[np.ndarray, np.ndarray]  # rounds, and the cumulative loss after each of them
 

@@ -22,7 +22,7 @@ from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of, prepare
 from olx.lab.opening import begin
-from olx.lab.play import Game, Limits, Played, play
+from olx.lab.sweeps import Game, Limits, Played, play
 from olx.streams.sparse_rows import SparseRows
 
 

@@ -4,15 +4,15 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from olx.ascents.base import Ascent
-from olx.convex.base import MirrorMap
 from olx.core import Learner, Process
+from olx.frameworks.ascents.base import Ascent
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.factories import LOSS, factories
 from olx.lab.metrics import METRICS
 from olx.lab.store import Result
+from olx.mirrors.base import MirrorMap
 
 
 def leaderboard(result: Result) -> str:

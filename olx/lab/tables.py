@@ -10,7 +10,7 @@ import pyarrow as pa
 from olx.lab import store
 from olx.lab.jobs import Job
 from olx.lab.judge import Comparator, Proof
-from olx.lab.play import Played
+from olx.lab.sweeps import Played
 
 Proofs = Mapping[int, list[Proof]]  # by configuration
 

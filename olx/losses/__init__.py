@@ -7,7 +7,7 @@ from olx.losses.hinges import margin_hinge as margin_hinge
 from olx.losses.hinges import squared_hinge as squared_hinge
 from olx.losses.hinges import zero_one as zero_one
 from olx.losses.points import PointLoss as PointLoss
-from olx.losses.points import linear as linear
+from olx.losses.points import linear_loss as linear_loss
 from olx.losses.points import log_loss as log_loss
 from olx.losses.residual import absolute as absolute
 from olx.losses.residual import epsilon_insensitive as epsilon_insensitive

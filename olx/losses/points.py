@@ -53,7 +53,7 @@ def linear_feedback(
 ) -> Feedback:
     """What a learner is told of a linear loss after it played `action`."""
     loss = Partial(_linear, outcome)  # symmetric in both
-    return Feedback(context, action, outcome, loss, linear(action, outcome), outcome, weight)
+    return Feedback(context, action, outcome, loss, linear_loss(action, outcome), outcome, weight)
 
 
 def _linear(action: PyTree, outcome: PyTree) -> Array:
@@ -87,7 +87,7 @@ def _equal(theta: PyTree, other: PyTree) -> Array:
     return jnp.max(jnp.abs(a - b)) <= slack * jnp.max(jnp.abs(b))
 
 
-linear = PointLoss(lipschitz=1.0, value_fn=_linear, conjugate_fn=_linear_conjugate)
+linear_loss = PointLoss(lipschitz=1.0, value_fn=_linear, conjugate_fn=_linear_conjugate)
 log_loss = PointLoss(
     exp_concavity=1.0,
     value_fn=_log_loss,

@@ -50,7 +50,7 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     >>> import jax.numpy as jnp, olx
     >>> learner = average(olx.ogd(1.0))
     >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(1))
+    >>> run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1))
     >>> run.losses.tolist(), averaged(run.state).tolist()
     ([0.0, -1.0, -2.0, -3.0], [-1.5])
     """

@@ -48,7 +48,7 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     >>> import jax, jax.numpy as jnp, olx
     >>> learner = random_stop(olx.ogd(1.0), jax.random.key(0))
     >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(1))
+    >>> run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1))
     >>> stopped(run.state).item() in {0.0, -1.0, -2.0, -3.0}
     True
     """

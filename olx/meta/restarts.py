@@ -45,7 +45,7 @@ def restarts(inner: Learner, key: Array, length: int, blocks: int) -> Learner:
     >>> import jax, jax.numpy as jnp, olx
     >>> learner = restarts(olx.ogd(1.0), jax.random.key(0), length=2, blocks=3)
     >>> rounds = olx.Rounds(None, jnp.ones((6, 1)))
-    >>> run = olx.rollout(learner, olx.losses.linear, rounds, jnp.zeros(1))
+    >>> run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1))
     >>> run.losses.tolist(), candidates(run.state).shape
     ([0.0, -1.0, 0.0, -1.0, 0.0, -1.0], (3, 1))
     """

@@ -16,10 +16,10 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.convex.base import MirrorMap
 from olx.convex.prox import Penalty
-from olx.convex.quadratic import quadratic
 from olx.core import Process, Scalar
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.quadratic import quadratic
 
 
 @pytree

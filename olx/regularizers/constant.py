@@ -3,8 +3,8 @@ r"""The regularizer that does not change, $f_t = f$."""
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.convex.base import MirrorMap
 from olx.core import Feedback, Process
+from olx.mirrors.base import MirrorMap
 
 
 def constant(mirror: MirrorMap) -> Process:

@@ -13,9 +13,9 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.convex.base import MirrorMap
-from olx.convex.combinators import scale
 from olx.core import Process, Scalar
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.combinators import scale
 
 
 @pytree

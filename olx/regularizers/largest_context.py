@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx.convex.base import MirrorMap
-from olx.convex.combinators import scale
 from olx.core import Feedback, Process
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.combinators import scale
 
 
 def largest_context(mirror: MirrorMap) -> Process:

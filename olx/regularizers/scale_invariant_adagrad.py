@@ -20,9 +20,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.convex.base import MirrorMap
-from olx.convex.quadratic import quadratic
 from olx.core import Feedback, Process, Scalar
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.quadratic import quadratic
 from olx.regularizers.scale_invariant_pnorm import larger, ratio
 
 

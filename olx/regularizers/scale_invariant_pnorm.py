@@ -26,8 +26,9 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.convex import norms
-from olx.convex.base import MirrorMap, Norm
+from olx.convex.norms import Norm
 from olx.core import Feedback, Process, Scalar
+from olx.mirrors.base import MirrorMap
 
 
 @pytree

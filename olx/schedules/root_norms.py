@@ -19,7 +19,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.convex.base import Norm
+from olx.convex.norms import Norm
 from olx.core import Feedback, Process, Scalar
 from olx.schedules import _scalar
 

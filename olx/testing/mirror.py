@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
-from olx.convex.base import MirrorMap
+from olx.mirrors.base import MirrorMap
 from olx.testing.report import close, fail
 
 
@@ -50,7 +50,7 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     $\psi$ is as strongly convex as stated; a map that says it is separable is.
 
     >>> import jax.numpy as jnp, olx
-    >>> olx.testing.check_mirror(olx.convex.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
+    >>> olx.testing.check_mirror(olx.mirrors.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
     """
     key = jax.random.key(0) if key is None else key
     seen = jax.tree.map(np.asarray, _look(mirror, theta, key))

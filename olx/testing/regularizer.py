@@ -5,11 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 from optax import tree
 
-from olx.convex.base import MirrorMap
 from olx.core import Loss, Process, Rounds
 from olx.engine.rollout import rollout
-from olx.learners.ftrl import ftrl
-from olx.learners.lift import linear
+from olx.frameworks.ftrl import ftrl
+from olx.frameworks.lift import linear
+from olx.mirrors.base import MirrorMap
 from olx.testing.mirror import check_mirror
 from olx.testing.report import close, fail
 

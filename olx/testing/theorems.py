@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.certificate import Certificate
-from olx.core import Learner, Loss, Rounds, trace
+from olx.core import Learner, Loss, Rounds
 from olx.engine.rollout import rollout
 from olx.hindsight.theorems import theorems
+from olx.record import trace
 from olx.testing.played import weighed
 from olx.testing.report import close, fail
 

@@ -1,0 +1,163 @@
+r"""ALMA, the approximate large margin algorithm, in the geometry of the p-norm.
+
+Rows are scaled to $\hat x_t = x_t / \|x_t\|_p$ and decisions live in the unit ball of the $q$-norm,
+$1/p + 1/q = 1$. In correction number $k$, which is made when $y_t \langle w_t, \hat x_t\rangle \le
+(1 - \alpha) \gamma_k$,
+
+$$\theta \leftarrow \theta + \eta_k y_t \hat x_t, \qquad
+  \theta \leftarrow \theta / \max(1, \|\theta\|_p), \qquad
+  \gamma_k = B \sqrt{\frac{p - 1}{k}}, \qquad \eta_k = \frac{C}{\sqrt{(p - 1) k}},$$
+
+and $w = \nabla \frac12 \|\theta\|_p^2$, so that $\|w\|_q = \|\theta\|_p$. It looks for a margin of
+$1 - \alpha$ times the largest there is. With $p = 2$ it is projected gradient descent on the
+corrections; with $p$ of the order of $\log d$ it is at home where few features matter.
+
+Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
+from olx.convex import norms
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.frameworks.lift import dot
+from olx.losses.signs import signs
+
+
+@pytree
+class ALMAHparams:
+    alpha: Scalar
+    p: Scalar | None  # None for 2
+    margin: Scalar
+    step: Scalar
+
+
+class ALMAState(NamedTuple):
+    theta: PyTree
+    corrections: Clock
+
+
+def alma(
+    alpha: Scalar, p: Scalar | None = None, margin: Scalar | None = None, step: Scalar = 2**0.5
+) -> Learner:
+    r"""Seek a margin of 1 - `alpha` times the largest.
+
+    alpha: in (0, 1]; 1 corrects mistakes only, smaller asks for more and corrects more often.
+    p: at least 2; $2 \ln d$ where few of $d$ features matter. None is 2 and saves the powers.
+    margin: the $B$ of the rule; $\sqrt 8 / \alpha$, as the analysis has it, if None. See
+        `small_margin_alma` for $1 / \alpha$.
+    step: the $C$ of the rule.
+
+    `params` only says what decisions look like: the first is 0. A step is scaled by the weight of
+    its round, and a round of any weight but 0 counts as one correction.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
+    >>> run = olx.rollout(alma(0.9), olx.losses.zero_one, rounds, jnp.zeros(5))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    alpha = check.above("alma", "alpha", alpha, 0, 1)
+    if p is not None:
+        p = check.between("alma", "p", p, 2, float("inf"))
+    asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
+    step = check.positive("alma", "step", step)
+    hparams = ALMAHparams(alpha, p, asked, step)
+    return Learner(hparams, init, predict, update, bound, needs=(signs("alma"),))
+
+
+def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
+    r"""ALMA with $B = 1 / \alpha$ and $C = \sqrt 2$, as LIBOL and river have it.
+
+    It asks for a margin $\sqrt 8$ times smaller than the analysis does, and so corrects less often.
+
+    alpha, p: as in `alma`.
+    """
+    alpha = check.above("small_margin_alma", "alpha", alpha, 0, 1)
+    if p is not None:
+        p = check.between("small_margin_alma", "p", p, 2, float("inf"))
+    return alma(alpha, p, margin=1 / alpha)
+
+
+def init(hp: ALMAHparams, params: PyTree) -> ALMAState:
+    theta = tree.zeros_like(params)
+    return ALMAState(theta, clock.start(hp, theta))
+
+
+def predict(hp: ALMAHparams, state: ALMAState, context: PyTree) -> Array:
+    return dot(decision(hp, state), context)
+
+
+def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
+    corrects, add = correction(hp, state, feedback)
+    moved = tree.add_scale(state.theta, add, feedback.context)
+    size = _size(hp, moved)
+    shrink = jnp.where(corrects & (size > 1), 1 / jnp.where(size > 1, size, 1.0), 1.0)
+    return ALMAState(tree.scale(shrink, moved), clock.advance(state.corrections, corrects))
+
+
+def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
+    r"""The point of the ball that the state stands for, $\nabla \frac12 \|\theta\|_p^2$."""
+    p = hp.p
+    if p is None:
+        return state.theta
+    return jax.grad(lambda theta: norms.power_squared(p, theta) / 2)(state.theta)
+
+
+def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""Regret on the corrections $s$, of which $m$ were made, for $u$ in the unit ball and rounds
+    of weight 0 or 1:
+
+    $$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big).$$
+
+    It is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly
+    convex, whose divergences in the ball are at most 2 and whose steps shrink: $2 / \eta_m +
+    \sum_k \eta_k (p - 1) / 2$. For $u$ of margin $\gamma$ the left side is at least $m \gamma$ less
+    the hinge of $u$ and the $\sum_k (1 - \alpha) \gamma_k$ of the rule; see
+    `olx.hindsight.alma_bound`.
+    """
+
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta))
+
+    def one(state: ALMAState, feedback: Feedback):
+        corrects, _ = correction(hp, state, feedback)
+        x, size = feedback.context, _size(hp, feedback.context)
+        safe = jnp.where(size > 0, size, 1.0)
+        left = feedback.outcome * (dot(u, x) - feedback.action) / safe
+        return jnp.where(corrects, left, 0.0), jnp.where(corrects, jnp.ones_like(left), 0.0)
+
+    left, made = jax.tree.map(jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback))
+    p = power_of(hp)
+    inside = norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(left.dtype).eps
+    right = jnp.sqrt((p - 1) * made) * (2 / hp.step + hp.step)
+    name = "Gentile 2001, regret on the corrections"
+    proof = Certificate(left, right, 10 * made, theorem=name).given(DOMAIN, inside)
+    return proof.given(UNIT_WEIGHTS, trace.feedback.weight == 1)
+
+
+def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
+    """Whether to correct, and what the row is added with."""
+    y, size, p = feedback.outcome, _size(hp, feedback.context), power_of(hp)
+    k = state.corrections.now
+    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
+    corrects = (y * feedback.action <= wanted * size) & (size > 0)
+    eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
+    return corrects, jnp.where(corrects, eta * y / jnp.where(size > 0, size, 1.0), 0.0)
+
+
+def power_of(hp: ALMAHparams) -> Scalar:
+    """The p of the geometry."""
+    return 2.0 if hp.p is None else hp.p
+
+
+def _size(hp: ALMAHparams, x: PyTree) -> Array:
+    return norms.l2().primal(x) if hp.p is None else norms.power(hp.p, x)

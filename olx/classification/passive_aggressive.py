@@ -1,0 +1,141 @@
+r"""Passive-Aggressive: stay when the margin is large enough, else move just as far as it takes.
+
+With the hinge $\ell_t = \max(0, 1 - y_t \langle w_t, x_t\rangle)$ every version adds
+$w_{t+1} = w_t + \tau_t y_t x_t$ and differs in $\tau_t$ only:
+
+$$\text{PA: } \frac{\ell_t}{\|x_t\|^2}, \qquad
+  \text{PA-I: } \min\Big(C, \frac{\ell_t}{\|x_t\|^2}\Big), \qquad
+  \text{PA-II: } \frac{\ell_t}{\|x_t\|^2 + 1 / (2C)}.$$
+
+PA solves the round at any price; in PA-I the rest of an error costs $C$ times its size, in PA-II
+$C$ times its square. PA-I is the aggressive dual ascent on the hinge with $c = 1/C$, PA-II that on
+the squared hinge with $c = 1/(2C)$. A round of weight $h$ has $h C$ in the place of $C$; for PA it
+makes no difference.
+
+Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, 2006.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
+from olx.frameworks.lift import dot
+from olx.losses.hinges import hinge
+from olx.losses.signs import signs
+
+
+@pytree
+class PassiveAggressiveHparams:
+    most: Scalar | None  # the largest step
+    softness: Scalar  # added to the squared length of a row
+
+
+class PassiveAggressiveState(NamedTuple):
+    w: PyTree
+
+
+def passive_aggressive() -> Learner:
+    """Correct every margin error in full: for data that a half-space separates.
+
+    `params` is where it starts. The context is shaped like it.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
+    >>> run = olx.rollout(passive_aggressive(), olx.losses.zero_one, rounds, jnp.zeros(5))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    return _learner(PassiveAggressiveHparams(None, 0.0))
+
+
+def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
+    """PA-I: correct a margin error by a step of at most `aggressiveness`, the C of the paper.
+
+    aggressiveness: positive; smaller for more noise.
+    """
+    most = check.positive("passive_aggressive_1", "aggressiveness", aggressiveness)
+    return _learner(PassiveAggressiveHparams(most, 0.0))
+
+
+def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
+    """PA-II: correct the more of a margin error, the larger `aggressiveness`, the C of the paper.
+
+    aggressiveness: positive; smaller for more noise.
+    """
+    c = check.positive("passive_aggressive_2", "aggressiveness", aggressiveness)
+    return _learner(PassiveAggressiveHparams(None, 1 / (2 * c)))
+
+
+def init(hp: PassiveAggressiveHparams, params: PyTree) -> PassiveAggressiveState:
+    return PassiveAggressiveState(jax.tree.map(jnp.asarray, params))
+
+
+def predict(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, context: PyTree) -> Array:
+    return dot(state.w, context)
+
+
+def update(
+    hp: PassiveAggressiveHparams, state: PassiveAggressiveState, feedback: Feedback
+) -> PassiveAggressiveState:
+    moved = tree.add_scale(state.w, coefficient(hp, feedback), feedback.context)
+    return PassiveAggressiveState(moved)
+
+
+def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
+    r"""$\tau_t y_t$, what the row is added with; 0 for a row of zeros."""
+    gap = hinge(feedback.action, feedback.outcome)
+    squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
+    resistance = feedback.weight * squares + hp.softness
+    real = (squares > 0) & (resistance > 0)
+    tau = feedback.weight * gap / jnp.where(real, resistance, 1.0)
+    if hp.most is not None:
+        tau = jnp.minimum(tau, hp.most * feedback.weight)
+    return feedback.outcome * jnp.where(real, tau, 0.0)
+
+
+def bound(hp: PassiveAggressiveHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""What the steps are worth, for any $u$:
+
+    $$\sum_{s \le t} \tau_s \big(2 \ell_s - \tau_s \|x_s\|^2\big) \le \|u - w_1\|^2 +
+      2 \sum_{s \le t} \tau_s \ell_s(u).$$
+
+    Proof: $\|w_s - u\|^2 - \|w_{s+1} - u\|^2 = -2 \tau_s y_s \langle w_s - u, x_s\rangle - \tau_s^2
+    \|x_s\|^2$, where $-y_s \langle w_s, x_s\rangle = \ell_s - 1$ whenever $\tau_s > 0$ and $y_s
+    \langle u, x_s\rangle \ge 1 - \ell_s(u)$; add up.
+    """
+
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+
+    def one(feedback: Feedback):
+        x, y = feedback.context, feedback.outcome
+        tau = y * coefficient(hp, feedback)
+        own = tau * 2 * hinge(feedback.action, y)
+        spent = tau**2 * tree.vdot(x, x)
+        return own - spent, 2 * tau * hinge(dot(u, x), y), jnp.abs(own) + spent
+
+    gain, other, size = jax.tree.map(jnp.cumsum, jax.vmap(one)(trace.feedback))
+    start = jax.tree.map(lambda leaf: leaf[0], trace.state.w)
+    apart = tree.sub(u, start)
+    right = tree.vdot(apart, apart) + other
+    name = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006, the lemma behind all bounds"
+    return Certificate(gain, right, size + right, theorem=name)
+
+
+def _learner(hp: PassiveAggressiveHparams) -> Learner:
+    return Learner(
+        hp,
+        init,
+        predict,
+        update,
+        bound,
+        separable=True,
+        adds=AddsContext(coefficient),
+        needs=(signs("passive_aggressive"),),
+    )

@@ -1,0 +1,35 @@
+r"""The p-norm Perceptron: the Perceptron in the geometry of $\frac12 \|\cdot\|_q^2$.
+
+$$w_{t,i} \propto \mathrm{sign}(\theta_{t,i}) |\theta_{t,i}|^{p-1}, \qquad
+  \theta_{t+1} = \theta_t + y_t x_t \text{ after a mistake}, \qquad \frac1p + \frac1q = 1.$$
+
+$p = 2$ is the Perceptron; $p$ of the order of $\log d$ is close to Winnow, needs no learning rate
+and takes weights of either sign. With $H$ the hinge of $u$ on the mistakes and $X$ the largest
+$\|x_t\|_p$ among them, there are at most $H + X \|u\|_q \sqrt{(p - 1) H} + (p - 1) X^2 \|u\|_q^2$
+mistakes: `olx.hindsight.perceptron_mistake_bound`.
+
+Grove, Littlestone, Schuurmans, General Convergence Results for Linear Discriminant Updates, 2001;
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 7.
+"""
+
+from olx import _check as check
+from olx.core import Learner, Scalar
+from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.dual_ascent import dual_ascent
+from olx.losses.hinges import hinge
+from olx.mirrors.pnorm import pnorm
+
+
+def pnorm_perceptron(p: Scalar) -> Learner:
+    r"""Learn from mistakes in the geometry of the `p`-norm.
+
+    p: at least 2; $2 \ln d$ where few of $d$ features matter.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
+    >>> run = olx.rollout(pnorm_perceptron(7.4), olx.losses.zero_one, rounds, jnp.zeros(30))
+    >>> bool(run.total < 30)
+    True
+    """
+    p = check.between("pnorm_perceptron", "p", p, 2, float("inf"))
+    return dual_ascent(pnorm(p / (p - 1)), hinge, conservative())

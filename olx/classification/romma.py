@@ -1,0 +1,138 @@
+r"""ROMMA, the relaxed online maximum margin algorithm.
+
+The shortest vector that classifies all examples with margin 1 would be the support vector machine.
+Relaxed, all that is kept of the past is one half-space: after an example that asks for a change,
+
+$$w_{t+1} = \arg\min \|w\| \quad \text{with} \quad y_t \langle w, x_t\rangle \ge 1, \quad
+  \langle w, w_t\rangle \ge \|w_t\|^2.$$
+
+With both constraints tight, $w_{t+1} = a w_t + b x_t$ for
+
+$$a = \frac{\|x_t\|^2 \|w_t\|^2 - y_t s_t}{\|x_t\|^2 \|w_t\|^2 - s_t^2}, \qquad
+  b = \frac{\|w_t\|^2 (y_t - s_t)}{\|x_t\|^2 \|w_t\|^2 - s_t^2}, \qquad
+  s_t = \langle w_t, x_t\rangle;$$
+
+where $y_t s_t \ge \|x_t\|^2 \|w_t\|^2$, the first constraint alone gives $w_{t+1} = y_t x_t /
+\|x_t\|^2$. ROMMA changes on mistakes, its aggressive form whenever $y_t s_t < 1$.
+
+Li, Long, The Relaxed Online Maximum Margin Algorithm, 2002.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.frameworks.lift import dot
+from olx.losses.signs import signs
+
+
+@pytree
+class ROMMAHparams:
+    threshold: Scalar
+
+
+class ROMMAState(NamedTuple):
+    w: PyTree
+
+
+def romma(threshold: Scalar = 0.0) -> Learner:
+    """Change where the margin is at most `threshold`, and then to a margin of 1.
+
+    threshold: from 0, changes on mistakes only, to 1, changes on every margin error.
+
+    `params` only says what decisions look like: the first is 0. An example is kept in full or not
+    at all, so a weight other than 0 makes no difference. A row that contradicts the decision
+    exactly, being a multiple of it, asks for what cannot be and is passed over. Where no half-space
+    separates the data decisions grow without end; they are cut back before they overflow.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
+    >>> run = olx.rollout(
+    ...     romma(), olx.losses.zero_one, rounds, jnp.zeros(5), record=olx.record.trace
+    ... )
+    >>> bool(olx.certify(romma(), run, u / 0.2).holds)
+    True
+    """
+    return Learner(
+        ROMMAHparams(check.between("romma", "threshold", threshold, 0, 1)),
+        init,
+        predict,
+        update,
+        bound,
+        needs=(signs("romma"),),
+    )
+
+
+def aggressive_romma() -> Learner:
+    """ROMMA that changes on every margin error."""
+    return romma(1.0)
+
+
+def init(hp: ROMMAHparams, params: PyTree) -> ROMMAState:
+    return ROMMAState(tree.zeros_like(params))
+
+
+def predict(hp: ROMMAHparams, state: ROMMAState, context: PyTree) -> Array:
+    return dot(state.w, context)
+
+
+def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAState:
+    x, y, score = feedback.context, feedback.outcome, feedback.action
+    own, row = jnp.asarray(tree.vdot(state.w, state.w)), jnp.asarray(tree.vdot(x, x))
+    own_length, row_length = (jnp.sqrt(jnp.where(size > 0, size, 1.0)) for size in (own, row))
+    both = own_length * row_length  # own * row may be no float
+    cosine = score / both
+    fresh = (own == 0) | (y * cosine >= both)
+    spread = (1 - cosine) * (1 + cosine)
+    possible = spread > 8 * jnp.finfo(spread.dtype).eps
+    safe = jnp.where(possible, spread, 1.0)
+    keep = jnp.where(fresh, 0.0, (1 - y * cosine / both) / safe)
+    add = jnp.where(fresh, y, (y - score) / safe) / jnp.where(row > 0, row, 1.0)
+    changes = _asks(hp, feedback) & (row > 0) & (fresh | possible)
+    keep, add = jnp.where(changes, keep, 1.0), jnp.where(changes, add, 0.0)
+    length = keep * own_length + jnp.abs(add) * row_length  # at least that of the decision
+    most = float(jnp.finfo(spread.dtype).max) ** 0.45  # its square is still a float
+    cut = jnp.where(length > most, most / jnp.where(length > most, length, 1.0), 1.0)
+    keep, add = cut * keep, cut * add
+    return ROMMAState(jax.tree.map(lambda w, x: keep * w + add * x, state.w, x))
+
+
+def bound(hp: ROMMAHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""For $u$ with $y_s \langle u, x_s\rangle \ge 1$ in all rounds that asked for a change,
+
+    $$\sum_{s \le t} \frac{(1 - y_s s_s)^2}{\|x_s\|^2} \le \|u\|^2,$$
+
+    over those rounds; for any other $u$ the right side is infinite. Mistakes add at least
+    $1 / \max_s \|x_s\|^2$ each, so there are at most $\|u\|^2 \max_s \|x_s\|^2$ of them.
+
+    Proof: $w_{s+1}$ lies past the half-space of $w_s$, so $\|w_{s+1}\|^2 \ge \|w_s\|^2 + \|w_{s+1}
+    - w_s\|^2$, and in that of the example, as far from $w_s$ as the summand says; $u$ lies in all
+    half-spaces, so no decision is longer.
+    """
+
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+
+    def one(feedback: Feedback):
+        x, y = feedback.context, feedback.outcome
+        row = jnp.asarray(tree.vdot(x, x))
+        asks = _asks(hp, feedback)
+        gain = (1 - y * feedback.action) ** 2 / jnp.where(row > 0, row, 1.0)
+        misses = y * dot(u, x) < 1 - 1e3 * jnp.finfo(row.dtype).eps
+        return jnp.where(asks & (row > 0), gain, 0.0), asks & misses
+
+    gain, fails = jax.vmap(one)(trace.feedback)
+    left = jnp.cumsum(gain)
+    right = jnp.broadcast_to(tree.vdot(u, u), left.shape)
+    proof = Certificate(left, right, 10 * left + right, theorem="Li, Long 2002")
+    return proof.given("`u` must have margin 1 where a change was asked for", ~fails)
+
+
+def _asks(hp: ROMMAHparams, feedback: Feedback) -> Array:
+    return feedback.outcome * feedback.action <= hp.threshold

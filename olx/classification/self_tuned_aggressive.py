@@ -1,0 +1,60 @@
+r"""The aggressive classifier whose learning rate follows from its mistakes.
+
+$$w_t = \nabla f^*\Big(\frac{1}{c_t} \sum_{s < t} \alpha_s y_s x_s\Big), \qquad
+  c_t = X_t \sqrt{\frac{m_t + 1}{U}}, \qquad X_t = \max_{s \le t} \|x_s\|_*,$$
+
+with $m_t$ mistakes before round $t$, and in every round the best $\alpha_t \in [0, 1]$ for the dual
+of the hinge with margin $\gamma$; where the loss is 0, so is $\alpha_t$. For every $u$ with $f(u)
+\le U$, with $G$ the hinge of $u$ in all rounds, there are at most $G / \gamma + 2 X \sqrt{U G} /
+\gamma^{3/2} + 4 X^2 U / \gamma^2$ mistakes: `olx.hindsight.self_tuned_aggressive_bound`.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 5.3 with its
+signs and norm put right, theorem 6.
+"""
+
+import jax.numpy as jnp
+from jax.tree_util import Partial
+
+from olx import _check as check
+from olx.convex.norms import Norm
+from olx.core import Learner, Scalar
+from olx.frameworks.ascents.aggressive import aggressive
+from olx.frameworks.dual_ascent import dual_ascent
+from olx.losses.hinges import margin_hinge
+from olx.mirrors.base import MirrorMap
+from olx.schedules.mistakes import mistakes
+
+
+def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:
+    r"""Learn from every margin error, at a rate set by the mistakes.
+
+    mirror: strongly convex in a norm it states, its least value 0.
+    complexity: $U$, the largest $f(u)$ to compete with; $\log d$ for the entropy.
+    margin: $\gamma$; below 1 for the entropy and rows in $[-1, 1]^d$.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
+    >>> learner = self_tuned_aggressive(olx.mirrors.euclidean(), complexity=12.5)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.zero_one, rounds, jnp.zeros(5), record=olx.record.trace
+    ... )
+    >>> bool(olx.certify(learner, run, u / 0.2).holds)
+    True
+    """
+    check.instance("self_tuned_aggressive", "mirror", mirror, MirrorMap)
+    complexity = check.positive("self_tuned_aggressive", "complexity", complexity)
+    margin = check.positive("self_tuned_aggressive", "margin", margin)
+    if mirror.norm is None or mirror.modulus is None:
+        raise TypeError(
+            "self_tuned_aggressive: `mirror` states no norm and modulus, which set the rate; give "
+            "them to `olx.mirror_map`."
+        )
+    root = jnp.sqrt(mirror.modulus)  # the schedule is for a modulus of 1
+    norm = Norm(
+        Partial(_scaled, root, mirror.norm.primal), Partial(_scaled, 1 / root, mirror.norm.dual)
+    )
+    return dual_ascent(mirror, margin_hinge(margin), aggressive(), mistakes(complexity, norm))
+
+
+def _scaled(factor, norm, x):
+    return factor * norm(x)

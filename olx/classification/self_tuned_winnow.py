@@ -1,0 +1,58 @@
+r"""Winnow without a learning rate: it follows from the mistakes made and the largest row seen.
+
+$$w_{t,i} \propto \exp\Big(\frac{1}{c_t} \sum_{s \in M,\, s < t} y_s x_{s,i}\Big), \qquad
+  c_t = X_t \sqrt{\frac{m_t + 1}{\log d}}, \qquad X_t = \max_{s \le t} \|x_s\|_\infty,$$
+
+with $m_t$ mistakes before round $t$. For every $u$ in the simplex and every margin $\gamma$, with
+$H$ the hinge of $u$ on the mistakes, there are at most $H / \gamma + 2 X \sqrt{H \log d} /
+\gamma^{3/2} + 4 X^2 \log d / \gamma^2$ of them: `olx.hindsight.self_tuned_winnow_bound`.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 5.2,
+corollary 6.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from olx.convex import norms
+from olx.core import Feedback, Learner, Process
+from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.dual_ascent import dual_ascent
+from olx.losses.hinges import hinge
+from olx.mirrors.entropy import negative_entropy
+from olx.schedules.mistakes import MistakesStats, mistakes
+
+
+def self_tuned_winnow() -> Learner:
+    """Winnow on the simplex of at least two weights, its learning rate its own affair.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
+    >>> run = olx.rollout(self_tuned_winnow(), olx.losses.zero_one, rounds, jnp.zeros(30))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    return dual_ascent(negative_entropy(), hinge, conservative(), Process(None, init, update, at))
+
+
+def init(_: None, params: PyTree) -> MistakesStats:
+    return _schedule(params).init(params)
+
+
+def update(_: None, stats: MistakesStats, feedback: Feedback) -> MistakesStats:
+    return _schedule(feedback.context).update(stats, feedback)
+
+
+def at(_: None, stats: MistakesStats, context: PyTree) -> Array:
+    return _schedule(context).at(stats, context)
+
+
+def _schedule(row: PyTree) -> Process:
+    """The schedule for rows of this size."""
+    size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(row))
+    if size < 2:
+        raise TypeError(f"self_tuned_winnow: needs two weights or more, got {size}.")
+    return mistakes(math.log(size), norms.l1())

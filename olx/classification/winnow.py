@@ -1,0 +1,80 @@
+r"""Winnow: after a mistake, multiply each weight by $\beta^{y_t x_{t,i}}$, $\beta = e^\eta$.
+
+$$w_{t,i} \propto \exp\Big(\eta \sum_{s \in M,\, s < t} y_s x_{s,i}\Big),$$
+
+over the mistakes $M$ so far. It is the conservative dual ascent on the hinge with the entropy and
+$c = 1/\eta$; normalized or not, its predictions are the same. Weights are positive: the balanced
+form learns from $(x_t, -x_t)$ and so has weights of either sign, $w_{t,i} \propto \sinh(\cdot)$.
+
+For $u$ in the simplex, with $H$ its hinge at margin $\gamma$ and $X$ the largest $\|x_t\|_\infty$,
+both over the mistakes, $\gamma |M| \le H + \log d / \eta + \eta X^2 |M| / 2$: few relevant features
+among many cost only a logarithm. See `olx.hindsight.winnow_bound`.
+
+Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Shwartz, Online
+Learning: Theory, Algorithms, and Applications, 2007, (5.7).
+"""
+
+import math
+
+import jax.numpy as jnp
+
+from olx import _check as check
+from olx.core import Learner, Scalar
+from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.dual_ascent import dual_ascent
+from olx.losses.hinges import hinge
+from olx.mirrors.entropy import negative_entropy
+from olx.mirrors.orthant_entropy import unnormalized_entropy
+from olx.mirrors.signed_entropy import signed_entropy
+
+
+def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
+    r"""Winnow on the simplex.
+
+    eta: $\log \beta$, positive. For a comparator of margin $\gamma$ that makes no error,
+        $\gamma / X^2$ gives at most $2 X^2 \log d / \gamma^2$ mistakes.
+    beta: above 1, in place of `eta`.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
+    >>> run = olx.rollout(winnow(1 / 5), olx.losses.zero_one, rounds, jnp.zeros(30))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    eta = _rate("winnow", eta, beta)
+    return dual_ascent(negative_entropy(), hinge, conservative(), 1 / eta)
+
+
+def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
+    """Winnow on the positive orthant: weights start at 1 and are not normalized.
+
+    The predictions of `winnow`, but scores of another size, as long as weights are floats: they are
+    held at about the root of the largest. Coordinates meet only in the score, so it plays sparse
+    rows.
+
+    eta, beta: one of them, as in `winnow`.
+    """
+    eta = _rate("unnormalized_winnow", eta, beta)
+    return dual_ascent(unnormalized_entropy(), hinge, conservative(), 1 / eta)
+
+
+def balanced_winnow(
+    eta: Scalar | None = None, total: Scalar = 1.0, *, beta: Scalar | None = None
+) -> Learner:
+    """Winnow with weights of either sign, their absolute values adding up to less than `total`.
+
+    eta, beta: one of them, as in `winnow`.
+    """
+    eta = _rate("balanced_winnow", eta, beta)
+    total = check.positive("balanced_winnow", "total", total)
+    return dual_ascent(signed_entropy(total), hinge, conservative(), 1 / eta)
+
+
+def _rate(owner: str, eta: Scalar | None, beta: Scalar | None) -> Scalar:
+    if (eta is None) == (beta is None):
+        found = "neither" if eta is None else "both"
+        raise TypeError(f"{owner}: give `eta` or `beta` = exp(eta), got {found}.")
+    if beta is not None:
+        factor: Scalar = check.above(owner, "beta", beta, 1, float("inf"))
+        return math.log(factor) if isinstance(factor, int | float) else jnp.log(factor)
+    return check.positive(owner, "eta", eta)

@@ -1,0 +1,39 @@
+"""Norms of the singular values of a matrix, each with its dual."""
+
+import jax.numpy as jnp
+from jax.tree_util import Partial
+
+from olx.convex.norms import Norm, power
+from olx.core import Scalar
+
+
+def schatten_norm(q: Scalar) -> Norm:
+    """The q-norm of singular values for 1 < q < infinity, its dual that of q / (q - 1)."""
+    return Norm(Partial(_of_values, q), Partial(_of_values, q / (q - 1)))
+
+
+def trace_norm() -> Norm:
+    """The sum of singular values, its dual the largest."""
+    return Norm(Partial(_sum), Partial(largest))
+
+
+def spectral_norm() -> Norm:
+    """The largest singular value, its dual their sum."""
+    return Norm(Partial(largest), Partial(_sum))
+
+
+def largest(w):
+    """The largest singular value."""
+    return _values(w)[0]
+
+
+def _values(w):
+    return jnp.linalg.svd(w, compute_uv=False)
+
+
+def _of_values(q, w):
+    return power(q, _values(w))
+
+
+def _sum(w):
+    return jnp.sum(_values(w))

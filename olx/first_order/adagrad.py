@@ -1,0 +1,40 @@
+r"""AdaGrad, diagonal, as follow the regularized leader.
+
+$$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F(w) +
+  \frac12 \sum_i \sqrt{\delta + \textstyle\sum_{s < t} g_{s,i}^2}\; w_i^2.$$
+
+This is the dual averaging form of the paper: the whole sum of gradients is divided by the root of
+the sum of their squares. The form that most libraries step with, $w_{t+1} = w_t - \eta g_t /
+\sqrt{\sum_{s \le t} g_s^2}$, keeps every step as long as it was when taken; it is
+`optax_gradient(optax.adagrad(eta))`.
+
+Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stochastic
+Optimization, 2011; Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
+"""
+
+from olx import _check as check
+from olx.convex.prox import Penalty
+from olx.core import Learner, Scalar
+from olx.frameworks.ftrl import ftrl
+from olx.regularizers.adagrad import adagrad as regularizer
+
+
+def adagrad(eta: Scalar, delta: Scalar = 1.0, penalty: Penalty | None = None) -> Learner:
+    r"""Steps that adapt to each coordinate: `ftrl` with `olx.regularizers.adagrad`.
+
+    eta: positive; hindsight favours the largest $|u_i|$ over $\sqrt 2$.
+    delta: positive; the bound `olx.hindsight.composite_bound` asks for no more, the closed form of
+        the paper for the square of the largest gradient.
+    penalty: a separable one, such as `olx.convex.l1(strength)`, paid in every round.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[4.0, 0.5], [4.0, 0.5]]))
+    >>> learner = olx.first_order.adagrad(1.0, delta=9.0)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.zeros(2), record=olx.record.actions
+    ... )
+    >>> run.trace[1, 0].item()
+    -0.8
+    """
+    eta = check.positive("adagrad", "eta", eta)
+    return ftrl(eta, regularizer(delta, penalty, rate=eta))

@@ -1,0 +1,184 @@
+r"""Coin betting: no step size; bet a fraction of the money won so far on the next gradient.
+
+With coins $c_t = -g_t / L$, $\|c_t\| \le 1$, and an initial wealth $\epsilon$, bet the fraction of
+Krichevsky and Trofimov:
+
+$$w_t = w_1 + \frac1t \sum_{s<t} c_s \,\Big( \epsilon + \sum_{s<t} \langle c_s, w_s - w_1\rangle
+  \Big).$$
+
+Money won is regret to $w_1$ not paid. The wealth is at least
+$F_t(\|\sum_s c_s\|)$, $F_t(x) = \epsilon\, 2^t\, \Gamma(\frac{t+1+x}2) \Gamma(\frac{t+1-x}2) /
+(\pi\, t!)$, and so for every $u$ at once, with $v = u - w_1$,
+
+$$\frac1L \sum_{s \le t} \langle g_s, w_s - u\rangle \le \epsilon + \Big\langle v, \sum_s c_s
+  \Big\rangle - F_t\Big(\Big\|\sum_s c_s\Big\|\Big) \le \|v\| \sqrt{t \ln\Big(1 +
+  \frac{24 t^2 \|v\|^2}{\epsilon^2}\Big)} + \epsilon \Big(1 - \frac{1}{e \sqrt{\pi t}}\Big).$$
+
+Orabona, Pal, Coin Betting and Parameter-Free Online Learning, 2016.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.convex.prox import like
+from olx.core import Feedback, Learner, Scalar, Trace
+
+
+@pytree
+class CoinBettingHparams:
+    lipschitz: Scalar
+    wealth: Scalar
+    account: Partial  # of a coin and a bet: what is won, for all coordinates or for each
+
+
+class CoinBettingState(NamedTuple):
+    start: PyTree
+    coins: PyTree  # their sum
+    won: PyTree  # a number, or one for each coordinate
+    clock: Clock
+
+
+def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
+    r"""One bettor for the whole decision, starting at `params`.
+
+    lipschitz: $L$, at least the Euclidean norm of every gradient times the weight of its round.
+        Beyond it the wealth may turn negative, and the bound is infinite from there on. Where it
+        would leave the range of floats it is held at about the root of the largest.
+    wealth: $\epsilon$, positive; $L \epsilon$ is the regret to `params`.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))
+    >>> run = olx.rollout(
+    ...     olx.first_order.coin_betting(), olx.losses.linear_loss, rounds, jnp.zeros(1)
+    ... )
+    >>> run.losses.tolist()
+    [0.0, -0.5, -1.0, -1.875]
+    """
+    return _make("coin_betting", lipschitz, wealth, Partial(_together), separable=False)
+
+
+def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
+    r"""One bettor for every coordinate, each with its own `wealth`.
+
+    lipschitz: at least the size of every partial derivative times the weight of its round.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]))
+    >>> run = olx.rollout(
+    ...     olx.first_order.coordinate_betting(), olx.losses.linear_loss, rounds, jnp.zeros(2)
+    ... )
+    >>> bool(jnp.allclose(run.losses, jnp.array([0.0, -0.5, -1.0 - 1 / 3])))
+    True
+    """
+    return _make("coordinate_betting", lipschitz, wealth, Partial(_each), separable=True)
+
+
+def init(hp: CoinBettingHparams, params: PyTree) -> CoinBettingState:
+    zeros = tree.zeros_like(params)
+    return CoinBettingState(params, zeros, hp.account(zeros, zeros), clock.start(hp, params))
+
+
+def predict(hp: CoinBettingHparams, state: CoinBettingState, context: PyTree) -> PyTree:
+    return tree.add(state.start, _bet(hp, state))
+
+
+def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) -> CoinBettingState:
+    coin = _coin(hp, feedback)
+    return CoinBettingState(
+        state.start,
+        _held(tree.add(state.coins, coin)),
+        _held(tree.add(state.won, hp.account(coin, _bet(hp, state)))),
+        clock.tick(hp, state.clock, feedback),
+    )
+
+
+def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
+    """Wealth against the potential, and the closed form; a sum over the bettors."""
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.start))
+
+    def one(state: CoinBettingState, feedback: Feedback):
+        new = update(hp, state, feedback)
+        t, v = new.clock.past, tree.sub(u, state.start)
+        along = hp.account(v, new.coins)
+        moved = tree.sub(feedback.action, u)
+        left = feedback.weight * jnp.asarray(tree.vdot(feedback.grad, moved))
+        least = jax.tree.map(lambda x: _potential(hp, t, x), _length(hp, new.coins))
+        right = jax.tree.map(lambda along, least: hp.wealth + along - least, along, least)
+        printed = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
+        size = jax.tree.map(
+            lambda along, won, least: jnp.abs(along) + jnp.abs(won) + least + hp.wealth,
+            along,
+            new.won,
+            least,
+        )
+        sizes = jax.tree.leaves(_length(hp, _coin(hp, feedback)))
+        fair = [jnp.all(x <= 1 + 64 * jnp.finfo(x.dtype).eps) for x in sizes]
+        sides = [hp.lipschitz * jnp.asarray(tree.sum(s)) for s in (right, size, printed)]
+        return jnp.all(jnp.stack(fair)), left, sides
+
+    fair, left, (right, size, printed) = jax.vmap(one)(trace.state, trace.feedback)
+    size += jnp.cumsum(jnp.abs(left))
+    left = jnp.cumsum(left)
+    proof = Certificate(left, right, size, printed, theorem="Orabona, Pal 2016")
+    return proof.given("gradients times weights must be at most `lipschitz`", fair)
+
+
+def _make(owner, lipschitz, wealth, account, separable):
+    lipschitz = check.positive(owner, "lipschitz", lipschitz)
+    wealth = check.positive(owner, "wealth", wealth)
+    hparams = CoinBettingHparams(lipschitz, wealth, account)
+    return Learner(hparams, init, predict, update, bound, separable=separable)
+
+
+def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:
+    return _held(tree.scale(-feedback.weight / hp.lipschitz, feedback.grad))
+
+
+def _held(x: PyTree) -> PyTree:
+    """The numbers within the root of the largest float, so that products of two are floats."""
+
+    def hold(leaf: Array) -> Array:
+        most = float(jnp.finfo(leaf.dtype).max) ** 0.45
+        return jnp.clip(leaf, -most, most)
+
+    return jax.tree.map(hold, x)
+
+
+def _bet(hp: CoinBettingHparams, state: CoinBettingState) -> PyTree:
+    share = lambda coins, won: coins * (hp.wealth + won) / state.clock.now
+    return _held(jax.tree.map(share, state.coins, like(state.won, state.coins)))
+
+
+def _length(hp: CoinBettingHparams, v: PyTree) -> PyTree:
+    """The size of a vector, or of each of its coordinates."""
+    root = lambda square: jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+    return jax.tree.map(root, hp.account(v, v))
+
+
+def _potential(hp: CoinBettingHparams, t: Array, x: Array) -> Array:
+    log = t * jnp.log(2.0).astype(t.dtype) - gammaln(t + 1) - jnp.log(jnp.pi).astype(t.dtype)
+    return hp.wealth * jnp.exp(log + gammaln((t + 1 + x) / 2) + gammaln((t + 1 - x) / 2))
+
+
+def _closed(hp: CoinBettingHparams, t: Array, size: Array) -> Array:
+    inside = t * jnp.log1p(24 * (t * size / hp.wealth) ** 2)
+    return size * jnp.sqrt(inside) + hp.wealth * (1 - 1 / (jnp.e * jnp.sqrt(jnp.pi * t)))
+
+
+def _together(a: PyTree, b: PyTree) -> Array:
+    return jnp.asarray(tree.vdot(a, b))
+
+
+def _each(a: PyTree, b: PyTree) -> PyTree:
+    return tree.mul(a, b)

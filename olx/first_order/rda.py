@@ -1,0 +1,38 @@
+r"""Regularized dual averaging: the penalty is kept whole, the losses are linearized.
+
+$$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F(w) +
+  \frac{t^p}{2} \|w\|^2.$$
+
+With $F = \lambda \|\cdot\|_1$ a coordinate is exactly 0 while its mean gradient is below $\lambda$.
+On the losses $\ell_t + F$ the regret is at most $\frac{T^p}{2\eta}\|u\|^2 + \frac\eta2 \sum_t
+t^{-p} \|g_t\|^2$: `olx.hindsight.composite_bound`, and `root_bound` for $p = 1/2$.
+
+Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization, 2010;
+Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
+"""
+
+from olx import _check as check
+from olx.convex.prox import Penalty
+from olx.core import Learner, Scalar
+from olx.frameworks.ftrl import ftrl
+from olx.regularizers.composite import composite
+
+
+def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
+    """Dual averaging with a penalty in every round: `ftrl` with `olx.regularizers.composite`.
+
+    eta: positive; large steps follow the average gradient closely.
+    penalty: such as `olx.convex.l1(strength)` or `group_l2(strength)`.
+    power: 1/2 for an unknown horizon, 0 for a quadratic that does not grow.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[3.0, 1.0], [3.0, 1.0]]))
+    >>> learner = olx.first_order.rda(0.5, olx.convex.l1(1.0), power=0.0)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.zeros(2), record=olx.record.actions
+    ... )
+    >>> run.trace.tolist()
+    [[0.0, 0.0], [-0.5, 0.0]]
+    """
+    eta = check.positive("rda", "eta", eta)
+    return ftrl(eta, composite(penalty, rate=eta, power=power))

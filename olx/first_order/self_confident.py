@@ -1,0 +1,126 @@
+r"""Follow the regularized leader with a step that trusts what was paid so far, in any geometry.
+
+$$w_t = \arg\min_{w \in S}\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \lambda_t \psi(w), \qquad
+  \lambda_t = \lambda_1 + \frac{\Delta_{t-1}}{C}, \qquad \Delta_t = \sum_{s \le t} \delta_s,$$
+
+where $\delta_t = \lambda_t B_{\psi^*}(\theta_{t+1}/\lambda_t, \theta_t/\lambda_t)$ is the
+mixability gap: what round $t$ adds to the regret. It needs neither the horizon nor the size of the
+losses. For $\psi \ge 0$,
+
+$$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_t \psi(u) + \Delta_t
+  \le \lambda_1 \psi(u) + \Big(1 + \frac{\psi(u)}{C}\Big) \Delta_t.$$
+
+With the entropy and $C = \ln n$ it is AdaHedge, with $C = 1$ it is AdaFTRL; both start from
+$\lambda_1 = 0$, which a small number stands for here.
+
+De Rooij, van Erven, Grunwald, Koolen, Follow the Leader If You Can, Hedge If You Must, 2014;
+Orabona, Pal, Scale-Free Algorithms for Online Linear Optimization, 2015.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _sum
+from olx._pytree import pytree
+from olx._sum import Sum
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar, Trace
+from olx.frameworks.master import Game, master_inequality
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.combinators import scale
+
+
+@pytree
+class SelfConfidentHparams:
+    mirror: MirrorMap
+    complexity: Scalar
+    start: Scalar
+
+
+class SelfConfidentState(NamedTuple):
+    theta: PyTree
+    paid: Sum
+
+
+def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 1e-6) -> Learner:
+    r"""Steps set by the run itself, for decisions in a bounded set.
+
+    mirror: its potential must not be negative on its domain, which must be bounded: the entropies,
+        the Euclidean ball, box or simplex.
+    complexity: $C$, best the largest $\psi(u)$ to compete with: $\ln n$ for the entropy,
+        $r^2/2$ for a Euclidean ball.
+    start: $\lambda_1$, positive and small beside the size of the losses.
+
+    `params` only says what decisions look like: the first minimizes the potential.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
+    >>> learner = olx.first_order.self_confident(olx.mirrors.negative_entropy(), jnp.log(2.0))
+    >>> run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2)
+    >>> bool(jnp.allclose(run.losses[:2], jnp.array([0.5, 0.8]), atol=1e-3))
+    True
+    """
+    check.instance("self_confident", "mirror", mirror, MirrorMap)
+    complexity = check.positive("self_confident", "complexity", complexity)
+    start = check.positive("self_confident", "start", start)
+    hparams = SelfConfidentHparams(mirror, complexity, start)
+    return Learner(hparams, init, predict, update, bound)
+
+
+def init(hp: SelfConfidentHparams, params: PyTree) -> SelfConfidentState:
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
+    return SelfConfidentState(tree.zeros_like(params), _sum.start(zero))
+
+
+def predict(hp: SelfConfidentHparams, state: SelfConfidentState, context: PyTree) -> PyTree:
+    return _at(hp, state.paid.value).to_primal(state.theta)
+
+
+def update(
+    hp: SelfConfidentHparams, state: SelfConfidentState, feedback: Feedback
+) -> SelfConfidentState:
+    theta, z = hp.mirror.center(state.theta), _move(feedback)
+    gap = _gap(_at(hp, state.paid.value), theta, z)
+    return SelfConfidentState(tree.add(theta, z), _sum.add(state.paid, gap))
+
+
+def bound(hp: SelfConfidentHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""The master inequality, and $\lambda_t \psi(u) + \Delta_t$ as the looser form."""
+    (state, feedback), before = trace, trace.state.paid.value
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], feedback.action))
+    game = Game(before, state.theta, state.theta, jax.vmap(_move)(feedback), feedback.action)
+    proof = master_inequality(lambda paid: _at(hp, paid), game, u, 1.0)
+    paid = jax.vmap(lambda s, feedback: update(hp, s, feedback).paid.value)(state, feedback)
+    level = hp.start + before / hp.complexity
+    printed = level * hp.mirror.potential(u) + paid
+    proof = dataclasses.replace(
+        proof, printed=printed, theorem="De Rooij et al. 2014; Orabona, Pal 2015"
+    )
+    return proof.under(proof.conditions)
+
+
+def _at(hp: SelfConfidentHparams, paid: Array) -> MirrorMap:
+    return scale(hp.mirror, hp.start + paid / hp.complexity)
+
+
+def _gap(f: MirrorMap, theta: PyTree, z: PyTree) -> Array:
+    r"""$B_{f^*}(\theta + z, \theta)$, which lies between 0 and $\langle z, w' - w\rangle$.
+
+    $f^*$ may be large where the decision hardly moves; what rounding adds then is cut off.
+    """
+    after = tree.add(theta, z)
+    here, w = jax.value_and_grad(f.conjugate)(theta)
+    there, new = jax.value_and_grad(f.conjugate)(after)
+    gap, most = there - here - tree.vdot(z, w), tree.vdot(z, tree.sub(new, w))
+    gap = jnp.where(gap > most, most, gap)
+    return jnp.where(gap <= 0, 0.0, gap)
+
+
+def _move(feedback: Feedback) -> PyTree:
+    return tree.scale(-feedback.weight, feedback.grad)

@@ -1,0 +1,1 @@
+"""The frameworks: each makes algorithms from a mirror map, a loss or a schedule."""

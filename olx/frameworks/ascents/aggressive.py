@@ -1,0 +1,76 @@
+r"""The locally optimal rule: the dual vector of the round that makes the dual largest.
+
+$$\tau_t = \arg\max_\tau\; -c_t f^*\Big(\frac{acc_t - h_t \tau x_t}{c_t}\Big)
+  - h_t\,\ell^*(\tau, y_t).$$
+
+At the maximum the new score $s(\tau) = \langle\nabla f^*((acc_t - h_t\tau x_t)/c_t), x_t\rangle$
+is one whose slope is $\tau$. In Euclidean space that is the proximal map of the loss,
+$s(\tau) = \mathrm{prox}(h_t \|x_t\|^2 / c_t, s(0))$, and for the hinge the Passive-Aggressive
+algorithm. Elsewhere $\tau$ is a root between 0 and the slope at the decision played.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.12) and (5.14).
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx.convex.roots import root
+from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
+
+
+def aggressive() -> Ascent:
+    """Take the best dual vector for this round, all others as they were.
+
+    Any mirror map and any loss; with the map of the whole Euclidean space a closed form. A round
+    whose loss rounds to 0 takes no step; it could raise the dual by a rounding error at most.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.squared, aggressive())
+    >>> rounds = olx.Rounds(jnp.ones((3, 1)), jnp.full(3, 2.0))
+    >>> olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(1)).losses.tolist()
+    [2.0, 0.5, 0.125]
+    """
+    return Ascent(None, nothing, step)
+
+
+def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, None]:
+    return *move(problem, best(problem)), None
+
+
+def best(problem: Problem) -> Array:
+    """The number that makes the dual largest."""
+    first = slope(problem)
+    if problem.mirror.identity and problem.loss.prox_fn is not None:
+        return _proximal(problem, first)
+    return first * _fraction(problem, first)
+
+
+def _proximal(problem: Problem, first: Array) -> Array:
+    score, y, loss = problem.score, problem.y, problem.loss
+    stride = problem.weight * jnp.asarray(tree.vdot(problem.x, problem.x)) / problem.c
+    safe = jnp.where(stride > 0, stride, 1.0)
+    tau = (score - loss.prox(safe, score, y)) / safe
+    tau = jnp.clip(tau, jnp.minimum(first, 0.0), jnp.maximum(first, 0.0))
+    # A short stride leaves few digits in the difference; the slope is then as good or better.
+    gain = lambda tau: tau * score - stride * tau**2 / 2 - loss.conjugate(tau, y)
+    return jnp.where((stride > 0) & (gain(tau) > gain(first)), tau, first)
+
+
+def _fraction(problem: Problem, first: Array) -> Array:
+    """The part of the slope `first` that makes the dual largest, from 0 to 1."""
+    one = jnp.ones_like(first)
+    t = root(Partial(_excess, problem, first), jnp.zeros_like(one), one, one)
+    return jnp.where(t < 1, t, 1.0)  # the whole slope does not move with the numbers of the root
+
+
+def _excess(problem: Problem, first: Array, t: Array) -> Array:
+    """How much the dual falls as t grows, times a positive number; increasing in t."""
+    tau = t * first
+    theta = jax.tree.map(
+        lambda acc, x: (acc - problem.weight * tau * x) / problem.c, problem.acc, problem.x
+    )
+    score = tree.vdot(problem.mirror.to_primal(theta), problem.x)
+    return first * (jax.grad(problem.loss.conjugate)(tau, problem.y) - score)

@@ -1,0 +1,94 @@
+r"""A dual ascent rule: how far the dual moves once a round is over.
+
+The loss of the round is $g_t(w) = h_t\,\ell(\langle w, x_t\rangle, y_t)$, with $h_t$ the importance
+of the round, so its dual vectors are $\lambda_t = h_t \tau_t x_t$ with one number $\tau_t$, and
+$g_t^*(\lambda_t) = h_t\,\ell^*(\tau_t, y_t)$. A rule chooses $\tau_t$, and may choose those of
+earlier rounds anew, such that the dual
+
+$$D_t = -c_t f^*\Big(-\frac1{c_t} \sum_{i \le t} \lambda_i\Big) - \sum_{i \le t} g_i^*(\lambda_i)$$
+
+is at least what the subgradient of $g_t$ at $w_t$ would make it. That is all the regret bounds ask.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.9) and (3.19).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx._pytree import pytree, static
+from olx.core import Scalar
+from olx.losses.score import ScoreLoss
+from olx.mirrors.base import MirrorMap
+
+
+class Problem(NamedTuple):
+    """The dual as the rule finds it, and the round that is over."""
+
+    mirror: MirrorMap
+    loss: ScoreLoss
+    c: Scalar
+    acc: PyTree  # minus the sum of all dual vectors
+    x: PyTree
+    y: Array
+    weight: Scalar  # importance of the round; 0 where the rule says that it does not count
+    score: Array  # of the decision played
+
+
+def always(hparams: PyTree, score: Array, y: Array) -> Array:
+    """Every round counts."""
+    return jnp.ones_like(score, bool)
+
+
+@pytree
+class Ascent:
+    """Module-level functions and the numbers they share.
+
+    separable: whether it looks at the coordinates of this row only, and keeps no others.
+    """
+
+    hparams: PyTree
+    init_fn: Callable[..., Any] = static()  # (hparams, params) -> memory
+    step_fn: Callable[..., Any] = static()
+    # (hparams, memory, problem) -> (acc, change of the sum of conjugates, memory)
+    counts_fn: Callable[..., Any] = static(default=always)
+    # (hparams, score, y) -> whether the round has a loss at all
+    separable: bool = static(default=True)
+    legal_fn: Callable[..., Any] | None = static(default=None)
+    # (hparams, problem) -> whether the rule is proved for such a round; None for every round
+    demand: str = static(default="")  # what it then asks for
+
+    def init(self, params: PyTree) -> PyTree:
+        return self.init_fn(self.hparams, params)
+
+    def step(self, memory: PyTree, problem: Problem) -> tuple[PyTree, Array, PyTree]:
+        return self.step_fn(self.hparams, memory, problem)
+
+    def counts(self, score: Array, y: Array) -> Array:
+        return self.counts_fn(self.hparams, score, y)
+
+    def conditions(self, problem: Problem) -> dict[str, Array]:
+        """Whether a round is one that the rule is made for, by what it asks for."""
+        if self.legal_fn is None:
+            return {}
+        return {self.demand: self.legal_fn(self.hparams, problem) | (problem.weight == 0)}
+
+
+def slope(problem: Problem) -> Array:
+    r"""The subgradient $\ell'(\langle w_t, x_t\rangle, y_t)$ in the score."""
+    return jax.grad(lambda score: problem.loss(score, problem.y))(problem.score)
+
+
+def move(problem: Problem, tau: Array) -> tuple[PyTree, Array]:
+    r"""Give the round the dual vector $h \tau x$: what `acc` becomes, and its conjugate."""
+    acc = tree.add_scale(problem.acc, -problem.weight * tau, problem.x)
+    return acc, problem.weight * problem.loss.conjugate(tau, problem.y)
+
+
+def nothing(hparams: PyTree, params: PyTree) -> None:
+    """The memory of a rule that keeps no examples."""
+    return None

@@ -1,0 +1,63 @@
+r"""A few single-variable maximizations a round: this one's dual variable, then earlier ones'.
+
+$$\tau_{i_j} = \arg\max_\tau D_t, \qquad i_1 = t, \quad i_2, \dots, i_k \in \{1, \dots, t\}.$$
+
+The later indices go round the examples kept, from where the last round stopped. The first step is
+the aggressive rule and the others only add to the dual, so all bounds hold.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.2.2.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Int, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.frameworks.ascents import _examples
+from olx.frameworks.ascents._examples import Dual, Examples
+from olx.frameworks.ascents.base import Ascent, Problem
+
+
+@pytree
+class MiniUpdatesHparams:
+    steps: int = static()
+    capacity: int = static()
+
+
+class Rota(NamedTuple):
+    examples: Examples
+    turn: Int[Array, ""]  # whose turn it is
+
+
+def mini_updates(steps: int, capacity: int) -> Ascent:
+    """Maximize over `steps` dual variables in turn, the newest first.
+
+    capacity: how many examples are kept, the newest ones.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, mini_updates(2, 8))
+    >>> rounds = olx.Rounds(jnp.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), -jnp.ones(3))
+    >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses.round(3).tolist()
+    [1.0, 0.0, 1.0]
+    """
+    check.count("mini_updates", "steps", steps)
+    check.count("mini_updates", "capacity", capacity)
+    return Ascent(MiniUpdatesHparams(steps, capacity), init, step, separable=False)
+
+
+def init(hp: MiniUpdatesHparams, params: PyTree) -> Rota:
+    return Rota(_examples.empty(hp.capacity, params), jnp.zeros((), int))
+
+
+def step(hp: MiniUpdatesHparams, memory: Rota, problem: Problem) -> tuple[PyTree, Array, Rota]:
+    dual = _examples.add(memory.examples, problem)
+    kept = jnp.clip(dual.examples.count, 1, hp.capacity)
+
+    def again(i: Array, dual: Dual) -> Dual:
+        return _examples.revisit(problem, dual, (memory.turn + i) % kept)
+
+    acc, change, examples = lax.fori_loop(0, hp.steps - 1, again, dual)
+    return acc, change, Rota(examples, (memory.turn + hp.steps - 1) % kept)

@@ -1,0 +1,27 @@
+r"""The subgradient rule: $\lambda_t \in \partial g_t(w_t)$, all others as they were.
+
+With it the primal-dual framework is lazy mirror descent, and on the mistakes of a classifier the
+Perceptron, Winnow and the p-norm algorithms.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.11).
+"""
+
+from jaxtyping import Array, PyTree
+
+from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
+
+
+def subgradient() -> Ascent:
+    """Take the subgradient of the loss at the decision played.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, subgradient(), 2.0)
+    >>> rounds = olx.Rounds(jnp.array([[1.0], [1.0], [1.0]]), jnp.ones(3))
+    >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(1)).losses.tolist()
+    [1.0, 0.5, 0.0]
+    """
+    return Ascent(None, nothing, step)
+
+
+def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, None]:
+    return *move(problem, slope(problem)), None

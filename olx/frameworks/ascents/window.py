@@ -1,0 +1,67 @@
+r"""The best dual vectors for the last rounds together.
+
+$$\max_{\tau_{t-k+1}, \dots, \tau_t}\; D_t,$$
+
+earlier ones as they were, by maximizing over one at a time, the newest first, several times over.
+With $k = 1$ it is the aggressive rule; with $k$ the number of all rounds it is follow the
+regularized leader, $w_{t+1} = \arg\min_w c_t f(w) + \sum_{i \le t} g_i(w)$. However often it is
+gone over, the dual is at least what the aggressive rule makes it, so all bounds hold.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.2.2, (5.18).
+"""
+
+from jax import lax
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.frameworks.ascents import _examples
+from olx.frameworks.ascents._examples import Dual, Examples
+from olx.frameworks.ascents.base import Ascent, Problem
+
+
+@pytree
+class WindowHparams:
+    size: int = static()
+    passes: int = static()
+
+
+def window(size: int, passes: int = 10) -> Ascent:
+    """Choose the dual vectors of the last `size` rounds anew.
+
+    passes: how often each is gone over in a round; the next round goes on from there.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, window(2))
+    >>> rounds = olx.Rounds(jnp.array([[1.0, 0.0], [1.0, 0.5], [0.0, 1.0]]), jnp.ones(3))
+    >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses.round(3).tolist()
+    [1.0, 0.0, 1.0]
+    """
+    check.count("window", "size", size)
+    check.count("window", "passes", passes)
+    return Ascent(WindowHparams(size, passes), init, step, separable=False)
+
+
+def follow_the_leader(rounds: int, passes: int = 10) -> Ascent:
+    """Choose the dual vectors of all rounds anew, for streams of no more than `rounds`.
+
+    It plays the decision that would have been best so far, as exactly as `passes` allow. A round
+    costs as much as `rounds` times `passes` ordinary ones.
+    """
+    check.count("follow_the_leader", "rounds", rounds)
+    check.count("follow_the_leader", "passes", passes)
+    return window(rounds, passes)
+
+
+def init(hp: WindowHparams, params: PyTree) -> Examples:
+    return _examples.empty(hp.size, params)
+
+
+def step(hp: WindowHparams, memory: Examples, problem: Problem) -> tuple[PyTree, Array, Examples]:
+    newest = memory.count % hp.size
+
+    def again(i: Array, dual: Dual) -> Dual:
+        return _examples.revisit(problem, dual, (newest - i) % hp.size)
+
+    more = hp.size * hp.passes if hp.size > 1 else 1
+    return lax.fori_loop(1, more, again, _examples.add(memory, problem))

@@ -1,0 +1,110 @@
+r"""Follow the regularized leader, with a regularizer that may change and any update vector.
+
+$$\theta_1 = 0, \qquad w_t = \nabla f_t^*(\theta_t) = \arg\max_w \langle\theta_t, w\rangle - f_t(w),
+  \qquad \theta_{t+1} = \theta_t + z_t.$$
+
+$f_t$ may depend on all that was seen and on the context $x_t$, which is known before predicting;
+$z_t$ is $-\eta g_t$ unless another direction is given. Dual averaging, AdaGrad and composite
+losses are choices of $f_t$; the forecaster of Vovk, Azoury and Warmuth and the classification
+algorithms are choices of both.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, algorithm 1.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+from jax.tree_util import Partial
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _sum
+from olx._pytree import as_tree, pytree
+from olx._sum import Sum
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.frameworks.master import Game, master_inequality
+from olx.mirrors.base import MirrorMap
+from olx.regularizers.constant import as_regularizer
+
+
+@pytree
+class FTRLHparams:
+    eta: Scalar
+    regularizer: Process
+    direction: Partial
+
+
+class FTRLState(NamedTuple):
+    theta: PyTree
+    stats: PyTree
+    rest: PyTree  # of the terms of theta, which grows as fast as f_t does
+
+
+def downhill(feedback: Feedback) -> PyTree:
+    """Against the gradient, as much as the round weighs."""
+    return tree.scale(-feedback.weight, feedback.grad)
+
+
+def ftrl(
+    eta: Scalar,
+    regularizer: MirrorMap | Process,
+    direction: Callable[[Feedback], PyTree] = downhill,
+) -> Learner:
+    r"""Add up `eta` times the directions and play the best response under the regularizer.
+
+    regularizer: a `MirrorMap`, or one of `olx.regularizers` for an $f_t$ that changes.
+    direction: what to add to the dual after a round, from its feedback; a named function or a
+        `Partial`. Inside `linear` the feedback holds $x_t$ and $y_t$ too. Scale it by
+        `feedback.weight`.
+
+    `params` only says what decisions look like: the first is the minimizer of $f_1$.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=100, features=5)
+    >>> lasso = olx.regularizers.composite(olx.convex.l1(5.0), rate=0.1)
+    >>> learner = olx.linear(olx.ftrl(0.1, lasso))
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.squared, rounds, jnp.zeros(5), record=olx.record.trace
+    ... )
+    >>> bool(olx.certify(learner, run, jnp.zeros(5)).holds)
+    True
+    """
+    eta = check.positive("ftrl", "eta", eta)
+    check.function("ftrl", "direction", direction)
+    regularizer = as_regularizer("ftrl", regularizer)
+    hparams = FTRLHparams(eta, regularizer, as_tree(direction))
+    separable = regularizer.separable and direction is downhill
+    return Learner(hparams, init, predict, update, bound, separable=separable)
+
+
+def init(hp: FTRLHparams, params: PyTree) -> FTRLState:
+    zeros = tree.zeros_like(params)
+    return FTRLState(zeros, hp.regularizer.init(params), zeros)
+
+
+def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
+    return hp.regularizer.at(state.stats, context).to_primal(state.theta)
+
+
+def update(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> FTRLState:
+    f = hp.regularizer.at(state.stats, feedback.context)
+    theta = _sum.add(Sum(f.center(state.theta), state.rest), _move(hp, feedback))
+    stats = hp.regularizer.update(state.stats, feedback)
+    return FTRLState(theta.value, stats, theta.rest)
+
+
+def bound(hp: FTRLHparams, trace: Trace, u: PyTree) -> Certificate:
+    """The master inequality, divided by the step."""
+    z = jax.vmap(lambda feedback: _move(hp, feedback))(trace.feedback)
+    theta = trace.state.theta
+    seen = (trace.state.stats, trace.feedback.context)
+    game = Game(seen, theta, theta, z, trace.feedback.action)
+    return master_inequality(lambda seen: hp.regularizer.at(*seen), game, u, hp.eta)
+
+
+def _move(hp: FTRLHparams, feedback: Feedback) -> PyTree:
+    return tree.scale(hp.eta, hp.direction(feedback))

@@ -1,0 +1,132 @@
+r"""Mirror descent, eager: step from the decision itself and project back.
+
+$$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big)
+  = \arg\min_{w \in S}\; \eta_t \langle g_t, w\rangle + B_\psi(w, w_t).$$
+
+Unlike the lazy form the projection is remembered, so steps may shrink: with $\eta_t = 1/(\sigma t)$
+and losses $\sigma$-strongly convex with respect to $\psi$ the regret is logarithmic. With the
+Euclidean map it is projected gradient descent. The state is the dual of the decision.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, lemma 5.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import DOMAIN, Certificate
+from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
+from olx.frameworks.master import approached, divergence
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.euclidean import euclidean
+from olx.mirrors.start import start_inside
+from olx.schedules.decay import as_schedule
+
+
+@pytree
+class MDHparams:
+    eta: Process
+    mirror: MirrorMap
+
+
+class MDState(NamedTuple):
+    theta: PyTree
+    stats: PyTree
+
+
+def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
+    """Take steps of size `eta`, a number or a schedule, from `params`, in the geometry of `mirror`.
+
+    >>> import jax.numpy as jnp, olx
+    >>> steps = olx.schedules.decay(1.0, power=1.0)
+    >>> learner = olx.md(steps, olx.mirrors.euclidean_ball(2.0))
+    >>> rounds = olx.Rounds(None, jnp.ones((3, 2)))
+    >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(2)).losses.round(3).tolist()
+    [0.0, -2.0, -2.828]
+    """
+    constant = not isinstance(eta, Process)
+    if constant:
+        eta = check.positive("md", "eta", eta)
+    check.instance("md", "mirror", mirror, MirrorMap)
+    eta = as_schedule(eta)
+    return Learner(
+        MDHparams(eta, mirror),
+        init,
+        predict,
+        update,
+        bound,
+        separable=mirror.separable and eta.separable,
+        adds=AddsGradient(_coefficient) if constant and mirror.identity else None,
+        needs=(start_inside("md"),),
+    )
+
+
+def ogd(eta: Scalar | Process, domain: MirrorMap | None = None) -> Learner:
+    """Projected gradient descent: `md` with a Euclidean map, everywhere if `domain` is None."""
+    if not isinstance(eta, Process):
+        eta = check.positive("ogd", "eta", eta)
+    if domain is not None:
+        check.instance("ogd", "domain", domain, MirrorMap)
+    return md(eta, euclidean() if domain is None else domain)
+
+
+def init(hp: MDHparams, params: PyTree) -> MDState:
+    return MDState(hp.mirror.to_dual(params), hp.eta.init(params))
+
+
+def predict(hp: MDHparams, state: MDState, context: PyTree) -> PyTree:
+    return hp.mirror.to_primal(state.theta)
+
+
+def update(hp: MDHparams, state: MDState, feedback: Feedback) -> MDState:
+    eta = hp.eta.at(state.stats, feedback.context)
+    return MDState(_step(hp, state.theta, eta, feedback), hp.eta.update(state.stats, feedback))
+
+
+def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""Lemma 5 added up, with the Bregman divergence in place of the norm it is bounded by.
+
+    $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u,
+      w_{s+1}) + B_{\psi^*}(\nabla\psi(w_s) - \eta_s g_s, \nabla\psi(w_s))}{\eta_s}, \qquad
+      B_{\psi^*} \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
+    """
+    f = hp.mirror
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
+
+    def one(state: MDState, feedback: Feedback):
+        eta = hp.eta.at(state.stats, feedback.context)
+        here, w = f.retract(state.theta), feedback.action
+        after = _step(hp, state.theta, eta, feedback)
+        step = tree.sub(after, here)
+        ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
+        near, far = divergence(f, u, here), divergence(f, u, f.retract(after))
+        drift = (ends[0] - ends[1] - ends[2]) / eta
+        norms = f.energy(step)
+        left = tree.vdot(step, tree.sub(u, w)) / eta
+        size = sum(map(jnp.abs, ends)) + near[1] + far[1]
+        norms = None if norms is None else norms / eta
+        return left, near[0], far[0], eta, drift, norms, size / eta
+
+    left, near, far, eta, drift, norms, size = jax.vmap(one)(trace.state, trace.feedback)
+    moved = approached(near, far, eta)
+    proof = Certificate(
+        jnp.cumsum(left),
+        moved + jnp.cumsum(drift),
+        jnp.cumsum(size),
+        None if norms is None else moved + jnp.cumsum(norms),
+        theorem="Shalev-Shwartz 2007, lemma 5",
+    )
+    return proof.given(DOMAIN, f.outside(u) == 0)
+
+
+def _coefficient(hp: MDHparams, feedback: Feedback) -> Scalar:
+    return -hp.eta.at(None, feedback.context) * feedback.weight
+
+
+def _step(hp: MDHparams, theta: PyTree, eta: Scalar, feedback: Feedback) -> PyTree:
+    return tree.add_scale(hp.mirror.retract(theta), -eta * feedback.weight, feedback.grad)

@@ -1,0 +1,110 @@
+r"""Online mirror descent with a fixed step, kept in the dual.
+
+$$\theta_1 = \nabla\psi(w_1), \qquad w_t = \nabla\psi^*(\theta_t), \qquad
+  \theta_{t+1} = \theta_t - \eta g_t.$$
+
+The lazy form: the sum of gradients is never projected, only the decision is. With the entropy it
+is Hedge, with the squared Euclidean norm lazy gradient descent, with a user's own potential
+something new.
+
+Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
+Classification and Regression, 2015, algorithm 1.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import AddsGradient, Feedback, Learner, Scalar, Trace
+from olx.frameworks.master import Game, master_inequality
+from olx.mirrors.base import MirrorMap
+from olx.mirrors.entropy import negative_entropy
+from olx.mirrors.start import start_inside
+
+
+@pytree
+class OMDHparams:
+    eta: Scalar
+    mirror: MirrorMap
+
+
+class OMDState(NamedTuple):
+    theta: PyTree
+
+
+def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
+    r"""Take steps of size `eta` in the geometry of `mirror`, starting from `params`.
+
+    eta: positive. For a 1-strongly convex potential, hindsight favours
+        $\sqrt{2 B_\psi(u, w_1) / \sum_t \|g_t\|_*^2}$.
+    mirror: its potential must be differentiable at `params`, the first decision.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> cosh = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=50, features=3)
+    >>> learner = olx.linear(olx.omd(0.1, cosh))
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.squared, rounds, jnp.zeros(3), record=olx.record.trace
+    ... )
+    >>> bool(olx.certify(learner, run, jnp.ones(3)).holds)
+    True
+    """
+    eta = check.positive("omd", "eta", eta)
+    check.instance("omd", "mirror", mirror, MirrorMap)
+    return Learner(
+        OMDHparams(eta, mirror),
+        init,
+        predict,
+        update,
+        bound,
+        separable=mirror.separable,
+        adds=AddsGradient(_coefficient) if mirror.identity else None,
+        needs=(start_inside("omd"),),
+    )
+
+
+def hedge(eta: Scalar) -> Learner:
+    r"""Weigh experts by the exponential of minus `eta` times their cumulative loss."""
+    eta = check.positive("hedge", "eta", eta)
+    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
+
+
+def init(hp: OMDHparams, params: PyTree) -> OMDState:
+    return OMDState(hp.mirror.to_dual(params))
+
+
+def predict(hp: OMDHparams, state: OMDState, context: PyTree) -> PyTree:
+    return hp.mirror.to_primal(state.theta)
+
+
+def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
+    return OMDState(tree.add(hp.mirror.center(state.theta), _move(hp, feedback)))
+
+
+def bound(hp: OMDHparams, trace: Trace, u: PyTree) -> Certificate:
+    r"""The master inequality, divided by the step: regret on linearized losses.
+
+    $$\sum_{s \le t} \langle g_s, w_s - u \rangle \le \frac1\eta \Big( \psi(u) + \psi^*(\theta_1)
+      - \langle \theta_1, u \rangle + \sum_{s \le t} B_{\psi^*}(\theta_{s+1}, \theta_s) \Big).$$
+
+    Every term comes from the mirror map, so this holds for any map given to `omd`, including one
+    the library has never seen. `u` must lie in the domain of the potential.
+    """
+    z = jax.vmap(lambda feedback: _move(hp, feedback))(trace.feedback)
+    theta = trace.state.theta
+    game = Game(None, theta, theta, z, trace.feedback.action)
+    return master_inequality(lambda _: hp.mirror, game, u, hp.eta)
+
+
+def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:
+    return tree.scale(_coefficient(hp, feedback), feedback.grad)
+
+
+def _coefficient(hp: OMDHparams, feedback: Feedback) -> Scalar:
+    return -hp.eta * feedback.weight

@@ -1,0 +1,94 @@
+r"""Optimistic follow the regularized leader: act as if the next gradient were already known.
+
+$$w_t = \nabla f_t^*(\theta_t - \eta m_t), \qquad \theta_{t+1} = \theta_t - \eta g_t,$$
+
+with a guess $m_t$ of $g_t$. With a mirror map as the regularizer this is optimistic mirror descent
+in its lazy form. The regret is paid for what the guess misses:
+
+$$\eta \sum_t \langle g_t, w_t - u\rangle \le f_T(u) + \sum_t \Big( B_{f_t^*}(\theta_{t+1},
+  \theta_t - \eta m_t) + f_t^*(\theta_t) - f_{t-1}^*(\theta_t) \Big), \qquad
+  B \le \frac{\eta^2 \|g_t - m_t\|_*^2}{2 \beta_t}.$$
+
+Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013.
+"""
+
+from typing import NamedTuple
+
+import jax
+from jaxtyping import PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.frameworks.hints import last_gradient
+from olx.frameworks.master import Game, master_inequality
+from olx.mirrors.base import MirrorMap
+from olx.regularizers.constant import as_regularizer
+
+
+@pytree
+class OptimisticHparams:
+    eta: Scalar
+    regularizer: Process
+    hint: Process
+
+
+class OptimisticState(NamedTuple):
+    theta: PyTree
+    stats: PyTree
+    hint: PyTree
+
+
+def optimistic(
+    eta: Scalar, regularizer: MirrorMap | Process, hint: Process | None = None
+) -> Learner:
+    """Follow the regularized leader with a guess of the next gradient.
+
+    hint: one of `olx.frameworks.hints`, or any `Process` that gives a gradient; the last gradient
+        if None. `params` only says what decisions look like.
+    """
+    eta = check.positive("optimistic", "eta", eta)
+    hint = last_gradient() if hint is None else hint
+    check.instance("optimistic", "hint", hint, Process)
+    hparams = OptimisticHparams(eta, as_regularizer("optimistic", regularizer), hint)
+    return Learner(hparams, init, predict, update, bound)
+
+
+def init(hp: OptimisticHparams, params: PyTree) -> OptimisticState:
+    return OptimisticState(
+        tree.zeros_like(params), hp.regularizer.init(params), hp.hint.init(params)
+    )
+
+
+def predict(hp: OptimisticHparams, state: OptimisticState, context: PyTree) -> PyTree:
+    f = hp.regularizer.at(state.stats, context)
+    return f.to_primal(_played(hp, state, context))
+
+
+def update(hp: OptimisticHparams, state: OptimisticState, feedback: Feedback) -> OptimisticState:
+    f = hp.regularizer.at(state.stats, feedback.context)
+    return OptimisticState(
+        tree.add(f.center(state.theta), _move(hp, feedback)),
+        hp.regularizer.update(state.stats, feedback),
+        hp.hint.update(state.hint, feedback),
+    )
+
+
+def bound(hp: OptimisticHparams, trace: Trace, u: PyTree) -> Certificate:
+    """The master inequality with hints, divided by the step."""
+    state, feedback = trace
+    z = jax.vmap(lambda feedback: _move(hp, feedback))(feedback)
+    played = jax.vmap(lambda s, context: _played(hp, s, context))(state, feedback.context)
+    seen = (state.stats, feedback.context)
+    game = Game(seen, state.theta, played, z, feedback.action)
+    return master_inequality(lambda seen: hp.regularizer.at(*seen), game, u, hp.eta)
+
+
+def _played(hp: OptimisticHparams, state: OptimisticState, context: PyTree) -> PyTree:
+    return tree.add_scale(state.theta, -hp.eta, hp.hint.at(state.hint, context))
+
+
+def _move(hp: OptimisticHparams, feedback: Feedback) -> PyTree:
+    return tree.scale(-hp.eta * feedback.weight, feedback.grad)

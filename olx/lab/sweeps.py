@@ -1,0 +1,130 @@
+"""All configurations of a learner on a stream: cumulative losses, metrics, and the last state."""
+
+import functools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import olx
+from olx._pytree import as_tree
+from olx.core import Curve, Learner, Rounds, Run
+from olx.engine.protocol import feedback_of
+from olx.keep import Keep
+from olx.lab.metrics import measure, told
+from olx.lab.plan import Part
+from olx.streams.sparse_rows import SparseRows
+
+_ENTRIES = 1 << 22  # of a table of configurations and rounds to be tested on
+
+
+class Game(NamedTuple):
+    """A stream and what is asked about it."""
+
+    loss: Any
+    rounds: Rounds
+    start: np.ndarray
+    metrics: tuple[str, ...]
+    keep: Keep  # which rounds the curve keeps
+    half: int | None = None  # where the second half begins, if it is judged apart
+    test: Rounds | None = None  # rounds to be tested on after the last, if any
+
+
+class Limits(NamedTuple):
+    save: float  # rounds times configurations from which on a job saves itself
+    folder: Path  # where
+
+
+class Played(NamedTuple):
+    """Configurations first; `own` and `test` are metrics by name."""
+
+    at: np.ndarray
+    totals: np.ndarray
+    own: dict[str, np.ndarray]
+    test: dict[str, np.ndarray]
+
+
+def play(part: Part, game: Game, limits: Limits) -> Played:
+    """Play a part as one program."""
+    count, length = len(part.index), len(game.rounds.outcome)
+    place = limits.folder / str(part.index[0]) if count * length > limits.save else None
+    run = _run(part, game, place)
+    curve: Any = run.curve
+    totals, sums = curve.total, curve.sums
+    if game.half is None:
+        own = told(jax.tree.map(lambda rows: rows[:, -1], sums), length)
+        test = {} if game.test is None else _examine(batch(part), run.state, game)
+        return Played(curve.at, totals, own, test)
+    middle = int(np.searchsorted(curve.at, game.half))
+    first = jax.tree.map(lambda rows: rows[:, middle], (totals, sums))
+    second = jax.tree.map(lambda rows, before: rows[:, -1] - before, (totals, sums), first)
+    halves = [
+        {"loss": paid / rounds, **told(measured, rounds)}
+        for (paid, measured), rounds in ((first, game.half), (second, length - game.half))
+    ]
+    return Played(curve.at, totals, *halves)
+
+
+def batch(part: Part, index: np.ndarray | None = None) -> Learner:
+    """Configurations of a part as one batch; all of them if None."""
+    index = np.arange(len(part.index)) if index is None else index
+    numbers = {axis: jnp.asarray(np.asarray(v)[index], float) for axis, v in part.numbers.items()}
+    build = lambda configuration, **values: part.make(**values)
+    return olx.batch(build, configuration=jnp.asarray(index), **numbers)
+
+
+def one(part: Part, i: int) -> Learner:
+    """A configuration of a part, its numbers as arrays."""
+    return jax.tree.map(lambda leaf: leaf[0], batch(part, np.array([i])))
+
+
+def _run(part: Part, game: Game, place: Path | None) -> Run:
+    keep = game.keep if game.half is None else functools.partial(_and_half, game.keep, game.half)
+    options: dict[str, Any] = {
+        "keep": keep,
+        "measure": measure(game.metrics),
+        "progress": False if place is None else None,
+    }
+    where = lambda *inside: place and olx.checkpoint(place.joinpath(*inside))
+    if not isinstance(game.rounds.context, SparseRows):
+        return olx.sweep(
+            batch(part), game.loss, game.rounds, game.start, checkpoint=where(), **options
+        )
+    alone = lambda i: olx.run(
+        one(part, i), game.loss, game.rounds, game.start, checkpoint=where(str(i)), **options
+    )
+    run = jax.tree.map(lambda *leaves: np.stack(leaves), *map(alone, range(len(part.index))))
+    return Run(run.state, None, curve=Curve(run.curve.at[0], run.curve.total, run.curve.sums))
+
+
+def _and_half(keep: Keep, half: int, start: int, stop: int) -> np.ndarray:
+    return np.union1d(keep(start, stop), [half] if start < half <= stop else []).astype(int)
+
+
+def _examine(learners: Learner, states: Any, game: Game) -> dict[str, np.ndarray]:
+    """Loss and metrics of what was learned, on rounds that teach nothing any more."""
+    assert game.test is not None
+    loss, of = as_tree(game.loss), measure(game.metrics)
+    length, count = len(game.test.outcome), len(jax.tree.leaves(states)[0])
+    step, sums = max(1, _ENTRIES // count), []
+    for low in range(0, length, step):
+        here = jax.tree.map(lambda leaf, low=low: leaf[low : low + step], game.test)
+        paid = _predict(of, learners, states, loss, here)
+        sums.append(jax.tree.map(lambda rows: np.asarray(rows).sum(1, dtype=float), paid))
+    paid, measured = jax.tree.map(lambda *parts: sum(parts), *sums)
+    return {**told(measured, length), "loss": paid / length}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _predict(of: Any, learners: Learner, states: Any, loss: Any, rounds: Rounds) -> Any:
+    """Loss and metrics by configuration and round."""
+
+    def at(learner, state, here):
+        action = learner.predict(state, here.context)
+        feedback = feedback_of(loss, here.context, action, here.outcome, 1.0)
+        return feedback.value, None if of is None else of(feedback)
+
+    over_rounds = jax.vmap(at, (None, None, 0))
+    return jax.vmap(over_rounds, (0, 0, None))(learners, states, rounds)

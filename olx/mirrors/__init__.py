@@ -1,0 +1,34 @@
+"""Mirror maps: a potential with its conjugate per file, and what combines them."""
+
+from olx.mirrors.base import MirrorMap as MirrorMap
+from olx.mirrors.base import mirror_map as mirror_map
+from olx.mirrors.base import with_argmax as with_argmax
+from olx.mirrors.binary_entropy import binary_entropy as binary_entropy
+from olx.mirrors.blocks import each_leaf as each_leaf
+from olx.mirrors.blocks import leafwise as leafwise
+from olx.mirrors.blocks import rowwise as rowwise
+from olx.mirrors.combinators import add as add
+from olx.mirrors.combinators import precompose as precompose
+from olx.mirrors.combinators import scale as scale
+from olx.mirrors.combinators import shift as shift
+from olx.mirrors.entropy import negative_entropy as negative_entropy
+from olx.mirrors.euclidean import euclidean as euclidean
+from olx.mirrors.euclidean import euclidean_ball as euclidean_ball
+from olx.mirrors.euclidean import euclidean_box as euclidean_box
+from olx.mirrors.euclidean import euclidean_l1_ball as euclidean_l1_ball
+from olx.mirrors.euclidean import euclidean_on as euclidean_on
+from olx.mirrors.euclidean import euclidean_simplex as euclidean_simplex
+from olx.mirrors.floored_entropy import floored_entropy as floored_entropy
+from olx.mirrors.full_quadratic import full_quadratic as full_quadratic
+from olx.mirrors.hypentropy import hypentropy as hypentropy
+from olx.mirrors.log_barrier import log_barrier as log_barrier
+from olx.mirrors.log_barrier import log_barrier_simplex as log_barrier_simplex
+from olx.mirrors.log_det import log_det as log_det
+from olx.mirrors.orthant_entropy import unnormalized_entropy as unnormalized_entropy
+from olx.mirrors.pnorm import pnorm as pnorm
+from olx.mirrors.pnorm import weighted_pnorm as weighted_pnorm
+from olx.mirrors.quadratic import quadratic as quadratic
+from olx.mirrors.schatten import schatten as schatten
+from olx.mirrors.signed_entropy import signed_entropy as signed_entropy
+from olx.mirrors.tsallis import tsallis as tsallis
+from olx.mirrors.von_neumann import von_neumann as von_neumann

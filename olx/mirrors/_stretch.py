@@ -1,0 +1,37 @@
+"""A map on a larger or smaller set."""
+
+import jax
+from jax.tree_util import Partial
+from optax import tree
+
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap
+
+
+def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
+    """The potential of `w / total`, for a map whose norm is the 1-norm."""
+    assert mirror.modulus is not None  # as of both maps here
+    assert mirror.contains is not None
+    assert mirror.retraction is not None
+    return MirrorMap(
+        Partial(_shrunk, total, mirror.potential),
+        Partial(_grown, total, mirror.conjugate),
+        mirror.norm,
+        mirror.modulus / total**2,
+        Partial(_shrunk, total, mirror.contains),
+        Partial(_between, total, mirror.retraction),
+        mirror.centering,
+        offset=mirror.offset,
+    )
+
+
+def _shrunk(total, function, w):
+    return function(jax.tree.map(lambda leaf: leaf / total, w))
+
+
+def _grown(total, function, theta):
+    return function(tree.scale(total, theta))
+
+
+def _between(total, function, theta):
+    return jax.tree.map(lambda leaf: leaf / total, function(tree.scale(total, theta)))

@@ -1,0 +1,192 @@
+r"""A mirror map: a potential, its conjugate, and all that follows from the pair.
+
+For a convex $\psi$ on a domain $S$ and $\psi^*(\theta) = \sup_{w \in S} \langle \theta, w \rangle -
+\psi(w)$, the gradient of $\psi$ takes decisions to the dual and the gradient of $\psi^*$ brings
+them back, projected on $S$. The constraint lives in the conjugate: softmax, projection and soft
+threshold are all gradients of one.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import as_tree, pytree, static
+from olx.convex import _domain, legendre
+from olx.convex.norms import Norm
+from olx.core import Scalar
+from olx.mirrors._probe import check_curvature
+
+Function = Callable[[PyTree], Array]
+
+_BESIDE = 2e-6
+
+
+@pytree
+class MirrorMap:
+    r"""A potential and its conjugate.
+
+    norm, modulus: $\psi$ is `modulus`-strongly convex in `norm.primal`; None where not known.
+    contains: whether a point lies in the domain, up to rounding; None means everywhere.
+    retraction: a stable closed form of `retract`; derived if None.
+    centering: takes a dual to one of moderate size with the same decision, also after any vector is
+        added to both: less one number in every coordinate, where decisions have a fixed sum.
+    separable, identity: whether $\psi$ is a sum over coordinates; decisions are their own duals.
+    """
+
+    potential: Partial
+    conjugate: Partial
+    norm: Norm | None = None
+    modulus: Scalar | None = None
+    contains: Partial | None = None
+    retraction: Partial | None = None
+    centering: Partial | None = None
+    separable: bool = static(default=False)
+    identity: bool = static(default=False)
+    offset: Partial | None = None  # of a decision: the size of constants in both functions
+
+    def to_dual(self, w: PyTree) -> PyTree:
+        return jax.grad(self.potential)(w)
+
+    def to_primal(self, theta: PyTree) -> PyTree:
+        return jax.grad(self.conjugate)(theta)
+
+    def project(self, w: PyTree) -> PyTree:
+        r"""The Bregman projection $\arg\min_{v \in S} B_\psi(v, w)$ of a point outside $S$."""
+        return self.to_primal(self.to_dual(w))
+
+    def retract(self, theta: PyTree) -> PyTree:
+        r"""The dual $\nabla\psi(\nabla\psi^*(\theta))$ of the decision that $\theta$ stands for."""
+        if self.retraction is not None:
+            return self.retraction(theta)
+        return self.to_dual(self.to_primal(theta))
+
+    def center(self, theta: PyTree) -> PyTree:
+        """A dual of moderate size for `theta`: a sum of gradients that only grows loses digits."""
+        return theta if self.centering is None else self.centering(theta)
+
+    def outside(self, u: PyTree) -> Array:
+        r"""The indicator of the domain: 0 inside, infinite outside."""
+        inside = True if self.contains is None else self.contains(u)
+        return jnp.where(inside, 0.0, jnp.inf)
+
+    def starts(self, w: PyTree) -> Array:
+        """Whether a learner can start at `w`: it lies in the domain and its dual is finite.
+
+        A point a millionth beside the domain, by rounding elsewhere, starts at its projection.
+        """
+        theta = self.to_dual(w)
+        finite = jnp.isfinite(ravel_pytree(theta)[0])
+        if self.contains is None:
+            return jnp.all(finite)
+        flat, moved = ravel_pytree(w)[0], ravel_pytree(self.to_primal(theta))[0]
+        near = jnp.abs(moved - flat) <= _BESIDE * (1 + jnp.abs(flat))
+        return jnp.all(finite) & (self.contains(w) | jnp.all(near))
+
+    def gap(self, w: PyTree, theta: PyTree) -> Array:
+        r"""Fenchel-Young: $\psi(w) + \psi^*(\theta) - \langle \theta, w \rangle \ge 0$."""
+        return self.potential(w) + self.conjugate(theta) - tree.vdot(theta, w)
+
+    def bregman(self, u: PyTree, w: PyTree) -> Array:
+        r"""$B_\psi(u, w) = \psi(u) - \psi(w) - \langle \nabla\psi(w), u - w \rangle$."""
+        return _bregman(self.potential, u, w)
+
+    def energy(self, step: PyTree) -> Array | None:
+        r"""$\|z\|_*^2 / (2\beta) \ge B_{\psi^*}(\theta + z, \theta)$; None if not known."""
+        if self.norm is None or self.modulus is None:
+            return None
+        return self.norm.dual(step) ** 2 / (2 * self.modulus)
+
+    def dual_bregman(self, theta: PyTree, start: PyTree) -> Array:
+        r"""$B_{\psi^*}(\theta, \theta_0)$, from `start` $= \theta_0$."""
+        return _bregman(self.conjugate, theta, start)
+
+
+def mirror_map(
+    potential: Function | None = None,
+    conjugate: Function | None = None,
+    *,
+    norm: Norm | None = None,
+    modulus: Scalar | None = None,
+    contains: Function | None = None,
+    separable: bool = False,
+    start: Scalar = 0.0,
+    total: Scalar | None = None,
+) -> MirrorMap:
+    r"""Make a mirror map from a potential, a conjugate, or both.
+
+    From one of the two the other is found numerically, by Newton's method with safeguards; its
+    derivative is implicit and right to every order. Each function takes a pytree and returns a
+    scalar; a module-level function or a `Partial` keeps programs from being compiled anew.
+
+    separable: promise that the function is a sum over coordinates; the numeric transform then
+        costs O(d) instead of O(d^3), cannot fail, and is checked by `olx.testing.check_mirror`.
+        Without it, a function that rises steeply to the border of its domain is solved to
+        rounding only while the decision keeps a distance from that border.
+    start: a number $c$ such that the point whose coordinates are all $c$ lies inside the domain of
+        the function given; 1 for functions of positive numbers.
+    total: restrict the domain of `potential` to points whose coordinates add up to this number;
+        1 for a potential on the simplex. The search then starts at the uniform point.
+
+    >>> import jax.numpy as jnp
+    >>> cosh = mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
+    >>> bool(jnp.allclose(cosh.to_primal(jnp.sinh(jnp.array([0.5, -2.0]))), jnp.array([0.5, -2.0])))
+    True
+    """
+    for name, function in (("potential", potential), ("conjugate", conjugate)):
+        if function is not None:
+            check.takes("mirror_map", name, function, "w")
+    check.between("mirror_map", "start", start, -float("inf"), float("inf"))
+    if total is not None:
+        check.between("mirror_map", "total", total, -float("inf"), float("inf"))
+    if modulus is not None:
+        check.positive("mirror_map", "modulus", modulus)
+    if norm is not None:
+        check.instance("mirror_map", "norm", norm, Norm)
+    if contains is not None:
+        check.takes("mirror_map", "contains", contains, "w")
+    if total is not None and potential is None:
+        raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
+    if potential is not None:
+        check_curvature("potential", potential, start, total, separable, conjugate is None)
+    elif conjugate is not None:
+        check_curvature("conjugate", conjugate, start, None, separable, False)
+    if potential is not None and conjugate is not None:
+        primal, dual = as_tree(potential), as_tree(conjugate)
+    elif potential is not None:
+        primal = as_tree(potential)
+        dual = legendre.transform(primal, start, total, separable)
+    elif conjugate is not None:
+        dual = as_tree(conjugate)
+        primal = legendre.transform(dual, start, None, separable)
+    else:
+        raise TypeError("mirror_map: give a potential, a conjugate or both.")
+    return MirrorMap(
+        primal,
+        dual,
+        norm,
+        modulus,
+        None if contains is None else as_tree(contains),
+        centering=None if total is None else Partial(_domain.below_top),
+        separable=separable and total is None,
+    )
+
+
+def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
+    r"""A mirror map from $\psi$ and a formula for $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
+
+    argmax: takes theta; its own numbers must be leaves of the Partial.
+    """
+    return MirrorMap(potential, legendre.from_argmax(potential, argmax), **facts)
+
+
+def _bregman(f: Partial, u: PyTree, w: PyTree) -> Array:
+    at_w, slope = jax.value_and_grad(f)(w)
+    return f(u) - at_w - tree.vdot(slope, tree.sub(u, w))

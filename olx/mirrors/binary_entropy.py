@@ -1,0 +1,55 @@
+r"""Binary entropy on the unit cube.
+
+$$\psi(w) = s \sum_i \big( w_i \log w_i + (1 - w_i) \log (1 - w_i) + \log 2 \big), \qquad
+  \psi^*(\theta) = s \sum_i \log \frac{1 + e^{\theta_i / s}}{2}.$$
+
+The gradient of $\psi^*$ is the logistic function. $\psi$ is never negative and, its curvature being
+$s / (w_i (1 - w_i)) \ge 4 s$, it is $4s$-strongly convex in $\|\cdot\|_2$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.3.1.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import entr
+from jax.tree_util import Partial
+from optax import tree
+
+from olx import _check as check
+from olx.convex import _domain, norms
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap
+
+_LOG_2 = 0.6931471805599453
+
+
+def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
+    """One probability a coordinate.
+
+    >>> import jax.numpy as jnp
+    >>> binary_entropy().to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
+    [0.5, 0.75]
+    """
+    scale = check.positive("binary_entropy", "scale", scale)
+    return MirrorMap(
+        Partial(_potential, scale),
+        Partial(_conjugate, scale),
+        norms.l2(),
+        4 * scale,
+        contains=Partial(_domain.unit_box),
+        retraction=Partial(_domain.same),
+        separable=True,
+        offset=Partial(_constants, scale),
+    )
+
+
+def _potential(scale, w):
+    return scale * tree.sum(jax.tree.map(lambda w: _LOG_2 - entr(w) - entr(1 - w), w))
+
+
+def _constants(scale, w):
+    return scale * tree.sum(jax.tree.map(lambda leaf: jnp.full_like(leaf, _LOG_2), w))
+
+
+def _conjugate(scale, theta):
+    return scale * tree.sum(jax.tree.map(lambda t: jax.nn.softplus(t / scale) - _LOG_2, theta))

@@ -1,0 +1,168 @@
+r"""One potential a block: a decision made of parts, each with a mirror map of its own.
+
+$$\psi(w) = \sum_j \psi_j(w_j), \qquad \psi^*(\theta) = \sum_j \psi_j^*(\theta_j), \qquad
+  \|w\|^2 = \sum_j \beta_j \|w_j\|_j^2, \qquad
+  \|\theta\|_*^2 = \sum_j \|\theta_j\|_{j,*}^2 / \beta_j.$$
+
+If every $\psi_j$ is $\beta_j$-strongly convex in its norm, $\psi$ is 1-strongly convex in this one.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, lemma 18.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx.convex.norms import Norm
+from olx.mirrors.base import MirrorMap
+
+
+def leafwise(maps: PyTree) -> MirrorMap:
+    """A mirror map for each part of a decision.
+
+    maps: a tree of mirror maps, as deep as a decision or less: where it ends, its map gets the
+        whole subtree.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.mirrors.entropy import negative_entropy
+    >>> from olx.mirrors.euclidean import euclidean
+    >>> mirror = leafwise({"w": euclidean(), "p": negative_entropy()})
+    >>> decision = mirror.to_primal({"w": jnp.array([3.0]), "p": jnp.zeros(2)})
+    >>> decision["w"].tolist(), decision["p"].round(6).tolist()
+    ([3.0], [0.5, 0.5])
+    """
+    parts = jax.tree.leaves(maps, is_leaf=_is(MirrorMap))
+    for part in parts:
+        check.instance("leafwise", "maps", part, MirrorMap)
+    pick = lambda choose: jax.tree.map(choose, maps, is_leaf=_is(MirrorMap))
+    norm = None
+    if all(part.norm is not None for part in parts):
+        moduli = [part.modulus for part in parts]
+        norm = Norm(
+            Partial(_norm, moduli, pick(lambda part: part.norm.primal)),
+            Partial(_dual_norm, moduli, pick(lambda part: part.norm.dual)),
+        )
+    contains = None
+    if any(part.contains is not None for part in parts):
+        contains = Partial(_all, pick(lambda part: part.contains or Partial(_anything)))
+    return MirrorMap(
+        Partial(_sum, pick(lambda part: part.potential)),
+        Partial(_sum, pick(lambda part: part.conjugate)),
+        norm,
+        None if norm is None else 1.0,
+        contains,
+        Partial(_tree, pick(lambda part: Partial(_retract, part))),
+        Partial(_tree, pick(lambda part: Partial(_center, part))),
+        all(part.separable for part in parts),
+    )
+
+
+def each_leaf(mirror: MirrorMap) -> MirrorMap:
+    """The same mirror map on every leaf of a decision, say a simplex a leaf."""
+    check.instance("each_leaf", "mirror", mirror, MirrorMap)
+    return _repeated(mirror, Partial(_over_leaves))
+
+
+def rowwise(mirror: MirrorMap) -> MirrorMap:
+    """The same mirror map on every row, along the leading axis of the leaves: a simplex a row.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.mirrors.entropy import negative_entropy
+    >>> rowwise(negative_entropy()).to_primal(jnp.zeros((2, 4))).sum(axis=1).tolist()
+    [1.0, 1.0]
+    """
+    check.instance("rowwise", "mirror", mirror, MirrorMap)
+    return _repeated(mirror, Partial(_over_rows))
+
+
+def _repeated(mirror: MirrorMap, over: Partial) -> MirrorMap:
+    norm = mirror.norm
+    if norm is not None:
+        norm = Norm(Partial(_root, over, norm.primal), Partial(_root, over, norm.dual))
+    return MirrorMap(
+        Partial(_total, over, mirror.potential),
+        Partial(_total, over, mirror.conjugate),
+        norm,
+        mirror.modulus,
+        None if mirror.contains is None else Partial(_everywhere, over, mirror.contains),
+        Partial(over, Partial(_retract, mirror)),
+        None if mirror.centering is None else Partial(over, mirror.centering),
+        mirror.separable,
+    )
+
+
+def _over_leaves(function, w):
+    return jax.tree.map(function, w)
+
+
+def _over_rows(function, w):
+    return jax.vmap(function)(w)
+
+
+def _total(over, function, w):
+    return jnp.sum(_stacked(over(function, w)))
+
+
+def _root(over, function, w):
+    return _hypot(_stacked(over(function, w)))
+
+
+def _everywhere(over, function, w):
+    return jnp.all(_stacked(over(function, w)))
+
+
+def _stacked(values):
+    return jnp.stack(jax.tree.leaves(values))
+
+
+def _retract(mirror, theta):
+    return mirror.retract(theta)
+
+
+def _center(mirror, theta):
+    return mirror.center(theta)
+
+
+def _sum(functions, w):
+    return sum(_apply(functions, w))
+
+
+def _tree(functions, theta):
+    structure = jax.tree.structure(functions, is_leaf=_is(Partial))
+    return structure.unflatten(_apply(functions, theta))
+
+
+def _norm(moduli, functions, w):
+    sizes = _apply(functions, w)
+    return _hypot(jnp.stack([jnp.sqrt(m) * s for m, s in zip(moduli, sizes, strict=True)]))
+
+
+def _dual_norm(moduli, functions, theta):
+    sizes = _apply(functions, theta)
+    return _hypot(jnp.stack([s / jnp.sqrt(m) for m, s in zip(moduli, sizes, strict=True)]))
+
+
+def _all(functions, w):
+    return jnp.all(jnp.stack(_apply(functions, w)))
+
+
+def _anything(w):
+    return jnp.array(True)
+
+
+def _apply(functions, w):
+    """Each function on its own part of `w`."""
+    parts, structure = jax.tree.flatten(functions, is_leaf=_is(Partial))
+    return [part(own) for part, own in zip(parts, structure.flatten_up_to(w), strict=True)]
+
+
+def _hypot(sizes):
+    """The root of the sum of squares, with gradient 0 at 0."""
+    squares = jnp.sum(sizes**2)
+    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+
+def _is(kind: type):
+    return lambda node: isinstance(node, kind)

@@ -1,0 +1,186 @@
+r"""New mirror maps from old ones, on the same space.
+
+$$(a f)^*(\theta) = a f^*(\theta / a), \qquad (f(\cdot - c))^*(\theta) = f^*(\theta) +
+  \langle\theta, c\rangle, \qquad (f \circ A)^*(\theta) = f^*(A^{-\top} \theta).$$
+
+Norm, modulus and domain follow. Of a sum only the conjugate is not known, and is found by number.
+
+Rockafellar, Convex Analysis, 1970, sections 12 and 16.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx.convex.norms import Norm
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap, mirror_map
+
+
+def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
+    """The potential times a positive `factor`."""
+    check.instance("scale", "mirror", mirror, MirrorMap)
+    factor = check.positive("scale", "factor", factor)
+    return MirrorMap(
+        Partial(_times, factor, mirror.potential),
+        Partial(_perspective, factor, mirror.conjugate),
+        mirror.norm,
+        _if(mirror.modulus, lambda modulus: factor * modulus),
+        mirror.contains,
+        _if(mirror.retraction, lambda retract: Partial(_perspective_map, factor, retract)),
+        mirror.centering,
+        mirror.separable,
+        offset=_if(mirror.offset, lambda offset: Partial(_times, factor, offset)),
+    )
+
+
+def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
+    """The potential, domain included, moved so that `center` takes the place of 0.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.mirrors.euclidean import euclidean_ball
+    >>> shift(euclidean_ball(1.0), jnp.array([3.0, 0.0])).to_primal(jnp.zeros(2)).tolist()
+    [3.0, 0.0]
+    """
+    check.instance("shift", "mirror", mirror, MirrorMap)
+    return MirrorMap(
+        Partial(_moved, center, mirror.potential),
+        Partial(_tilted, center, mirror.conjugate),
+        mirror.norm,
+        mirror.modulus,
+        _if(mirror.contains, lambda contains: Partial(_moved, center, contains)),
+        mirror.retraction,
+        mirror.centering,
+        mirror.separable,
+    )
+
+
+def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
+    """The potential of `matrix @ w`, where the matrix is square and has an inverse.
+
+    A decision that is not a vector is flattened first.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.mirrors.euclidean import euclidean
+    >>> ellipse = precompose(euclidean(), jnp.diag(jnp.array([1.0, 2.0])))
+    >>> ellipse.to_primal(jnp.array([1.0, 1.0])).tolist()
+    [1.0, 0.25]
+    """
+    check.instance("precompose", "mirror", mirror, MirrorMap)
+    if jnp.ndim(matrix) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise TypeError(f"precompose: `matrix` must be square, got shape {jnp.shape(matrix)}.")
+    forth = lambda function: Partial(_after_matrix, matrix, function)
+    back = lambda function: Partial(_after_inverse, matrix, function)
+    return MirrorMap(
+        forth(mirror.potential),
+        back(mirror.conjugate),
+        _if(mirror.norm, lambda norm: Norm(forth(norm.primal), back(norm.dual))),
+        mirror.modulus,
+        _if(mirror.contains, forth),
+        _if(mirror.retraction, lambda retract: Partial(_between, matrix, retract)),
+    )
+
+
+def add(
+    mirror: MirrorMap,
+    other: MirrorMap,
+    *,
+    start: Scalar | None = None,
+    total: Scalar | None = None,
+    separable: bool = False,
+) -> MirrorMap:
+    """The sum of two potentials, its conjugate found by number.
+
+    The search sees the potentials, not the sets behind their conjugates. So the sum is right for
+    potentials finite everywhere, for those that rise steeply to the border of their domain (the
+    entropies, the barriers), and for either of these on the set of points that add up to `total`;
+    not for a Euclidean ball or a floor. Bound to the norm of `mirror` if it has one, else of
+    `other`; where both are the same the moduli add up.
+
+    start, total: as in `mirror_map`; one of them where either potential has a domain.
+    separable: promise that both potentials are sums over coordinates, on the set given by `total`;
+        taken as given where both maps are separable.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.mirrors.entropy import negative_entropy
+    >>> from olx.mirrors.euclidean import euclidean
+    >>> mirror = add(negative_entropy(), euclidean(), total=1.0)
+    >>> mirror.to_primal(jnp.zeros(4)).round(6).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    check.instance("add", "mirror", mirror, MirrorMap)
+    check.instance("add", "other", other, MirrorMap)
+    pair = (mirror, other)
+    domains = [each.contains for each in pair if each.contains is not None]
+    if domains and start is None and total is None:
+        raise TypeError("add: give `start` or `total`, since one of the potentials has a domain.")
+    norm, modulus = _stronger(mirror, other)
+    return mirror_map(
+        Partial(_sum, [each.potential for each in pair]),
+        norm=norm,
+        modulus=modulus,
+        contains=Partial(_every, domains) if domains else None,
+        separable=separable or (mirror.separable and other.separable),
+        start=0.0 if start is None else start,
+        total=total,
+    )
+
+
+def _stronger(mirror, other):
+    if mirror.norm is None:
+        return other.norm, other.modulus
+    same = jax.tree.structure(mirror.norm) == jax.tree.structure(other.norm)
+    if same and not jax.tree.leaves(mirror.norm):
+        return mirror.norm, mirror.modulus + other.modulus
+    return mirror.norm, mirror.modulus
+
+
+def _times(factor, function, w):
+    return factor * function(w)
+
+
+def _perspective(factor, function, theta):
+    return factor * function(jax.tree.map(lambda leaf: leaf / factor, theta))
+
+
+def _perspective_map(factor, function, theta):
+    return tree.scale(factor, function(jax.tree.map(lambda leaf: leaf / factor, theta)))
+
+
+def _moved(center, function, w):
+    return function(tree.sub(w, center))
+
+
+def _tilted(center, function, theta):
+    return function(theta) + tree.vdot(theta, center)
+
+
+def _after_matrix(matrix, function, w):
+    flat, unravel = ravel_pytree(w)
+    return function(unravel(matrix @ flat))
+
+
+def _after_inverse(matrix, function, theta):
+    flat, unravel = ravel_pytree(theta)
+    return function(unravel(jnp.linalg.solve(matrix.T, flat)))
+
+
+def _between(matrix, function, theta):
+    inner, unravel = ravel_pytree(_after_inverse(matrix, function, theta))
+    return unravel(matrix.T @ inner)
+
+
+def _if(known, make):
+    return None if known is None else make(known)
+
+
+def _sum(functions, w):
+    return sum(function(w) for function in functions)
+
+
+def _every(functions, w):
+    return jnp.all(jnp.stack([function(w) for function in functions]))

@@ -1,0 +1,73 @@
+r"""Negative entropy on the probability simplex.
+
+$$\psi(w) = s \sum_i w_i \log \frac{w_i}{p_i}, \qquad
+  \psi^*(\theta) = s \log \sum_i p_i e^{\theta_i / s}.$$
+
+The gradient of $\psi^*$ is the softmax, so mirror descent with it is Hedge. $\psi$ is the relative
+entropy to the prior $p$ (uniform unless given), is never negative, and is $s$-strongly convex in
+$\|\cdot\|_1$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, example 4, lemma 16.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.scipy.special import entr, logsumexp
+from jax.tree_util import Partial
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx.convex import _domain, norms
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap
+
+
+def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
+    """The relative entropy to `prior` over all coordinates of a decision, times `scale`.
+
+    prior: positive weights shaped like a decision, adding up to 1; uniform if None.
+
+    >>> import jax.numpy as jnp
+    >>> mirror = negative_entropy()
+    >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
+    [0.25, 0.75]
+    """
+    scale = check.positive("negative_entropy", "scale", scale)
+    if prior is not None:
+        prior = check.positive("negative_entropy", "prior", prior, each=True)
+    return MirrorMap(
+        Partial(_potential, scale, prior),
+        Partial(_conjugate, scale, prior),
+        norms.l1(),
+        scale,
+        contains=Partial(_domain.unit_simplex),
+        retraction=Partial(_retract, scale, prior),
+        centering=Partial(_domain.below_top),
+        offset=Partial(_constants, scale, prior),
+    )
+
+
+def _potential(scale, prior, w):
+    flat, _ = ravel_pytree(w)
+    return scale * (-jnp.sum(entr(flat)) - flat @ _log_prior(prior, flat))  # entr(0) = 0
+
+
+def _conjugate(scale, prior, theta):
+    flat, _ = ravel_pytree(theta)
+    return scale * logsumexp(flat / scale + _log_prior(prior, flat))
+
+
+def _constants(scale, prior, w):
+    return scale * jnp.max(-_log_prior(prior, ravel_pytree(w)[0]))
+
+
+def _retract(scale, prior, theta):
+    level = _conjugate(scale, prior, theta) - scale
+    return jax.tree.map(lambda leaf: leaf - level, theta)
+
+
+def _log_prior(prior, flat):
+    if prior is None:
+        return jnp.full_like(flat, -jnp.log(flat.size))
+    return jnp.log(ravel_pytree(prior)[0])

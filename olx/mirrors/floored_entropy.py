@@ -1,0 +1,56 @@
+r"""Negative entropy on the probability simplex with a floor under every coordinate.
+
+$$\psi(w) = s \sum_i w_i \log (n w_i), \qquad S = \{ w : w_i \ge \varepsilon,
+  \textstyle\sum_i w_i = 1 \}.$$
+
+The gradient of $\psi^*$ is the entropic projection of $e^{\theta/s}$: the smallest coordinates sit
+at $\varepsilon$, the $m$ others share $1 - (n - m)\varepsilon$ by softmax, where $m$ is the largest
+number for which all of them stay above the floor. Weights then can recover fast from any past, as
+in fixed share. $\psi$ is $s$-strongly convex in $\|\cdot\|_1$.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 7.3, with the
+denominator $1 - l\varepsilon$ in place of the printed $1 - \varepsilon$.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.scipy.special import entr
+from jax.tree_util import Partial
+
+from olx import _check as check
+from olx.convex import _domain, norms
+from olx.convex.projections import entropic_floor
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap, with_argmax
+
+
+def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
+    """The relative entropy to the uniform point, times `scale`, no coordinate below `floor`.
+
+    floor: between 0 and 1 / n for decisions of n coordinates; above that the set is empty and
+        every decision is NaN.
+
+    >>> import jax.numpy as jnp
+    >>> floored_entropy(0.25).to_primal(jnp.array([0.0, 100.0])).tolist()
+    [0.25, 0.75]
+    """
+    floor = check.between("floored_entropy", "floor", floor, 0, 1)
+    scale = check.positive("floored_entropy", "scale", scale)
+    return with_argmax(
+        Partial(_potential, scale),
+        Partial(_argmax, floor, scale),
+        norm=norms.l1(),
+        modulus=scale,
+        contains=Partial(_domain.simplex, floor, 1.0),
+        centering=Partial(_domain.below_top),
+    )
+
+
+def _potential(scale, w):
+    flat, _ = ravel_pytree(w)
+    return scale * (jnp.sum(flat) * jnp.log(flat.size) - jnp.sum(entr(flat)))
+
+
+def _argmax(floor, scale, theta):
+    return entropic_floor(jax.tree.map(lambda leaf: leaf / scale, theta), floor)

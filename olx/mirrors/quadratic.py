@@ -1,0 +1,120 @@
+r"""Diagonal quadratics, with a penalty.
+
+$$\psi(w) = \frac12 \sum_i c_i w_i^2 + \rho F(w), \qquad
+  \nabla\psi^*(\theta) = \operatorname{prox}_F(\theta / c, \rho / c).$$
+
+The decision of dual averaging, AdaGrad and their composite forms: with an $\ell_1$ penalty it is a
+soft threshold. $\psi$ is 1-strongly convex in $(\sum_i c_i w_i^2)^{1/2}$, whose dual norm is
+$(\sum_i \theta_i^2 / c_i)^{1/2}$.
+
+Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stochastic
+Optimization, 2011.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx.convex.norms import Norm
+from olx.convex.prox import Penalty, like
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap, with_argmax
+
+
+def quadratic(
+    curvature: PyTree, penalty: Penalty | None = None, strength: Scalar = 1.0
+) -> MirrorMap:
+    r"""Half the square of every coordinate times its curvature, plus a penalty.
+
+    curvature: non-negative, one number or a tree shaped like a decision. Where it is 0, as for a
+        feature never seen, the decision is 0.
+    penalty: must be separable unless the curvature is one number.
+    strength: $\rho$, non-negative; for composite losses the step size times the round.
+
+    >>> import jax.numpy as jnp, olx
+    >>> from olx.convex.prox import l1
+    >>> curvature = jnp.array([1.0, 2.0, 0.0])
+    >>> quadratic(curvature, l1(), 0.5).to_primal(jnp.array([0.25, -4.5, 0.0])).tolist()
+    [0.0, -2.0, 0.0]
+    """
+    curvature = check.non_negative("quadratic", "curvature", curvature, each=True)
+    strength = check.non_negative("quadratic", "strength", strength)
+    if penalty is not None:
+        check.instance("quadratic", "penalty", penalty, Penalty)
+        if not penalty.separable and not _single(curvature):
+            raise TypeError(
+                "quadratic: a penalty that mixes coordinates needs one curvature for all of them; "
+                "give a number, a separable penalty such as `l1`, or use `full_quadratic`."
+            )
+    return with_argmax(
+        Partial(_potential, curvature, penalty, strength),
+        Partial(_argmax, curvature, penalty, strength),
+        norm=Norm(Partial(_norm, curvature), Partial(_dual_norm, curvature)),
+        modulus=1.0,
+        contains=None if penalty is None else Partial(is_finite, penalty),
+        separable=penalty is None or penalty.separable,
+    )
+
+
+def penalized(smooth: Array, penalty: Penalty | None, strength: Scalar, w: PyTree) -> Array:
+    """A potential plus its penalty; a constraint holds whatever its strength."""
+    if penalty is None:
+        return smooth
+    extra = penalty.value(w)
+    return smooth + jnp.where(jnp.isinf(extra), extra, strength * extra)
+
+
+def is_finite(penalty: Penalty, w: PyTree) -> Array:
+    return penalty.value(w) < jnp.inf
+
+
+def _potential(curvature, penalty, strength, w):
+    return penalized(_squares(curvature, w) / 2, penalty, strength, w)
+
+
+def _argmax(curvature, penalty, strength, theta):
+    if _single(curvature):
+        seen, safe = _guard(curvature)
+        center = jax.tree.map(lambda leaf: jnp.where(seen, leaf / safe, 0.0), theta)
+        step = jnp.where(seen, strength / safe, 0.0)
+    else:
+        ratio = lambda c, top: jnp.where(_guard(c)[0], top / _guard(c)[1], 0.0)
+        center = jax.tree.map(ratio, curvature, theta)
+        step = jax.tree.map(lambda c: ratio(c, strength), curvature)
+    return center if penalty is None else penalty.prox(center, step)
+
+
+def _guard(curvature):
+    seen = curvature != 0  # a curvature that is NaN counts as seen, so that it shows
+    return seen, jnp.where(seen, curvature, 1.0)
+
+
+def _single(curvature):
+    leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(curvature))
+    return leaf and jnp.ndim(curvature) == 0
+
+
+def _squares(curvature, w):
+    squares = jax.tree.map(lambda c, leaf: c * leaf * leaf, like(curvature, w), w)
+    return jnp.asarray(tree.sum(squares))
+
+
+def _norm(curvature, w):
+    return root(_squares(curvature, w))
+
+
+def _dual_norm(curvature, theta):
+    def squares(c, leaf):
+        seen, safe = _guard(c)
+        unseen = jnp.where(leaf == 0, 0.0, jnp.inf)
+        return jnp.where(seen, leaf * leaf / safe, unseen)
+
+    return root(jnp.asarray(tree.sum(jax.tree.map(squares, like(curvature, theta), theta))))
+
+
+def root(square: Array) -> Array:
+    """The square root, with slope 0 at 0."""
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)

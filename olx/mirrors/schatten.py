@@ -1,0 +1,70 @@
+r"""Squared Schatten norms of rectangular matrices.
+
+With $\|W\|_q = (\sum_i \sigma_i(W)^q)^{1/q}$ over singular values, $q \in (1, 2]$ and
+$1/p + 1/q = 1$,
+
+$$\psi(W) = \frac{\|W\|_q^2}{2(q-1)}, \qquad \psi^*(\Theta) = \frac{\|\Theta\|_p^2}{2(p-1)}.$$
+
+$\psi$ is 1-strongly convex in $\|\cdot\|_q$. With $q$ near 1 the geometry is that of the trace
+norm, whose dual is the spectral norm: few directions matter.
+
+Kakade, Shalev-Shwartz, Tewari, Regularization Techniques for Learning with Matrices, 2012.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array
+
+from olx import _check as check
+from olx.convex import _domain
+from olx.convex import _spectral as spectral
+from olx.convex.matrix_norms import largest, schatten_norm
+from olx.core import Scalar
+from olx.mirrors.base import MirrorMap
+
+
+def schatten(q: Scalar) -> MirrorMap:
+    r"""Half the squared Schatten norm of a matrix, divided by $q - 1$.
+
+    q: in (1, 2]; 2 is the squared Frobenius norm. Against matrices of low rank,
+        $q = p / (p - 1)$ with $p = \max(2, 2 \log \min(m, n))$ serves.
+
+    >>> import jax.numpy as jnp
+    >>> schatten(1.5).to_primal(jnp.array([[3.0, 4.0]])).round(6).tolist()
+    [[1.5, 2.0]]
+    """
+    q = 1.0 * check.above("schatten", "q", q, 1, 2)
+    p = q / (q - 1)
+    return MirrorMap(
+        Partial(_half_square, q),
+        Partial(_half_square, p),
+        schatten_norm(q),
+        1.0,
+        retraction=Partial(_domain.same),
+    )
+
+
+def _half_square(q, w):
+    if jnp.ndim(w) != 2:
+        raise TypeError(
+            f"schatten: a decision must be a matrix, got shape {jnp.shape(w)}; reshape it, or use "
+            "one map for each matrix."
+        )
+    top = lax.stop_gradient(largest(w))
+    size = jnp.where(top > 0, top, 1.0)
+    curve = spectral.Curve(Partial(_power, q), Partial(jnp.abs))
+    total = spectral.trace(curve, spectral.dilate(w / size)) / 2  # each singular value twice
+    root = jnp.where(top > 0, total * _ratio(total, 2 / q - 1), total)
+    return size**2 * root / (2 * (q - 1))
+
+
+def _power(q, x):
+    return x * x * _ratio(x, q - 2)
+
+
+def _ratio(x, exponent) -> Array:
+    """A power of |x|; at 0 its limit if that is finite and else 0, with no slope."""
+    size = jnp.abs(x)
+    flat = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))
+    return jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** exponent, flat)

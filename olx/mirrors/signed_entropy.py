@@ -1,0 +1,99 @@
+r"""The entropy of signed weights, on the ball of the 1-norm.
+
+The relative entropy of the best way to write $w / U = p - q$ with $\sum_i p_i + q_i = 1$:
+
+$$f(w) = \min_{p - q = w / U} \sum_i p_i \log(2 d p_i) + q_i \log(2 d q_i), \qquad
+  f^*(\theta) = \log \frac1d \sum_i \cosh(U \theta_i).$$
+
+Mirror descent with it is EG$\pm$, the exponentiated gradient on the doubled features $(x, -x)$.
+
+Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Predictors, 1997.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jax.scipy.special import entr
+from jax.tree_util import Partial
+
+from olx import _check as check
+from olx.convex import _domain, norms
+from olx.convex.roots import root
+from olx.core import Scalar
+from olx.mirrors._stretch import stretched
+from olx.mirrors.base import MirrorMap
+
+
+def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
+    r"""The potential of EG$\pm$ on the ball $\|w\|_1 \le$ `total`, from 0 to $\log 2d$.
+
+    It is $1/U^2$-strongly convex in $\|\cdot\|_1$.
+
+    >>> import jax.numpy as jnp
+    >>> signed_entropy(3.0).to_primal(jnp.array([0.0, -0.5])).round(4).tolist()
+    [0.0, -1.9054]
+    """
+    total = check.positive("signed_entropy", "total", total)
+    unit = MirrorMap(
+        Partial(_signed_potential),
+        Partial(_signed_conjugate),
+        norms.l1(),
+        1.0,
+        contains=Partial(_in_ball),
+        retraction=Partial(_domain.same),
+        offset=Partial(_constants),
+    )
+    return stretched(unit, total)
+
+
+def _constants(w):
+    flat, _ = ravel_pytree(w)
+    return jnp.log(jnp.asarray(2 * flat.size, flat.dtype))
+
+
+def _signed_conjugate(theta):
+    flat, _ = ravel_pytree(theta)
+    top = lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same value
+    total = jnp.sum(jnp.exp(flat - top) + jnp.exp(-flat - top))
+    return top + jnp.log(total) - jnp.log(2 * flat.size)
+
+
+def _signed_potential(w):
+    return _split_entropy(ravel_pytree(w)[0])
+
+
+@jax.custom_jvp
+def _split_entropy(w):
+    s = _product_root(w)
+    large = (jnp.sqrt(w**2 + 4 * s**2) + jnp.abs(w)) / 2
+    small = s**2 / jnp.where(large > 0, large, 1.0)
+    return jnp.log(2 * w.size) - jnp.sum(entr(large) + entr(small))  # entr(0) = 0
+
+
+@_split_entropy.defjvp
+def _split_entropy_jvp(primals, tangents):
+    (w,), (dw,) = primals, tangents
+    s = _product_root(w)
+    theta = jnp.arcsinh(w / jnp.where((w == 0) & (s == 0), 1.0, 2 * s))
+    return _split_entropy(w), theta @ dw
+
+
+def _product_root(w):
+    r"""The common $s = \sqrt{p_i q_i}$, the root of $\sum_i \sqrt{w_i^2 + 4 s^2} = 1$.
+
+    The sum is convex in $s$ and at least 1 at the start, so Newton's steps only ever come down;
+    towards a double root at the border they still halve the distance.
+    """
+    high = jnp.full((), 1 / (2 * w.size), w.dtype)
+    return root(Partial(_excess, w), jnp.zeros_like(high), high, high)
+
+
+def _excess(w, s):
+    squares = w**2 + 4 * s**2
+    return jnp.sum(jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)) - 1
+
+
+def _in_ball(w):
+    flat, _ = ravel_pytree(w)
+    return jnp.sum(jnp.abs(flat)) <= 1 + _domain.rounding(flat)
