@@ -28,7 +28,7 @@ name = "ogd"
 linear = true
 grid.eta = { geomspace = [0.01, 1, 3] }
 """
-CONFIGS = sorted(Path(__file__).parents[1].glob("configs/*.toml"))
+CONFIGS = sorted(Path(__file__).parents[2].glob("configs/*.toml"))
 
 
 def write(folder: Path, text: str) -> Path:
@@ -56,7 +56,7 @@ def test_every_config_of_the_project_is_legal(path):
 
 
 def test_the_quickstart_needs_no_download_and_is_not_small():
-    experiment = config.read(Path(__file__).parents[1] / "configs" / "quickstart.toml")
+    experiment = config.read(Path(__file__).parents[2] / "configs" / "quickstart.toml")
     assert all(data.name.startswith(("sklearn:", "stream:")) for data in experiment.data)
     assert len(experiment.learners) >= 8
     assert len(experiment.all_seeds) >= 5

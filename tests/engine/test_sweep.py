@@ -192,7 +192,7 @@ def test_experts_are_swept():
 
 
 def test_four_devices_share_ten_configurations(tmp_path):
-    script = Path(__file__).parent / "several_devices.py"
+    script = Path(__file__).parents[1] / "support" / "several_devices.py"
     subprocess.run([sys.executable, script, tmp_path / "runs.npz"], check=True)
     seen = np.load(tmp_path / "runs.npz")
     assert int(seen["devices"]) == 4

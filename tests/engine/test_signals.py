@@ -136,7 +136,7 @@ def test_a_process_ends_with_the_usual_status(number, status, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
     )
     assert worker.stdout.readline() == "playing\n"
     worker.send_signal(number)

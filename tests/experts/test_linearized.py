@@ -11,7 +11,7 @@ import pytest
 import olx
 from olx import experts, losses
 
-DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SOURCE = np.random.default_rng(3)
 ROUNDS, EXPERTS, SPREAD = 120, 6, 8.0
 FORECASTS = SOURCE.uniform(-1, 3, (ROUNDS, EXPERTS))

@@ -30,7 +30,7 @@ from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 from olx.frameworks.implicit import implicit
 from olx.hindsight import first_order
 
-DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[3] / "shared" / "data"))
 T, D = 2000, 123  # as many columns as a9a; the other streams leave the last ones empty
 NAMES = ("independent", "drifting", "a9a", "covtype")
 

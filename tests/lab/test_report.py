@@ -16,7 +16,7 @@ from olx.lab.report.figure import COLOURS
 from olx.lab.report.scores import scores, tuned, winners
 
 BROWSER = shutil.which("chromium"), shutil.which("chromedriver")
-CONFIGS = sorted(Path(__file__).parents[1].glob("configs/reproduce/*.toml"))
+CONFIGS = sorted(Path(__file__).parents[2].glob("configs/reproduce/*.toml"))
 SECTIONS = (
     "Leaderboard",
     "Progressive loss",

@@ -52,7 +52,7 @@ from olx.hindsight.mistakes import (
 )
 
 ROUNDS, WIDTH = 2000, 123
-PROJECT = pathlib.Path(__file__).parents[1]
+PROJECT = pathlib.Path(__file__).parents[2]
 DATA = pathlib.Path(os.environ.get("OLX_DATA", PROJECT.parent / "shared" / "data"))
 
 

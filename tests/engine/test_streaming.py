@@ -74,7 +74,7 @@ def test_a_stream_is_left_as_it_was():
 
 
 def test_memory_stays_flat_while_a_large_stream_passes():
-    script = Path(__file__).parent / "large_stream.py"
+    script = Path(__file__).parents[1] / "support" / "large_stream.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     passed, grown = map(float, done.stdout.split())
     assert passed > 1.5e9
