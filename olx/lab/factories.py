@@ -8,7 +8,7 @@ argument asks for is meant; a dotted name, such as `regularizers.adagrad`, leave
 import inspect
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -38,6 +38,7 @@ MODULES = {
     "norms": norms,
     "hints": hints,
 }
+Lift = Callable[[Learner], Learner]
 LOSS = (ScoreLoss, PointLoss, types.FunctionType)
 
 
@@ -49,10 +50,11 @@ def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
                 yield (f"{prefix}.{name}" if prefix else name), thing
 
 
-def make(where: str, given: Any, *kinds: type) -> Any:
+def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -> Any:
     """What a config describes: a name, or a table with a name and arguments.
 
     kinds: what it must be.
+    lift: what `linear = true` makes of a point learner; None where data have no features.
     """
     table: Any = {"name": given} if isinstance(given, str) else given
     if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
@@ -69,7 +71,16 @@ def make(where: str, given: Any, *kinds: type) -> Any:
         return factory
     if types.FunctionType in kinds and _return_of(factory) not in kinds:
         return factory  # a loss that is a plain function
-    call = lambda **axes: _call(where, table["name"], factory, {**arguments, **axes}, linear)
+    if linear and lift is None:
+        raise ConfigError(
+            f"{where}.linear: it needs features to be linear in, and these data have none; leave "
+            "it out."
+        )
+
+    def call(**axes):
+        made = _call(where, table["name"], factory, {**arguments, **axes}, lift)
+        return lift(made) if linear and lift else made
+
     if grid is None:
         return call()
     axes = {axis: jnp.asarray(values) for axis, values in grid.items()}
@@ -89,9 +100,7 @@ def find(where: str, name: str, *kinds: type) -> Any:
     legal = [word for word, _ in factories(*kinds)] + _values(*kinds)
     short = {word.rpartition(".")[2]: word for word in reversed(legal)}
     words = [_word(kind) for kind in kinds if kind is not types.FunctionType]
-    near = nearest(last, list(short), "`olx list` shows what there is.")
-    if near.startswith("did you mean "):
-        near = f"did you mean {short[near[13:-1]]}?"
+    near = nearest(last, short, "`olx list` shows what there is.")
     raise ConfigError(
         f"{where}: there is no {' or '.join(dict.fromkeys(words))} called {name!r}; {near}"
     )
@@ -114,7 +123,7 @@ def is_count(table: Mapping[str, Any], axis: str) -> bool:
     return any(last in s.parameters and s.parameters[last].annotation is int for s in signatures)
 
 
-def _call(where: str, name: str, factory: Any, arguments: dict[str, Any], linear: bool) -> Any:
+def _call(where: str, name: str, factory: Any, arguments: dict[str, Any], lift: Lift | None) -> Any:
     parameters = inspect.signature(factory).parameters
     for word in arguments:
         if word not in parameters:
@@ -125,21 +134,20 @@ def _call(where: str, name: str, factory: Any, arguments: dict[str, Any], linear
         if parameter.default is inspect.Parameter.empty and word not in arguments:
             raise ConfigError(f"{where}: {name} needs the argument {word}.")
     hints_of = typing.get_type_hints(factory)
-    made = {w: _value(f"{where}.{w}", v, hints_of.get(w)) for w, v in arguments.items()}
+    made = {w: _value(f"{where}.{w}", v, hints_of.get(w), lift) for w, v in arguments.items()}
     try:
-        thing = factory(**made)
+        return factory(**made)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from error
-    return olx.linear(thing) if linear else thing
 
 
-def _value(where: str, given: Any, hint: Any) -> Any:
+def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
     kinds = tuple(kind for kind in typing.get_args(hint) or (hint,) if isinstance(kind, type))
     objects = tuple(kind for kind in kinds if _is_own(kind))
     if isinstance(given, Mapping) or (isinstance(given, str) and objects):
         if not objects:
             raise ConfigError(f"{where}: expected a number, got {given!r}.")
-        return make(where, given, *objects)
+        return make(where, given, *objects, lift=lift)
     if isinstance(given, str):
         raise ConfigError(f"{where}: expected a number, got {given!r}.")
     number = bool({int, float} & set(kinds))

@@ -49,7 +49,9 @@ def training_rows(experiment: Experiment, data: Dataset, length: int | None = No
 
 def check_fit(plan: Plan, data: Dataset) -> None:
     """Refuse a learner that does not play the game of the data."""
-    if data.task == "multiclass":
+    decision = data.task.decision
+    wanted = decision.shape(data)
+    if wanted is None:
         return
     x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
     start = first_decision(plan, data, np.float32)
@@ -62,16 +64,18 @@ def check_fit(plan: Plan, data: Dataset) -> None:
             said = str(error).splitlines()[0]
             raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error
         shape = getattr(action, "shape", None)
-        if data.context is not None and shape != ():
+        if shape != wanted:
+            hint = "" if decision.lift is None else "; add linear = true"
             raise ConfigError(
-                f"{plan.where}: {plan.label} decides on a point, {data.name} asks for a score; "
-                "add linear = true."
+                f"{plan.where}: {plan.label} decides on {_words(shape)}, {data.name} asks for "
+                f"{_words(wanted)}{hint}."
             )
-        if data.context is None and shape != (data.width,):
-            raise ConfigError(
-                f"{plan.where}: {plan.label} is no learner of points; {data.name} asks for a "
-                f"decision of {data.width} numbers."
-            )
+
+
+def _words(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "a tree of arrays"
+    return "a score" if shape == () else f"a point of {' x '.join(map(str, shape))} numbers"
 
 
 def check_game(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:

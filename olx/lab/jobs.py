@@ -11,17 +11,9 @@ from olx.lab.data import Dataset, digest, load
 from olx.lab.experiment import Data, Experiment
 from olx.lab.factories import LOSS, make
 from olx.lab.fitting import check_fit, check_game, check_rows, training_rows
-from olx.lab.metrics import METRICS
 from olx.lab.plan import Plan, first_decision, plan
 from olx.lab.sweeps import Game
-
-LOSSES = {
-    "binary": "logistic",
-    "regression": "squared",
-    "experts": "linear_loss",
-    "portfolio": "log_loss",
-}
-USUAL = {"binary": ["error"], "portfolio": ["wealth"]}
+from olx.lab.tasks import METRICS, TASKS
 
 
 class Job(NamedTuple):
@@ -78,24 +70,30 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
             raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
     if experiment.radius is not None and experiment.comparator != "best":
         raise ConfigError('radius: it is of the best comparator; give comparator = "best".')
-    plans = [plan(i, player) for i, player in enumerate(experiment.learners)]
-    jobs, digests, tasks = [], {}, set()
+    players = list(enumerate(experiment.learners))
+    for i, player in players:  # what needs no data is refused before data are loaded
+        plan(i, player)
+    plans: dict[str, list[Plan]] = {}  # by task
+    jobs, digests = [], {}
     for i, entry in enumerate(experiment.data):
         data = shelf.whole(entry, experiment.all_seeds[0])
-        tasks.add(data.task)
         loss = _loss(experiment, data)
         check_rows(experiment, entry, data)
         rounds = data.rounds(np.dtype(experiment.precision), dense=False)
         digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
-        for j, each in enumerate(plans):
+        task = data.task
+        if task.name not in plans:
+            plans[task.name] = [plan(j, player, task.decision.lift) for j, player in players]
+        for j, each in enumerate(plans[task.name]):
             check_fit(each, data)
             check_game(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
             jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
     for name in experiment.metrics or []:
-        if not tasks & set(METRICS[name].tasks):
-            meant, given = (" and ".join(sorted(each)) for each in (METRICS[name].tasks, tasks))
+        meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
+        if not set(meant) & set(plans):
+            meant, given = (" and ".join(sorted(each)) for each in (meant, plans))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests)
 
@@ -103,7 +101,10 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     """The game that a job plays on the rows of `data`."""
     dtype = np.dtype(experiment.precision)
-    asked = USUAL.get(data.task, []) if experiment.metrics is None else experiment.metrics
+    metrics = data.task.usual
+    if experiment.metrics is not None:
+        asked = [METRICS[name] for name in experiment.metrics]
+        metrics = tuple(metric for metric in asked if metric in data.task.metrics)
     length, half, learn, test = len(data), None, data, None
     if experiment.protocol == "half":
         half = length // 2
@@ -115,7 +116,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
         _loss(experiment, data),
         learn.rounds(dtype, dense=not (data.is_sparse and large)),
         first_decision(job.plan, data, dtype),
-        tuple(name for name in asked if data.task in METRICS[name].tasks),
+        metrics,
         olx.keep.log_spaced(experiment.curve),
         half,
         None if test is None else test.rounds(dtype),
@@ -123,10 +124,11 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
 
 
 def _loss(experiment: Experiment, data: Dataset) -> Any:
-    given = experiment.loss or LOSSES.get(data.task)
+    given = experiment.loss or data.task.loss
     if given is None:
         raise ConfigError(
-            f"data: {data.name} has more than two classes; give binarize = one of them, or a loss."
+            f"loss: {data.name} is {data.task.name} data, which have no usual loss; give one, or "
+            "binarize = one of the labels."
         )
     return make("loss", given, *LOSS)
 

@@ -17,7 +17,7 @@ import olx
 from olx._pytree import as_tree
 from olx.certificate import Certificate
 from olx.core import Learner, Rounds, Run
-from olx.hindsight import Theorem, ball, comparator_losses, constant, everywhere, simplex, theorems
+from olx.hindsight import Theorem, comparator_losses, theorems
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Experiment
@@ -51,24 +51,21 @@ class Proof(NamedTuple):
 
 def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
     """The comparator that the experiment asks for, on this stream."""
-    predictor = data.context is not None
-    apply = olx.dot if predictor else constant
+    decision = data.task.decision
     with jax.enable_x64(True):
         rounds, start = _double(game.rounds), jnp.asarray(game.start, float)
         if experiment.comparator == "zero":
-            u = jnp.zeros_like(start) if predictor else start
+            u = decision.zero(start)
         elif experiment.comparator == "truth":
             if np.shape(data.truth) != start.shape:
                 raise ConfigError(f"comparator: {data.name} was not made from a single truth.")
             u = jnp.asarray(data.truth, float)
         else:
-            radius = experiment.radius
-            domain = everywhere() if radius is None else ball(radius)
-            domain = domain if predictor else simplex()
             u = olx.best_in_hindsight(
-                game.loss, rounds, start, apply=apply, domain=domain, tolerance=1e-5, steps=4000
-            ).u
-        losses = _losses(as_tree(game.loss), rounds, u, as_tree(apply))
+                game.loss, rounds, start, apply=decision.apply,
+                domain=decision.domain(experiment.radius), tolerance=1e-5, steps=4000,
+            ).u  # fmt: skip
+        losses = _losses(as_tree(game.loss), rounds, u, as_tree(decision.apply))
         return Comparator(np.asarray(u), np.cumsum(np.asarray(losses)))
 
 

@@ -1,4 +1,4 @@
-"""What a run is judged by besides its loss; a config names these functions.
+"""What a run is judged by besides its loss; `olx.lab.tasks` says which task has which.
 
 A metric is a number of every round, which is summed over the rounds as they are played.
 """
@@ -14,10 +14,22 @@ from jaxtyping import Array
 from olx.core import Feedback
 
 
+def mean(total: np.ndarray, rounds: int) -> np.ndarray:
+    return total / rounds
+
+
+def growth(total: np.ndarray, rounds: int) -> np.ndarray:
+    return np.exp(total)
+
+
 class Metric(NamedTuple):
-    round: Callable[[Feedback], Array]  # what a round adds
-    of: Callable[[np.ndarray, int], np.ndarray]  # (sum, number of rounds) -> what is told
-    tasks: tuple[str, ...]  # those it makes sense for
+    round: Callable[[Feedback], Array]  # what a round adds; its name is that of the metric
+    of: Callable[[np.ndarray, int], np.ndarray] = mean  # (sum, number of rounds) -> what is told
+    rising: bool = False  # whether more is better
+
+    @property
+    def name(self) -> str:
+        return self.round.__name__
 
 
 def error(feedback: Feedback) -> Array:
@@ -40,33 +52,17 @@ def wealth(feedback: Feedback) -> Array:
     return -feedback.value
 
 
-def _mean(total: np.ndarray, rounds: int) -> np.ndarray:
-    return total / rounds
-
-
-def _growth(total: np.ndarray, rounds: int) -> np.ndarray:
-    return np.exp(total)
-
-
-METRICS = {
-    "error": Metric(error, _mean, ("binary",)),
-    "absolute_error": Metric(absolute_error, _mean, ("binary", "regression")),
-    "squared_error": Metric(squared_error, _mean, ("binary", "regression")),
-    "wealth": Metric(wealth, _growth, ("portfolio",)),
-}
-
-
 @functools.cache
-def measure(names: tuple[str, ...]) -> Callable[[Feedback], dict[str, Array]] | None:
+def measure(metrics: tuple[Metric, ...]) -> Callable[[Feedback], dict[str, Array]] | None:
     """All of these in a round, for `olx.run` and `olx.sweep`; None if there are none."""
-    return functools.partial(_measure, names) if names else None
+    return functools.partial(_measure, metrics) if metrics else None
 
 
-def _measure(names: tuple[str, ...], feedback: Feedback) -> dict[str, Array]:
-    return {name: METRICS[name].round(feedback) for name in names}
+def _measure(metrics: tuple[Metric, ...], feedback: Feedback) -> dict[str, Array]:
+    return {metric.name: metric.round(feedback) for metric in metrics}
 
 
-def told(sums: dict[str, Any] | None, rounds: int) -> dict[str, np.ndarray]:
+def told(metrics: tuple[Metric, ...], sums: Any, rounds: int) -> dict[str, np.ndarray]:
     """The metrics by name, from their sums over so many rounds."""
     with np.errstate(over="ignore"):
-        return {name: METRICS[name].of(np.asarray(s), rounds) for name, s in (sums or {}).items()}
+        return {each.name: each.of(np.asarray(sums[each.name]), rounds) for each in metrics}

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import olx
 from olx.core import Learner
 from olx.hindsight import theorems
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset
 from olx.lab.experiment import Player
-from olx.lab.factories import is_count, make
+from olx.lab.factories import Lift, is_count, make
 from olx.lab.grids import points
 
 
@@ -33,8 +34,11 @@ class Plan(NamedTuple):
     theorems: list[str] | None
 
 
-def plan(i: int, player: Player) -> Plan:
-    """The configurations of learner number `i`; what a factory refuses is refused here."""
+def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
+    """The configurations of learner number `i`; what a factory refuses is refused here.
+
+    lift: what `linear = true` makes of a point learner; None refuses it.
+    """
     where = f"learners.{i}"
     table = {"name": player.name, "linear": player.linear, **player.arguments}
     every = points(where, player)
@@ -47,7 +51,7 @@ def plan(i: int, player: Player) -> Plan:
     for shape, index in groups.values():
         axes = [axis for axis in every[0] if axis not in shape]
         numbers = {axis: [float(every[k][axis]) for k in index] for axis in axes}
-        part = Part(functools.partial(_make, where, table, shape), index, numbers)
+        part = Part(functools.partial(_make, where, table, shape, lift), index, numbers)
         _try(part)
         parts.append(part)
     label = player.label or player.name
@@ -72,13 +76,14 @@ def _is_number(value: Any) -> bool:
 
 
 def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
-    """What the learner starts from: 0, or all alike on the simplex for experts."""
-    if plan.first == "uniform" or (plan.first is None and data.context is None):
-        return np.full(data.width, 1 / data.width, dtype)
-    return np.full(data.width, plan.first or 0.0, dtype)
+    """What the learner starts from: what the config says, or what is usual for the task."""
+    first = data.task.decision.first if plan.first is None else plan.first
+    return np.full(data.width, 1 / data.width if first == "uniform" else first, dtype)
 
 
-def _make(where: str, table: dict[str, Any], shape: dict[str, Any], **numbers: Any) -> Learner:
+def _make(
+    where: str, table: dict[str, Any], shape: dict[str, Any], lift: Lift | None, /, **numbers: Any
+) -> Learner:
     filled = copy.deepcopy(table)
     for axis, value in {**shape, **numbers}.items():
         *path, last = axis.split(".")
@@ -91,7 +96,7 @@ def _make(where: str, table: dict[str, Any], shape: dict[str, Any], **numbers: A
                 raise ConfigError(f"{where}.grid.{axis}: the learner has no table {step}.")
             here = inner
         here[last] = value
-    return make(where, filled, Learner)
+    return make(where, filled, Learner, lift=lift)
 
 
 def _try(part: Part) -> None:

@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from olx.lab.experiment import Experiment
 
@@ -13,10 +13,12 @@ class ConfigError(ValueError):
     """A config that cannot be used, in one line: where, what, and the remedy."""
 
 
-def nearest(word: str, legal: Sequence[str], otherwise: str = "") -> str:
-    """A hint: the legal word that is nearest, or all of them."""
+def nearest(word: str, legal: Sequence[str] | Mapping[str, str], otherwise: str = "") -> str:
+    """A hint: the legal word that is nearest, or all of them; a mapping gives what to write."""
     near = difflib.get_close_matches(word, legal, 1, 0.5)
-    return f"did you mean {near[0]}?" if near else otherwise or f"it takes {', '.join(legal)}."
+    if not near:
+        return otherwise or f"it takes {', '.join(legal)}."
+    return f"did you mean {legal[near[0]] if isinstance(legal, Mapping) else near[0]}?"
 
 
 def check(experiment: Experiment) -> None:

@@ -10,8 +10,8 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.factories import LOSS, factories
-from olx.lab.metrics import METRICS
 from olx.lab.store import Result
+from olx.lab.tasks import METRICS
 from olx.mirrors.base import MirrorMap
 
 

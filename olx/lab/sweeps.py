@@ -13,7 +13,7 @@ from olx._pytree import as_tree
 from olx.core import Curve, Learner, Rounds, Run
 from olx.engine.protocol import feedback_of
 from olx.keep import Keep
-from olx.lab.metrics import measure, told
+from olx.lab.metrics import Metric, measure, told
 from olx.lab.plan import Part
 from olx.streams.sparse_rows import SparseRows
 
@@ -26,7 +26,7 @@ class Game(NamedTuple):
     loss: Any
     rounds: Rounds
     start: np.ndarray
-    metrics: tuple[str, ...]
+    metrics: tuple[Metric, ...]
     keep: Keep  # which rounds the curve keeps
     half: int | None = None  # where the second half begins, if it is judged apart
     test: Rounds | None = None  # rounds to be tested on after the last, if any
@@ -54,14 +54,14 @@ def play(part: Part, game: Game, limits: Limits) -> Played:
     curve: Any = run.curve
     totals, sums = curve.total, curve.sums
     if game.half is None:
-        own = told(jax.tree.map(lambda rows: rows[:, -1], sums), length)
+        own = told(game.metrics, jax.tree.map(lambda rows: rows[:, -1], sums), length)
         test = {} if game.test is None else _examine(batch(part), run.state, game)
         return Played(curve.at, totals, own, test)
     middle = int(np.searchsorted(curve.at, game.half))
     first = jax.tree.map(lambda rows: rows[:, middle], (totals, sums))
     second = jax.tree.map(lambda rows, before: rows[:, -1] - before, (totals, sums), first)
     halves = [
-        {"loss": paid / rounds, **told(measured, rounds)}
+        {"loss": paid / rounds, **told(game.metrics, measured, rounds)}
         for (paid, measured), rounds in ((first, game.half), (second, length - game.half))
     ]
     return Played(curve.at, totals, *halves)
@@ -114,7 +114,7 @@ def _examine(learners: Learner, states: Any, game: Game) -> dict[str, np.ndarray
         paid = _predict(of, learners, states, loss, here)
         sums.append(jax.tree.map(lambda rows: np.asarray(rows).sum(1, dtype=float), paid))
     paid, measured = jax.tree.map(lambda *parts: sum(parts), *sums)
-    return {**told(measured, length), "loss": paid / length}
+    return {**told(game.metrics, measured, length), "loss": paid / length}
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -16,6 +16,7 @@ from olx.lab.data import Dataset
 from olx.lab.grids import points
 from olx.lab.jobs import Shelf, prepare
 from olx.lab.plan import first_decision, plan
+from olx.lab.tasks import TASKS
 
 DATA = """
 [[data]]
@@ -93,7 +94,7 @@ def test_words_with_quotes_and_lines_survive():
 def test_the_first_decision_is_told_or_goes_by_the_task(first, task, wanted):
     each = plan(0, player('name = "hedge"\neta = 1.0'))._replace(first=first)
     rows = np.zeros((5, 4))
-    data = Dataset("x", task, None if task == "experts" else rows, rows)
+    data = Dataset("x", TASKS[task], None if task == "experts" else rows, rows)
     assert first_decision(each, data, np.float32).tolist() == [wanted] * 4
 
 
@@ -247,12 +248,13 @@ BROKEN = {
     ),
     "a point for a score": (
         DATA + OGD.replace("linear = true", ""),
-        "learners.0: ogd decides on a point, stream:linear_classification asks for a score; add "
-        "linear = true.",
+        "learners.0: ogd decides on a point of 3 numbers, stream:linear_classification asks for a "
+        "score; add linear = true.",
     ),
     "a score for a point": (
         '[[data]]\nname = "stream:expert_losses"\narguments = { rounds = 5, experts = 3 }\n' + OGD,
-        "learners.0 does not fit stream:expert_losses: ",
+        "learners.0.linear: it needs features to be linear in, and these data have none; leave it "
+        "out.",
     ),
     "unknown loss": (
         'loss = "logistc"\n' + DATA + OGD,
@@ -268,7 +270,8 @@ BROKEN = {
     ),
     "three classes": (
         '[[data]]\nname = "sklearn:iris"\n' + OGD,
-        "data: sklearn:iris has more than two classes; give binarize = one of them, or a loss.",
+        "loss: sklearn:iris is multiclass data, which have no usual loss; give one, or binarize = "
+        "one of the labels.",
     ),
 }
 

@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse
 
 from olx.lab.data import catalogue, download, load
+from olx.lab.tasks import BINARY
 from olx.streams.sparse_rows import SparseRows
 
 FOLDER = os.environ.get("OLX_DATA", "")
@@ -49,7 +50,7 @@ def npz(folder: Path, **arrays) -> str:
 )
 def test_a_set_of_the_folder_is_read_as_its_readme_says(name, task, rows, width, train):
     data = load(name, FOLDER)
-    assert (data.task, len(data), data.width, data.train) == (task, rows, width, train)
+    assert (data.task.name, len(data), data.width, data.train) == (task, rows, width, train)
 
 
 @stored
@@ -77,7 +78,7 @@ def test_the_folder_comes_from_the_argument_then_the_environment(tmp_path, monke
 def test_sets_of_scikit_learn_need_no_download(name):
     data = load(f"sklearn:{name}")
     entry = catalogue()[f"sklearn:{name}"]
-    assert data.task == entry.task
+    assert data.task.name == entry.task
     assert entry.what.endswith(f"{len(data)} x {data.width}")
 
 
@@ -196,7 +197,7 @@ def test_a_generated_stream_is_another_one_for_every_seed():
     make = lambda seed: load(
         "stream:linear_classification", seed=seed, arguments={"rounds": 6, "features": 2}
     )
-    assert make(0).task == "binary"
+    assert make(0).task is BINARY
     assert make(0).truth.shape == (2,)
     assert not np.array_equal(make(0).context, make(1).context)
     np.testing.assert_array_equal(make(1).context, make(1).context)
@@ -282,7 +283,14 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
             "stream:expert_losses has no argument 'round'; did you mean rounds?",
         ),
         ({"name": "sklearn:iris", "scale": "max"}, "scale must be one of none, rows, standard"),
-        ({"name": "sklearn:iris", "task": "ranking"}, "task must be one of binary, multiclass"),
+        (
+            {"name": "sklearn:iris", "task": "ranking"},
+            "there is no task 'ranking'; it takes binary, multiclass",
+        ),
+        (
+            {"name": "mine.csv", "task": "regresion"},
+            "mine.csv: there is no task 'regresion'; did you mean regression?",
+        ),
         ({"name": "sklearn:iris", "binarize": 7}, "holds no label 7 to binarize by; it holds 0, 1"),
         ({"name": "sklearn:iris", "arguments": {"a": 1}}, "only a stream takes arguments"),
         ({"name": "sklearn:breast_cancer", "task": "portfolio"}, "price relatives are positive"),

@@ -182,8 +182,13 @@ DATA = {
     "a stream with a bias": data("takes no bias", bias=True),
     "a stream with a task": data("takes no task", task="regression"),
     "a stream with a label": data("takes no binarize", binarize=1),
+    "a task misspelt": data(
+        "no task 'regresion'; did you mean regression", task="regresion", arguments={}
+    ),
     "a scale of nobody": data("scale must be one of none", scale="max"),
-    "classes without a loss": data("more than two classes", name="sklearn:iris", arguments={}),
+    "classes without a loss": data(
+        "multiclass data, which have no usual loss; give one", name="sklearn:iris", arguments={}
+    ),
     "features past float32": large("the feature 1e.300 at row 0, column 1", "1,1e300,1\n3,4,-1\n"),
     "labels past float32": large(
         "the outcome 1e.300 at row 1", "1,1\n3,1e300\n", task="regression"

@@ -1,6 +1,5 @@
 """Streams that are generated: each seed is another one of the same kind."""
 
-import difflib
 import inspect
 from typing import Any
 
@@ -9,34 +8,29 @@ import numpy as np
 
 from olx import streams
 from olx.lab.data.dataset import Dataset
+from olx.lab.refusals import nearest
+from olx.lab.tasks import TASKS
 
 
 def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
     """`stream:<name>`, a generator of `olx.streams`, as a data set."""
     make = generators().get(name.partition(":")[2])
     if make is None:
-        near = difflib.get_close_matches(name, [f"stream:{n}" for n in generators()], 1, 0.5)
-        hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(generators())}."
-        raise ValueError(f"there is no {name}{hint}")
+        raise ValueError(
+            f"there is no {name}; {nearest(name, [f'stream:{word}' for word in generators()])}"
+        )
     parameters = inspect.signature(make).parameters
     legal = [word for word in parameters if word != "key"]
     for word in arguments:
         if word not in legal:
-            near = difflib.get_close_matches(word, legal, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(legal)}."
-            raise ValueError(f"{name} has no argument {word!r}; {hint}")
+            raise ValueError(f"{name} has no argument {word!r}; {nearest(word, legal)}")
     try:
         key = {"key": jax.random.key(seed)} if "key" in parameters else {}
-        rounds, truth = make(**key, **arguments)
+        rounds, truth = jax.tree.map(np.asarray, make(**key, **arguments))
     except TypeError as error:
         raise ValueError(f"{name}: {error}; it takes {', '.join(legal)}.") from error
-    outcome = np.asarray(rounds.outcome)
-    truth = jax.tree.map(np.asarray, truth)
-    if rounds.context is None:
-        return Dataset(name, "experts", None, outcome, truth=truth)
-    labels = set(np.unique(outcome).tolist()) <= {-1.0, 1.0}
-    context = np.asarray(rounds.context)
-    return Dataset(name, "binary" if labels else "regression", context, outcome, truth=truth)
+    task = next(task for task in TASKS.values() if task.matches(rounds))
+    return Dataset(name, task, rounds.context, rounds.outcome, truth=truth)
 
 
 def generators() -> dict[str, Any]:

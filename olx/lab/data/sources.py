@@ -10,7 +10,6 @@ stream:switching_losses   a generator of `olx.streams`, fresh for every seed
 """
 
 import csv
-import difflib
 import functools
 import importlib.resources
 import os
@@ -20,12 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from olx.lab import tasks
 from olx.lab.data import dataset as shape
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.download import fetch, from_openml, libsvm_address
 from olx.lab.data.generated import generated
 from olx.lab.data.readers import SUFFIXES, Table, read_file
 from olx.lab.data.scaling import SCALES
+from olx.lab.refusals import nearest
 
 SKLEARN = {
     "breast_cancer": ("binary", "Wisconsin breast cancer, diagnostic, 569 x 30"),
@@ -73,10 +74,10 @@ def load(
     arguments: of a generator of `olx.streams`, such as `rounds`.
 
     >>> data = load("sklearn:breast_cancer", scale="standard", bias=True, seed=0)
-    >>> data.task, len(data), data.width
+    >>> data.task.name, len(data), data.width
     ('binary', 569, 31)
     """
-    _one_of(name, "task", task, (None, *shape.TASKS))
+    asked = None if task is None else tasks.find(name, task)
     _one_of(name, "scale", scale, SCALES)
     _one_of(name, "expert_loss", expert_loss, ("absolute", "squared"))
     if name.startswith("stream:"):
@@ -94,7 +95,7 @@ def load(
         name if entry.what else str(entry.name),
         table.x,
         None if table.y is None else np.asarray(table.y),
-        task=task or entry.task or None,
+        task=tasks.TASKS[entry.task] if asked is None and entry.task else asked,
         binarize=binarize,
         scale=scale,
         bias=bias,
@@ -158,12 +159,10 @@ def _find(
             path = place / path
         return own._replace(name=str(path)), read_file(path, target, sha256)
     words = {entry.rpartition(":")[2]: entry for entry in reversed(catalogue())}
-    near = difflib.get_close_matches(rest or name, words, 1, 0.5)
-    hint = f"; did you mean {words[near[0]]}?" if near else "; `olx list data` shows what there is."
-    raise ValueError(f"there is no data set {name!r}{hint}")
+    hint = nearest(rest or name, words, "`olx list data` shows what there is.")
+    raise ValueError(f"there is no data set {name!r}; {hint}")
 
 
-def _one_of(name: str, what: str, value: Any, legal: Sequence[Any]) -> None:
+def _one_of(name: str, what: str, value: str, legal: Sequence[str]) -> None:
     if value not in legal:
-        shown = ", ".join(str(word) for word in legal if word is not None)
-        raise ValueError(f"{name}: {what} must be one of {shown}, got {value!r}.")
+        raise ValueError(f"{name}: {what} must be one of {', '.join(legal)}, got {value!r}.")

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olx.lab.store import SCHEMAS
+from olx.lab.tasks import METRICS
 
 KEYS = ["dataset", "learner", "configuration"]
-RISING = {"wealth"}  # metrics of which more is better
 
 
 class Score(NamedTuple):
@@ -69,8 +69,13 @@ def tuned(everything: list[Score], dataset: str, learner: str, metric: str) -> S
     if not mine or metric not in mine[0].means:
         return None
     by = metric.removeprefix("test_")
-    rising = by in RISING
-    return min(mine, key=lambda one: -one.means[by] if rising else one.means[by])
+    return min(mine, key=lambda one: -one.means[by] if _rising(by) else one.means[by])
+
+
+def _rising(name: str) -> bool:
+    """Whether more of the metric in this column is better."""
+    metric = METRICS.get(name.removeprefix("test_"))
+    return metric is not None and metric.rising
 
 
 def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
@@ -82,7 +87,7 @@ def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
             means[name] = errors[name] = math.nan
             continue
         broken = row["diverged_any"] or not math.isfinite(mean)
-        worst = -math.inf if name.removeprefix("test_") in RISING else math.inf
+        worst = -math.inf if _rising(name) else math.inf
         means[name] = worst if broken else mean
         errors[name] = math.nan if broken or seeds < 2 else spread / math.sqrt(seeds)
     return Score(

@@ -1,0 +1,82 @@
+"""Outcomes of the rounds, from the features and labels of a file.
+
+Every reader takes the place of the file, its features, its labels or None, and the loss of experts;
+it refuses what its task cannot use.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+
+def signs(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+    """-1 and +1; the larger of two labels is +1."""
+    labels = np.unique(y)
+    if len(labels) == 1:
+        raise ValueError(f"{place} holds the label {labels[0]} alone; a binary task needs two.")
+    for legal in ((-1, 1), (0, 1)):
+        if len(labels) > 2 and set(legal) <= set(labels.tolist()):
+            refuse(place, "label", y, ~np.isin(y, legal), f"; a binary task has {legal} only")
+    if len(labels) > 2:
+        raise ValueError(
+            f"{place} holds {len(labels)} different labels ({few(labels.tolist())}), row "
+            f"{int(np.argmax(y == labels[2]))} the third; a binary task needs two: give binarize = "
+            "one of them, which is then +1 and all others -1."
+        )
+    return np.where(y == labels[1], 1.0, -1.0)
+
+
+def classes(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+    """0, 1, 2, ... in the order of the labels."""
+    if y.dtype.kind == "f":
+        refuse(place, "label", y, np.floor(y) != y, "; classes are whole numbers or names")
+    return np.unique(y, return_inverse=True)[1].reshape(-1).astype(np.int32)
+
+
+def reals(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+    if y.dtype.kind not in "fiu":
+        raise ValueError(f"{place} holds labels such as {y[0]!r}; a regression needs numbers.")
+    return y.astype(float)
+
+
+def expert_losses(place: str, x: Any, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
+    """Losses in [0, 1]: of the forecasts `x` against `y`, or `x` itself, over the largest."""
+    x = dense(x)
+    losses = x if y is None else np.abs(x - y[:, None])
+    if y is not None and expert_loss == "squared":
+        losses = losses**2
+    low, high = min(losses.min(), 0.0), losses.max()
+    return (losses - low) / ((high - low) or 1.0)
+
+
+def price_relatives(place: str, x: Any, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
+    x = dense(x)
+    refuse(place, "price relative", x, x <= 0, "; price relatives are positive")
+    return x
+
+
+def finite(place: str, what: str, array: Any) -> None:
+    """Refuse NaN and infinity by row and column."""
+    if not np.all(np.isfinite(array.data if scipy.sparse.issparse(array) else array)):
+        whole = dense(array)
+        refuse(place, what, whole, ~np.isfinite(whole), "; clean the file first")
+
+
+def refuse(place: str, what: str, array: np.ndarray, wrong: np.ndarray, demand: str) -> None:
+    if not np.any(wrong):
+        return
+    row, *column = np.argwhere(wrong)[0].tolist()
+    where = f"row {row}" + (f", column {column[0]}" if column else "")
+    raise ValueError(f"{place} holds the {what} {array[(row, *column)]:g} at {where}{demand}.")
+
+
+def dense(x: Any) -> np.ndarray:
+    return np.asarray(x.toarray() if scipy.sparse.issparse(x) else x)
+
+
+def few(values: list) -> str:
+    shown = ", ".join(
+        f"{value:g}" if isinstance(value, float) else str(value) for value in values[:8]
+    )
+    return shown + (", ..." if len(values) > 8 else "")

@@ -1,0 +1,113 @@
+"""The tasks: how outcomes are read, what is decided on, how it is judged.
+
+To add a task, add a value here: no other file of the lab compares names of tasks.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+import olx
+from olx.core import Learner, Rounds
+from olx.hindsight import ball, constant, everywhere, simplex
+from olx.lab import outcomes
+from olx.lab.metrics import Metric, absolute_error, error, growth, squared_error, wealth
+from olx.lab.refusals import nearest
+
+Data = Any  # an `olx.lab.data.Dataset`, which holds a task
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What a learner decides on in a round, and what it is compared with."""
+
+    shape: Callable[[Data], tuple[int, ...] | None]  # of a decision; None if any will do
+    first: float | str  # every coordinate of the usual start, or "uniform"
+    lift: Callable[[Learner], Learner] | None  # makes a point learner predict from features;
+    # None where there are no features
+    apply: Callable[..., Any]  # (u, context) -> the decision of the comparator u
+    zero: Callable[[Any], Any]  # start -> the comparator that knows nothing
+    domain: Callable[[float | None], Any]  # radius -> where the best comparator is looked for
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    name: str
+    read: Callable[..., np.ndarray]  # a reader of `olx.lab.outcomes`
+    matches: Callable[[Rounds], bool]  # whether a generated stream is of this task
+    decision: Decision
+    loss: str | None  # the usual one, of `olx.losses`; None where a config must give one
+    usual: tuple[Metric, ...] = ()  # measured where a config names no metrics
+    others: tuple[Metric, ...] = ()  # measured where a config names them
+    whole: bool = False  # outcomes are whole numbers, in any precision
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return self.usual + self.others
+
+
+def _simplex(radius: float | None) -> Any:
+    return simplex()
+
+
+def _ball(radius: float | None) -> Any:
+    return everywhere() if radius is None else ball(radius)
+
+
+def _has_signs(rounds: Rounds) -> bool:
+    return rounds.context is not None and set(np.unique(rounds.outcome)) <= {-1, 1}
+
+
+def _has_classes(rounds: Rounds) -> bool:
+    return rounds.context is not None and np.asarray(rounds.outcome).dtype.kind in "iu"
+
+
+SCORE = Decision(lambda data: (), 0.0, olx.linear, olx.dot, jnp.zeros_like, _ball)
+WEIGHTS = Decision(
+    lambda data: (data.width,), "uniform", None, constant, lambda start: start, _simplex
+)
+ERRORS = (Metric(absolute_error), Metric(squared_error))
+
+BINARY = Task(
+    "binary", outcomes.signs, _has_signs, SCORE, "logistic", (Metric(error),), others=ERRORS
+)
+MULTICLASS = Task(
+    "multiclass",
+    outcomes.classes,
+    _has_classes,
+    dataclasses.replace(SCORE, shape=lambda data: None),
+    loss=None,
+    whole=True,
+)
+REGRESSION = Task(
+    "regression",
+    outcomes.reals,
+    lambda rounds: rounds.context is not None,
+    SCORE,
+    "squared",
+    others=ERRORS,
+)
+EXPERTS = Task(
+    "experts", outcomes.expert_losses, lambda rounds: rounds.context is None, WEIGHTS, "linear_loss"
+)
+PORTFOLIO = Task(
+    "portfolio",
+    outcomes.price_relatives,
+    lambda rounds: False,
+    WEIGHTS,
+    "log_loss",
+    (Metric(wealth, growth, rising=True),),
+)
+
+TASKS = {task.name: task for task in (BINARY, MULTICLASS, REGRESSION, EXPERTS, PORTFOLIO)}
+METRICS = {metric.name: metric for task in TASKS.values() for metric in task.metrics}
+
+
+def find(owner: str, name: str) -> Task:
+    """The task called `name`."""
+    if name not in TASKS:
+        raise ValueError(f"{owner}: there is no task {name!r}; {nearest(name, list(TASKS))}")
+    return TASKS[name]
