@@ -118,7 +118,7 @@ class Case(NamedTuple):
 SLOPE = ref.logistic_slope
 LINEAR = lambda make: lambda number: olx.linear(make(number))
 CASES = {
-    "log regret on a ball": Case(
+    "strongly convex MD on a ball": Case(
         LINEAR(lambda sigma: strongly_convex_md(sigma, mirrors.euclidean_ball(2.0))),
         (0.5, 0.02),
         lambda x, y: ref.strongly_convex_md(x, y, SLOPE, 0.5, 2.0),

@@ -78,7 +78,7 @@ FIRST_ORDER = {
     "EG": regression(olx.first_order.exponentiated_gradient(0.1), UNIFORM, ON_SIMPLEX),
     "EG+-": regression(olx.first_order.signed_exponentiated_gradient(0.1, 2.0)),
     "implicit": logistic(olx.implicit(0.3, losses.logistic)),
-    "log regret": regression(olx.first_order.strongly_convex_md(0.5, BALL)),
+    "strongly convex MD": regression(olx.first_order.strongly_convex_md(0.5, BALL)),
     "strongly convex ogd": regression(olx.first_order.strongly_convex_ogd(0.5)),
     "rda": regression(olx.first_order.rda(0.3, convex.l1(0.05))),
     "adagrad": regression(olx.first_order.adagrad(0.5, penalty=convex.l1(0.02))),

@@ -60,7 +60,7 @@ ALIKE = {
     "PA-II",
     "romma, aggressive",
     "EG",
-    "log regret",
+    "strongly convex MD",
     "rda",
     "adagrad",
     "self-confident, entropy",
