@@ -63,12 +63,18 @@ def _folder(asked: argparse.Namespace) -> Path:
     return asked.out or Path("results") / f"{Path(asked.config).stem}{certified}"
 
 
+def _experiment(asked: argparse.Namespace) -> Any:
+    from olx.lab import config, outside
+
+    outside.look_in(Path(asked.config).resolve().parent, Path.cwd())
+    return config.read(asked.config, asked.set)
+
+
 def _run(asked: argparse.Namespace) -> int:
-    from olx.lab import config
     from olx.lab.show import leaderboard
 
     out = _folder(asked)
-    result = _played(asked, config.read(asked.config, asked.set))
+    result = _played(asked, _experiment(asked))
     print(leaderboard(result))
     if not asked.no_report:
         from olx.lab.report import write
@@ -79,10 +85,9 @@ def _run(asked: argparse.Namespace) -> int:
 
 
 def _certify(asked: argparse.Namespace) -> int:
-    from olx.lab import config
     from olx.lab.show import certificates
 
-    experiment = config.read(asked.config, asked.set)
+    experiment = _experiment(asked)
     experiment.comparator = experiment.comparator or "best"
     experiment.bound = "all" if asked.all else experiment.bound or "best"
     result = _played(asked, experiment)
@@ -177,7 +182,7 @@ FORMAT = """a config:
   scale = "standard"
 
   [[learners]]
-  name = "omd"                               # of `olx list learners`
+  name = "omd"                               # of `olx list learners`, or mypackage.mine:factory
   linear = true                              # predict <w, x>
   mirror = { name = "pnorm", q = 1.5 }       # arguments by name, nested
   grid.eta = { geomspace = [1e-3, 10, 32] }  # 32 configurations, one program
@@ -186,9 +191,7 @@ All keys: python -c "import olx.lab.experiment as e; help(e)"."""
 CERTIFY = """Every theorem about a learner is judged on the run shown; a learner of the config may
 name some: theorems = ["certify"]. The comparator is the best in hindsight if the config names none.
 Exit status 1 if one fails."""
-BENCH = (
-    "For races against scikit-learn, Vowpal Wabbit and river: python -m benchmarks, in a checkout."
-)
+BENCH = "For races against other libraries: python -m benchmarks, in a checkout."
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,14 +12,17 @@
     scale = "standard"
 
     [[learners]]
-    name = "omd"                            # of olx, or dotted: "experts.squint"
+    name = "omd"                            # of olx, or dotted: "experts.squint", or your own:
+                                            # "mypackage.module:factory"
     linear = true                           # make a point learner predict <w, x>
     mirror = { name = "pnorm", q = 1.5 }    # arguments by name, nested
     grid.eta = { geomspace = [1e-3, 10, 32] }
     grid."mirror.q" = [1.2, 1.5, 2.0]
     theorems = ["certify"]                  # of olx.hindsight.theorems; all of them if left out
 
-A key that is not known is refused with the nearest one that is.
+A key that is not known is refused with the nearest one that is. Wherever a config names a factory
+(a learner, a map, a schedule, a loss, `stream:` data), it may be one outside the library: see
+`olx.lab.outside`.
 """
 
 import os

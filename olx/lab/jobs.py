@@ -3,14 +3,17 @@
 import re
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 import olx
+from olx.lab import outside
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
 from olx.lab.experiment import Data, Experiment
-from olx.lab.factories import LOSS, make
+from olx.lab.factories import make
 from olx.lab.fitting import check_fit, check_game, check_rows, training_rows
+from olx.lab.names import LOSS
 from olx.lab.plan import Plan, first_decision, plan
 from olx.lab.sweeps import Game
 from olx.lab.tasks import METRICS, TASKS
@@ -60,7 +63,7 @@ class Shelf:
 
 class Prepared(NamedTuple):
     jobs: list[Job]
-    digests: dict[str, Any]  # of the rows, by data set; of a stream those of the first seed
+    digests: dict[str, Any]  # of rows, by data set (of a stream: the first seed), and of factories
 
 
 def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
@@ -95,7 +98,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         if not set(meant) & set(plans):
             meant, given = (" and ".join(sorted(each)) for each in (meant, plans))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
-    return Prepared(jobs, digests)
+    return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
 
 
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:

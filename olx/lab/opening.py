@@ -1,4 +1,4 @@
-"""Opening the folder of a result: what is there must be of this experiment and these data."""
+"""Opening the folder of a result: it must be of this experiment, these data and factories."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from olx.lab import store
 def begin(
     folder: Path, config: str, digests: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> None:
-    """Open `folder` for the experiment `config`, a text, on data with these digests.
+    """Open `folder` for the experiment `config`, a text, on data and factories of these digests.
 
     A folder of another experiment, or of the same one on other data, is refused.
     """
@@ -52,10 +52,12 @@ def _refuse_other_data(folder: Path, digests: Mapping[str, Any]) -> None:
     for name, now in digests.items():
         then = kept.get(name, {})
         if then != now:
+            what = f"on other data: {name} has changed since then ({then.get('rows')} rows then, "
+            what += f"{now.get('rows')} now)"
+            if "rows" not in now:
+                what = f"by another {name}: its file has changed since then"
             raise FileExistsError(
-                f"{folder} holds a result on other data: {name} has changed since then "
-                f"({then.get('rows')} rows then, {now['rows']} now); give another --out, or "
-                "remove it."
+                f"{folder} holds a result {what}; give another --out, or remove it."
             )
 
 

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 import olx
@@ -13,8 +14,9 @@ from olx.hindsight import theorems
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset
 from olx.lab.experiment import Player
-from olx.lab.factories import Lift, is_count, make
+from olx.lab.factories import Lift, make
 from olx.lab.grids import points
+from olx.lab.names import is_count
 
 
 class Part(NamedTuple):
@@ -42,7 +44,7 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
     where = f"learners.{i}"
     table = {"name": player.name, "linear": player.linear, **player.arguments}
     every = points(where, player)
-    counts = {axis for axis in every[0] if is_count(table, axis)}
+    counts = {axis for axis in every[0] if is_count(where, table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for index, point in enumerate(every):  # another table, name or count is another program
         shape = {k: v for k, v in point.items() if k in counts or not _is_number(v)}
@@ -52,7 +54,7 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
         axes = [axis for axis in every[0] if axis not in shape]
         numbers = {axis: [float(every[k][axis]) for k in index] for axis in axes}
         part = Part(functools.partial(_make, where, table, shape, lift), index, numbers)
-        _try(part)
+        _try(where, part)
         parts.append(part)
     label = player.label or player.name
     made = Plan(where, label, player.first, every, parts, player.theorems)
@@ -99,9 +101,15 @@ def _make(
     return make(where, filled, Learner, lift=lift)
 
 
-def _try(part: Part) -> None:
+def _try(where: str, part: Part) -> None:
+    """Make the learner at the ends of its axes, and with traced numbers, as a sweep does."""
     start = {axis: values[0] for axis, values in part.numbers.items()}
     part.make(**start)
     for axis, values in part.numbers.items():
         for value in (min(values), max(values)):
             part.make(**{**start, axis: value})
+    try:
+        jax.eval_shape(lambda numbers: part.make(**numbers), start)
+    except TypeError as error:
+        said = str(error).splitlines()[0]
+        raise ConfigError(f"{where}: the learner cannot be swept: {said}") from error

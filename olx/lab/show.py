@@ -9,7 +9,7 @@ from olx.frameworks.ascents.base import Ascent
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
-from olx.lab.factories import LOSS, factories
+from olx.lab.names import LOSS, factories
 from olx.lab.store import Result
 from olx.lab.tasks import METRICS
 from olx.mirrors.base import MirrorMap
@@ -44,7 +44,7 @@ def listing(what: str | None) -> str:
         "losses": lambda: _losses(),
         "metrics": lambda: ((name, _line(metric.round)) for name, metric in METRICS.items()),
         "data": lambda: ((e.name, f"{e.task}: {e.what}") for e in catalogue().values()),
-        "streams": lambda: ((f"stream:{n}", _line(f)) for n, f in generators().items()),
+        "streams": lambda: ((name, _line(made)) for name, made in generators().items()),
     }
     if what is not None and what not in kinds:
         raise ConfigError(f"there is no list of {what}; {nearest(what, list(kinds))}")

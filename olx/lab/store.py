@@ -1,7 +1,8 @@
 """A result: one folder per run of a config, readable in one line by pandas or polars.
 
     config.toml             the experiment, with all that was set on the command line
-    data.json               rows and SHA-256 of every data set, as it was played
+    data.json               rows and SHA-256 of every data set as it was played; SHA-256 of every
+                            factory outside the library
     environment.json        versions, devices, git commit
     configurations.parquet  one row per data set, learner, configuration and seed
     curves.parquet          cumulative loss, regret and bound at some rounds

@@ -10,7 +10,7 @@ import pytest
 
 import olx
 from olx.core import Learner
-from olx.lab import config, factories
+from olx.lab import config, factories, names
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.grids import points
@@ -172,10 +172,10 @@ def test_numbers_reach_nested_arguments():
 
 
 def test_a_name_in_two_modules_is_the_one_that_fits():
-    assert factories.find("", "adagrad", Learner) is olx.first_order.adagrad
+    assert names.find("", "adagrad", Learner) is olx.first_order.adagrad
     ftrl = factories.make("", {"name": "ftrl", "eta": 1.0, "regularizer": "adagrad"}, Learner)
     assert ftrl.hparams.regularizer.at_fn is olx.regularizers.adagrad().at_fn
-    assert factories.find("", "linear_loss", *factories.LOSS) is olx.losses.linear_loss
+    assert names.find("", "linear_loss", *names.LOSS) is olx.losses.linear_loss
 
 
 def test_a_learner_made_of_learners():

@@ -280,7 +280,7 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
         ({"name": "stream:switching_los"}, "did you mean stream:switching_losses?"),
         (
             {"name": "stream:expert_losses", "arguments": {"round": 3}},
-            "stream:expert_losses has no argument 'round'; did you mean rounds?",
+            "stream:expert_losses.round: expert_losses has no such argument; did you mean rounds?",
         ),
         ({"name": "sklearn:iris", "scale": "max"}, "scale must be one of none, rows, standard"),
         (

@@ -1,8 +1,10 @@
 """Configs that no run may start from; the message names the key and the nearest legal word."""
 
 import copy
+import sys
 import tempfile
 import tomllib
+import zlib
 from pathlib import Path
 
 from bad_inputs import Bad
@@ -174,10 +176,14 @@ DATA = {
     "an order misspelt": data("data.0.order: .*did you mean shuffled", order="shufled"),
     "no rows of data": data("data.0.rows: give at least 1, got 0", rows=0),
     "negative rows of data": data("data.0.rows: give at least 1, got -5", rows=-5),
-    "an argument misspelt": data("'round'; did you mean rounds", arguments={"round": 3}),
+    "an argument misspelt": data(
+        "has no such argument; did you mean rounds", arguments={"round": 3}
+    ),
     "an argument missing": data("features", arguments={"rounds": 3}),
     "a negative argument": data("`rounds` must be", arguments={"rounds": -1, "features": 3}),
-    "an argument as a word": data("`rounds` must be", arguments={"rounds": "a", "features": 3}),
+    "an argument as a word": data(
+        "rounds: expected a number", arguments={"rounds": "a", "features": 3}
+    ),
     "a stream with a scale": data("takes no scale", scale="rows"),
     "a stream with a bias": data("takes no bias", bias=True),
     "a stream with a task": data("takes no task", task="regression"),
@@ -262,6 +268,92 @@ LEARNERS = {
     "an axis of nobody": learner("etta: ogd has no such", grid={"etta": [1.0]}),
     "an axis of no table": learner("no table mirror", eta=1.0, grid={"mirror.q": [1.5]}),
 }
+
+
+def outside(says: str, name: str, **changes: object) -> Bad:
+    """The good config, its learner made by a factory of `outside_factories`."""
+    return learner(f"learners.0.*{says}", name=f"outside_factories:{name}", **changes)
+
+
+def outside_stream(says: str, name: str, **arguments: object) -> Bad:
+    name = f"stream:outside_factories:{name}"
+    return data(f"data: {name}.*{says}", name=name, arguments=arguments)
+
+
+def module(says: str, text: str) -> Bad:
+    """A module that cannot be imported."""
+    name = f"bad_module_{zlib.crc32(text.encode())}"
+
+    def call():
+        (Path(FOLDER.name) / f"{name}.py").write_text(text)
+        if FOLDER.name not in sys.path:
+            sys.path.append(FOLDER.name)
+        ready({**GOOD, "learners": [{"name": f"{name}:make"}]})
+
+    return Bad(call, ConfigError, f"learners.0: .*{name}.*{says}")
+
+
+OUTSIDE = {
+    "no such module": learner("no module mne; put it beside the config", name="mne:descent"),
+    "no such module inside": learner("no module jax.mine; put it", name="jax.mine:descent"),
+    "a file for a module": learner(
+        "there is no module outside_factories.py; leave out .py", name="outside_factories.py:ball"
+    ),
+    "a path for a module": learner("write 'a/b:f' as package.module:factory", name="a/b:f"),
+    "a factory of no module": learner("as package.module:factory", name=":descent"),
+    "a module that needs another": module("ModuleNotFoundError: No module named 'no'", "import no"),
+    "a module that is no Python": module("SyntaxError", "def make("),
+    "a module that fails": module("ZeroDivisionError: division by zero", "1 / 0\n"),
+    "a module that ends the process": module("SystemExit: 3", "raise SystemExit(3)"),
+    "a factory misspelt": outside("factories.py, has no descend; did you mean descent", "descend"),
+    "a number for a factory": outside("is a float; name a function that returns a l", "NUMBER"),
+    "a loss for a learner": outside("is a ScoreLoss; name a function that returns a", "HALF"),
+    "a factory of nothing": outside(
+        "returned a NoneType; it must return a learner", "nothing", grid={}
+    ),
+    "a factory of maps": outside(
+        "returned a MirrorMap; it must return a learner", "a_map", grid={}
+    ),
+    "a factory with an argument of nobody": outside(
+        "etta: outside_factories:descent has no such argument; did you mean eta",
+        "descent",
+        etta=1.0,
+    ),
+    "a factory without its argument": outside("descent needs the argument eta", "descent", grid={}),
+    "a factory out of range": outside(
+        "`eta` must be positive", "descent", grid={"eta": [0.0, 1.0]}
+    ),
+    "half a count": outside("times: expected a whole number", "descent", times=1.5),
+    "a sign as a number": outside("sign: expected a word, got 1", "descent", sign=1),
+    "a factory that fails": outside("broken failed: KeyError: 'eta'", "broken"),
+    "a factory that looks": outside("looks at a number that the grid sweeps; choose by", "looks"),
+    "a factory of unknown types": outside("arguments .* cannot be read: .*Nowhere", "unknown_type"),
+    "a name that stands for nothing": outside(
+        "mirror: expected a number, got 'euclidean'; the factory says by an annotation",
+        "untold",
+        mirror="euclidean",
+    ),
+    "a map of another module": omd("mirror: there is no module mne", mirror="mne:ball"),
+    "a map that is none": omd("returned a NoneType", mirror="outside_factories:nothing"),
+    "a map on an axis": omd(
+        "mirror.radus: outside_factories:ball has no such argument; did you mean radius",
+        mirror="outside_factories:ball",
+        grid={"mirror.radus": [1.0]},
+    ),
+    "a loss of three arguments": refused(
+        "takes key, rounds, features, scale; a loss takes an act", loss="outside_factories:noise"
+    ),
+    "a plain loss with an argument": refused(
+        "quartic takes no arguments", loss={"name": "outside_factories:quartic", "scale": 1.0}
+    ),
+    "a loss without its argument": refused("needs the arg", loss="outside_factories:scaled"),
+    "a stream misspelt outside": outside_stream("has no noises; did you mean noise", "noises"),
+    "a stream with its key": outside_stream("leave out key", "noise", key=3),
+    "a stream without its rounds": outside_stream("needs the argument rounds", "noise"),
+    "a stream of rounds alone": outside_stream("must return a stream", "only_rounds", rounds=3),
+    "a stream of weights": outside_stream("leave out their weights", "weighted", rounds=3),
+    "a stream of no features": outside_stream("must be an array of 2 axes", "flat", rounds=3),
+}
 COMMANDS = {
     "no command": command(),
     "a command misspelt": command("rnu", "a.toml"),
@@ -275,4 +367,4 @@ COMMANDS = {
     "a benchmark of no rounds": command("bench", "--rounds", "0"),
     "a benchmark of a word": command("bench", "--rounds", "many"),
 }
-BAD = {**FILES, **TOP, **DATA, **LEARNERS, **COMMANDS}
+BAD = {**FILES, **TOP, **DATA, **LEARNERS, **OUTSIDE, **COMMANDS}

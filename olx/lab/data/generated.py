@@ -1,44 +1,52 @@
 """Streams that are generated: each seed is another one of the same kind."""
 
-import inspect
 from typing import Any
 
 import jax
 import numpy as np
 
-from olx import streams
+from olx.core import Rounds
 from olx.lab.data.dataset import Dataset
+from olx.lab.factories import make
+from olx.lab.names import factories, find, parameters
 from olx.lab.refusals import nearest
 from olx.lab.tasks import TASKS
+from olx.streams import Stream
+from olx.streams.judge import check_rounds
 
 
 def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
-    """`stream:<name>`, a generator of `olx.streams`, as a data set."""
-    make = generators().get(name.partition(":")[2])
-    if make is None:
-        raise ValueError(
-            f"there is no {name}; {nearest(name, [f'stream:{word}' for word in generators()])}"
-        )
-    parameters = inspect.signature(make).parameters
-    legal = [word for word in parameters if word != "key"]
-    for word in arguments:
-        if word not in legal:
-            raise ValueError(f"{name} has no argument {word!r}; {nearest(word, legal)}")
-    try:
-        key = {"key": jax.random.key(seed)} if "key" in parameters else {}
-        rounds, truth = jax.tree.map(np.asarray, make(**key, **arguments))
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}; it takes {', '.join(legal)}.") from error
+    """`stream:<name>`, of a generator of `olx.streams` or outside the library, as a data set."""
+    word = name.removeprefix("stream:")
+    if ":" not in word and name not in generators():
+        raise ValueError(f"there is no {name}; {nearest(name, list(generators()))}")
+    if "key" in arguments:
+        raise ValueError(f"{name}: the key is drawn from the seed; leave out key.")
+    known = parameters(find(name, word, Stream))
+    key = {"key": seed} if "key" in known else {}
+    rounds, truth = jax.tree.map(np.asarray, make(name, {"name": word, **key, **arguments}, Stream))
+    _check(name, rounds)
     task = next(task for task in TASKS.values() if task.matches(rounds))
     return Dataset(name, task, rounds.context, rounds.outcome, truth=truth)
 
 
+def _check(name: str, rounds: Rounds) -> None:
+    """Refuse rounds that are no data set; those of the library are one."""
+    try:
+        check_rounds(name, rounds)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    if rounds.weight is not None:
+        raise ValueError(f"{name}: rounds of a data set weigh 1 each; leave out their weights.")
+    for what, axes in {"context": 2, "outcome": 1 if rounds.context is not None else 2}.items():
+        array = getattr(rounds, what)
+        if array is not None and getattr(array, "ndim", None) != axes:
+            raise ValueError(
+                f"{name}: `rounds.{what}` must be an array of {axes} axes, got "
+                f"{type(array).__name__} of shape {np.shape(array)}."
+            )
+
+
 def generators() -> dict[str, Any]:
-    """The functions that return a `Stream`."""
-    functions = {name: getattr(streams, name) for name in dir(streams)}
-    return {
-        name: function
-        for name, function in functions.items()
-        if inspect.isfunction(function)
-        and inspect.signature(function).return_annotation is streams.Stream
-    }
+    """The functions of `olx.streams` that return a `Stream`, by the name of the data."""
+    return {f"stream:{name.rpartition('.')[2]}": thing for name, thing in factories(Stream)}

@@ -7,6 +7,7 @@ https://host/mine.svm     a download, kept in the cache; needs sha256
 libsvm:a1a                the same, from the LIBSVM collection
 openml:credit-g           OpenML, through scikit-learn, which checks what it gets
 stream:switching_losses   a generator of `olx.streams`, fresh for every seed
+stream:mypackage.mine:f   a generator of yours: a function that returns an `olx.streams.Stream`
 """
 
 import csv

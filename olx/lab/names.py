@@ -1,0 +1,136 @@
+"""What a name in a config stands for.
+
+There is no list of names: a name is an attribute of a public module of olx. Where several modules
+have the name, such as `adagrad`, the one that returns what the argument asks for is meant; a dotted
+name, such as `regularizers.adagrad`, leaves no choice. A name with a colon, such as
+`mypackage.module:factory`, is imported: see `olx.lab.outside`.
+"""
+
+import inspect
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import olx
+from olx.convex import norms
+from olx.frameworks import hints
+from olx.lab import outside
+from olx.lab.refusals import ConfigError, nearest
+from olx.losses.points import PointLoss
+from olx.losses.score import ScoreLoss
+
+MODULES = {
+    "": olx,
+    "classification": olx.classification,
+    "first_order": olx.first_order,
+    "experts": olx.experts,
+    "meta": olx.meta,
+    "mirrors": olx.mirrors,
+    "convex": olx.convex,
+    "regularizers": olx.regularizers,
+    "schedules": olx.schedules,
+    "ascents": olx.ascents,
+    "losses": olx.losses,
+    "streams": olx.streams,
+    "norms": norms,
+    "hints": hints,
+}
+LOSS = (ScoreLoss, PointLoss, types.FunctionType)
+
+
+def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
+    """The public functions that return one of `kinds`, by the name a config may use."""
+    for prefix, module in MODULES.items():
+        for name, thing in sorted(vars(module).items()):
+            if inspect.isfunction(thing) and not name.startswith("_") and _gives(thing, kinds):
+                yield (f"{prefix}.{name}" if prefix else name), thing
+
+
+def find(where: str, name: str, *kinds: type) -> Any:
+    """The thing called `name` that is, or returns, one of `kinds`."""
+    if ":" in name:
+        return _find_outside(where, name, kinds)
+    prefix, _, last = name.rpartition(".")
+    if prefix not in MODULES:
+        raise ConfigError(f"{where}: there is no module {prefix}; {nearest(prefix, list(MODULES))}")
+    for module in [MODULES[prefix]] if prefix else MODULES.values():
+        if last in vars(module) and _gives(vars(module)[last], kinds):
+            return vars(module)[last]
+    own = tuple(filter(is_own, kinds))
+    values = [word for word, thing in vars(olx.losses).items() if isinstance(thing, own)]
+    legal = [word for word, _ in factories(*kinds)] + values
+    short = {word.rpartition(".")[2]: word for word in reversed(legal)}
+    near = nearest(last, short, "`olx list` shows what there is.")
+    raise ConfigError(f"{where}: there is no {words(kinds)} called {name!r}; {near}")
+
+
+def is_factory(thing: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether `thing` makes one of `kinds`; if not, it is one."""
+    if isinstance(thing, tuple(filter(is_own, kinds))):
+        return False
+    plain = types.FunctionType in kinds and not inspect.isclass(thing)  # a loss
+    return not plain or _returns(thing) in kinds
+
+
+def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
+    """Whether the numbers on this axis count something, so that another is another program.
+
+    table: the learner that the axis, such as "mirror.q", belongs to.
+    """
+    *path, last = axis.split(".")
+    here: Any = table
+    for step in path:
+        here = here.get(step) if isinstance(here, Mapping) else None
+    name = here.get("name") if isinstance(here, Mapping) else here
+    if not isinstance(name, str):
+        return False
+    if ":" in name:
+        found = [outside.find(".".join([where, *path]), name)]
+    else:
+        found = [vars(module).get(name.rpartition(".")[2]) for module in MODULES.values()]
+    all_parameters = [parameters(thing) for thing in found if callable(thing)]
+    return any(last in each and each[last].annotation is int for each in all_parameters)
+
+
+def parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(factory, eval_str=True).parameters
+
+
+def words(kinds: tuple[type, ...]) -> str:
+    """What `kinds` are called in a message."""
+    known = {"MirrorMap": "mirror map", "ScoreLoss": "loss", "PointLoss": "loss"}
+    own = [known.get(kind.__name__, kind.__name__.lower()) for kind in kinds if is_own(kind)]
+    return " or ".join(dict.fromkeys(own))
+
+
+def is_own(kind: type) -> bool:
+    return kind.__module__.startswith("olx.")
+
+
+def _find_outside(where: str, name: str, kinds: tuple[type, ...]) -> Any:
+    thing = outside.find(where, name)
+    own = tuple(filter(is_own, kinds))
+    if isinstance(thing, own):
+        return thing
+    if not callable(thing) or is_own(type(thing)):
+        raise ConfigError(
+            f"{where}: {name} is a {type(thing).__name__}; name a function that returns a "
+            f"{words(kinds)}."
+        )
+    if not is_factory(thing, kinds) and len(parameters(thing)) != 2:
+        raise ConfigError(
+            f"{where}: {name} takes {', '.join(parameters(thing)) or 'no arguments'}; a loss takes "
+            "an action and an outcome. A function that returns a loss says so: -> ScoreLoss."
+        )
+    return thing
+
+
+def _gives(thing: Any, kinds: tuple[type, ...]) -> bool:
+    if not inspect.isfunction(thing):
+        return isinstance(thing, tuple(filter(is_own, kinds)))
+    plain = types.FunctionType in kinds and thing.__module__.startswith("olx.losses")
+    return _returns(thing) in kinds or (plain and len(parameters(thing)) == 2)
+
+
+def _returns(function: Any) -> Any:
+    return inspect.signature(function, eval_str=True).return_annotation

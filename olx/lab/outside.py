@@ -1,0 +1,109 @@
+"""Factories outside the library, which a config names `mypackage.module:factory`.
+
+The `olx` command looks for the module among those installed, beside the config, and in the working
+directory, in this order; Python code looks where it always does. A result is tied to the file of
+the factory: once that has changed, the result is not resumed. What the file itself imports is not
+looked at.
+"""
+
+import hashlib
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from olx.lab.refusals import ConfigError, nearest
+
+FORM = re.compile(r"((?:[^\W\d]\w*\.)*[^\W\d]\w*):([^\W\d]\w*)")
+
+
+class Loaded(NamedTuple):
+    spec: Any  # of the module; another one once the module is reloaded
+    files: list[Path]  # of the module, and where that imports the factory from
+    sha256: str  # of the files when they were imported
+
+
+_LOADED: dict[str, Loaded] = {}  # by name; a file may change after Python has imported it
+
+
+def look_in(*folders: Path) -> None:
+    """Import modules from these folders too; last, so that they hide none that is installed."""
+    sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
+
+
+def find(where: str, name: str) -> Any:
+    """What `name` stands for."""
+    form = FORM.fullmatch(name)
+    if form is None:
+        raise ConfigError(f"{where}: write {name!r} as package.module:factory.")
+    module = _import(where, form[1])
+    if not hasattr(module, form[2]):
+        public = [word for word in vars(module) if not word.startswith("_")]
+        raise ConfigError(
+            f"{where}: {form[1]}, which is {getattr(module, '__file__', None)}, has no {form[2]}; "
+            f"{nearest(form[2], public, 'name one of its functions.')}"
+        )
+    thing = getattr(module, form[2])
+    try:
+        if callable(thing):
+            inspect.signature(thing, eval_str=True)
+    except (TypeError, ValueError, NameError) as error:
+        raise ConfigError(f"{where}: the arguments of {name} cannot be read: {error}.") from error
+    _remember(where, name, module, thing)
+    return thing
+
+
+def digests(tree: Any) -> dict[str, dict[str, str]]:
+    """A SHA-256 for every factory outside the library that an experiment names."""
+    if isinstance(tree, str) and tree.removeprefix("stream:") in _LOADED:
+        name = tree.removeprefix("stream:")
+        loaded = _LOADED[name]
+        if _sha256(loaded.files) != loaded.sha256:
+            raise ConfigError(
+                f"{name}: its file has changed since this process imported it; start Python again, "
+                "or reload the module."
+            )
+        return {name: {"sha256": loaded.sha256}}
+    inside = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
+    return {name: found for each in inside for name, found in digests(each).items()}
+
+
+def _import(where: str, name: str) -> Any:
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            hint = "put it beside the config or into the working directory, or install it"
+            hint = "leave out .py" if name.endswith(".py") else hint
+            raise ConfigError(f"{where}: there is no module {error.name}; {hint}.") from None
+        raise _failed(where, name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _failed(where, name, error) from error
+
+
+def _failed(where: str, name: str, error: BaseException) -> ConfigError:
+    said = " ".join(str(error).split()).rstrip(".")
+    return ConfigError(
+        f"{where}: the module {name} cannot be imported: {type(error).__name__}: {said}."
+    )
+
+
+def _remember(where: str, name: str, module: Any, thing: Any) -> None:
+    if name in _LOADED and _LOADED[name].spec is module.__spec__:
+        return
+    home: Any = sys.modules.get(getattr(thing, "__module__", None) or "", module)
+    homes = [module] if home.__name__.split(".")[0] == "olx" else [module, home]
+    files = sorted({Path(each.__file__) for each in homes if getattr(each, "__file__", None)})
+    if not files:
+        raise ConfigError(
+            f"{where}: {name} has no file that a result could be tied to; put it into a module."
+        )
+    _LOADED[name] = Loaded(module.__spec__, files, _sha256(files))
+
+
+def _sha256(files: list[Path]) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()

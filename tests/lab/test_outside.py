@@ -1,0 +1,144 @@
+"""Factories outside the library: configs name them as `package.module:factory`."""
+
+import importlib
+import itertools
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from olx import cli
+from olx.lab import outside
+from olx.lab.config import ConfigError, parse
+from olx.lab.data import load
+from olx.lab.plan import plan
+from olx.lab.run import run
+
+STREAM = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
+MINE = "outside_factories"
+NUMBERS = itertools.count()
+
+
+def totals(learner, folder, **changes):
+    """Total losses of the configurations of a learner."""
+    tree = {"precision": "float64", "data": [STREAM], "learners": [learner], **changes}
+    return run(parse(tree), folder).configurations.column("total").to_pylist()
+
+
+def test_a_learner_and_its_map_may_come_from_outside(tmp_path):
+    grid = {"eta": [0.1, 0.2], "mirror.radius": [0.5, 2.0]}
+    library = {"name": "omd", "mirror": {"name": "euclidean_ball", "radius": 1.0}}
+    own = {"name": f"{MINE}:descent", "mirror": f"{MINE}:ball"}
+    wanted = totals({**library, "linear": True, "grid": grid}, tmp_path / "library")
+    assert totals({**own, "linear": True, "grid": grid}, tmp_path / "own") == wanted
+    mixed = {**library, "mirror": {"name": f"{MINE}:ball", "radius": 9.0}}
+    assert totals({**mixed, "linear": True, "grid": grid}, tmp_path / "mixed") == wanted
+
+
+def test_a_choice_of_structure_may_name_factories_outside():
+    learner = {"name": f"{MINE}:descent", "grid": {"eta": [0.1, 0.2], "times": [1, 2]}}
+    learner["grid"]["mirror"] = ["euclidean", f"{MINE}:ball"]
+    tree = {"data": [STREAM], "learners": [learner]}
+    parts = plan(0, parse(tree).learners[0]).parts
+    assert [part.index for part in parts] == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert [part.numbers for part in parts] == [{"eta": [0.1, 0.2]}] * 4
+
+
+def test_an_argument_may_be_a_word_where_the_factory_says_so():
+    learner = {"name": f"{MINE}:descent", "eta": 0.1, "grid": {"sign": ["plus", "minus"]}}
+    assert len(plan(0, parse({"data": [STREAM], "learners": [learner]}).learners[0]).parts) == 2
+
+
+@pytest.mark.parametrize(
+    ("loss", "of"),
+    [
+        (f"{MINE}:quartic", lambda gap: gap**4),
+        (f"{MINE}:HALF", lambda gap: gap**2 / 2),
+        ({"name": f"{MINE}:scaled", "scale": 3.0}, lambda gap: 3 * gap**2),
+    ],
+    ids=["a function", "a loss", "a factory"],
+)
+def test_a_loss_may_come_from_outside(loss, of, tmp_path):
+    still = {"name": "ogd", "linear": True, "eta": 1e-300}
+    outcome = load(STREAM["name"], arguments=STREAM["arguments"], seed=0).outcome
+    found = totals(still, tmp_path / "r", loss=loss, metrics=[])
+    np.testing.assert_allclose(found, of(outcome.astype(float)).sum(), rtol=1e-6)
+
+
+def test_a_stream_may_come_from_outside():
+    name, arguments = f"stream:{MINE}:noise", {"rounds": 4, "features": 2, "scale": 3.0}
+    first, second = (load(name, arguments=arguments, seed=seed) for seed in (0, 1))
+    assert first.task.name == "regression"
+    assert first.context.shape == (4, 2)
+    assert not np.array_equal(first.context, second.context)
+    np.testing.assert_allclose(first.outcome, first.context @ first.truth, rtol=1e-6)
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module of a name of its own into a folder: the name."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # or a change within a second is missed
+
+    def write(folder, text, name=None):
+        name = name or f"outside_{next(NUMBERS)}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(text)
+        return name
+
+    return write
+
+
+DESCENT = "import olx\n\ndef descent(eta: float):\n    return olx.ogd({} * eta)\n"
+
+
+def asked(name):
+    learner = {"name": f"{name}:descent", "linear": True, "grid": {"eta": [0.1, 0.2]}}
+    return parse({"data": [STREAM], "learners": [learner]})
+
+
+def test_a_result_is_not_resumed_with_a_factory_that_changed(module, tmp_path):
+    name = module(tmp_path / "code", DESCENT.format(1))
+    outside.look_in(tmp_path / "code")
+    first = run(asked(name), tmp_path / "r")
+    assert run(asked(name), tmp_path / "r").times.equals(first.times)
+    kept = json.loads((tmp_path / "r" / "data.json").read_text())
+    assert set(kept) == {STREAM["name"], f"{name}:descent"}
+    module(tmp_path / "code", DESCENT.format(2), name)
+    with pytest.raises(ConfigError, match=f"{name}:descent: its file has changed since this"):
+        run(asked(name), tmp_path / "other")
+    importlib.reload(sys.modules[name])
+    with pytest.raises(FileExistsError, match=f"by another {name}:descent: its file has changed"):
+        run(asked(name), tmp_path / "r")
+    second = run(asked(name), tmp_path / "other")
+    assert not second.configurations.equals(first.configurations)
+
+
+def test_a_factory_that_a_module_imports_is_looked_at_in_its_own_file(module, tmp_path):
+    inner = module(tmp_path / "code", DESCENT.format(1))
+    outer = module(tmp_path / "code", f"from {inner} import descent\n")
+    outside.look_in(tmp_path / "code")
+    before = outside.digests({})
+    assert before == {}
+    outside.find("", f"{outer}:descent")
+    module(tmp_path / "code", DESCENT.format(2), inner)
+    with pytest.raises(ConfigError, match="its file has changed"):
+        outside.digests({"learners": [{"name": f"{outer}:descent"}]})
+
+
+@pytest.mark.parametrize("place", ["configs", "."])
+def test_the_command_finds_modules_beside_the_config_and_here(place, module, tmp_path, monkeypatch):
+    (tmp_path / "configs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    name = module(tmp_path / place, DESCENT.format(1))
+    (tmp_path / "configs" / "mine.toml").write_text(asked(name).text())
+    assert cli.main(["run", "configs/mine.toml", "--no-report", "--out", "r"]) == 0
+
+
+def test_a_module_beside_the_config_hides_none_that_is_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = list(sys.path)
+    outside.look_in(tmp_path)
+    outside.look_in(tmp_path)
+    assert sys.path == [*before, str(tmp_path)]
