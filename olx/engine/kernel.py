@@ -48,9 +48,9 @@ class Program:
         """
         self.function = function
         share = share or (lambda function: function)
-        self._plain = jax.jit(share(_reading(function)), donate_argnums=0)
+        self._plain = jax.jit(share(_reading(function, True)), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
-        fast = as_kernel(function) if fast is None else _reading(fast)
+        fast = as_kernel(function, True) if fast is None else _reading(fast, True)
         self._narrow = _compiled(share(fast), ["dot-library-rewriter"])
         self._wide = _compiled(share(fast), ["dot-library-rewriter", "tree_reduction_rewriter"])
         self._refusals: dict[Any, str] = {}
@@ -85,16 +85,16 @@ def unavailable() -> str:
     carry, xs = jnp.ones(4), jnp.ones((3, 4))
     wanted = jax.jit(probe)(carry, xs)
     try:
-        seen, _ = _compiled(as_kernel(probe), ["dot-library-rewriter"])(carry + 0, xs)
+        seen, _ = _compiled(as_kernel(probe, True), ["dot-library-rewriter"])(carry + 0, xs)
     except Exception as error:
         return f"this version of jax does not take the attribute ({type(error).__name__})"
     same = jax.tree.map(lambda a, b: bool(np.allclose(a, b)), wanted, seen)
     return "" if all(jax.tree.leaves(same)) else "one kernel gave other numbers on a probe"
 
 
-def as_kernel(function: Callable) -> Callable:
+def as_kernel(function: Callable, donated: bool = False) -> Callable:
     """The function as one kernel, with a second result to be thrown away; see `_reading`."""
-    inner = jax.jit(_reading(function))
+    inner = jax.jit(_reading(function, donated))
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
 
@@ -129,11 +129,14 @@ def _is_program(value: Any) -> bool:
     return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
 
 
-def _reading(function: Callable) -> Callable:
+def _reading(function: Callable, donated: bool) -> Callable:
     """The function with a second result, to be thrown away, that reads every argument.
 
     The compiler aborts the process on a kernel with an argument that nobody reads, such as a number
     of a learner that plays no part in a round.
+
+    donated: whether the first argument becomes the first result. Then that result is read in its
+        place: a second reader of the argument would make the compiler copy it before the loop.
     """
 
     def entry(leaf: Any) -> Any:
@@ -142,8 +145,10 @@ def _reading(function: Callable) -> Callable:
         return leaf[(0,) * leaf.ndim].astype(jnp.float32)
 
     def both(*arguments: Any) -> tuple[Any, Any]:
-        leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
-        return function(*arguments), sum(entry(leaf) for leaf in leaves if leaf.size)
+        result = function(*arguments)
+        read = (result[0], *arguments[1:]) if donated else arguments
+        leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(read)]
+        return result, sum(entry(leaf) for leaf in leaves if leaf.size)
 
     return both
 

@@ -11,9 +11,10 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
+from olx.engine.forms import form_of
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
-from olx.engine.table import is_linear, layout_of, pack, unpack
+from olx.engine.table import layout_of, pack, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
@@ -71,7 +72,7 @@ def run(
         program = single_program(watch)
         done = drive("run", program, learner, loss, rounds, params, state, **options)
     else:
-        program = sparse_program(watch, layout, is_linear(learner), batched=False)
+        program = sparse_program(watch, layout, form_of(learner, layout), batched=False)
         packed = pack(layout, False, state)
         done = drive("run", program, learner, loss, rounds, params, packed, **options)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))

@@ -17,9 +17,10 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
+from olx.engine.forms import form_of
 from olx.engine.protocol import Measure, Record, watching
 from olx.engine.sparse import sparse_program
-from olx.engine.table import Packed, is_linear, layout_of, pack, unpack
+from olx.engine.table import Packed, layout_of, pack, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
@@ -72,7 +73,8 @@ def sweep(
         done = play(program(watch, spread(devices)), state)
     else:
         share = spread(devices, Packed(last, mine))
-        program = sparse_program(watch, layout, is_linear(learners), batched=True, share=share)
+        form = form_of(learners, layout)
+        program = sparse_program(watch, layout, form, batched=True, share=share)
         done = play(program, pack(layout, True, state))
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)

@@ -1,0 +1,196 @@
+r"""The forms in which a round of sparse rows is played.
+
+Where an update adds a multiple of the row, a loop over the blocks of the row adds up the score and
+a second one adds the multiple. Any other `linear` learner is played block by block likewise, the
+second loop being its own update. A round then costs as much as its own blocks. A predictor that
+looks at the row as a whole, such as at its norm, gets as many coordinates as the widest row has.
+
+A batch takes the coordinates of a block one by one, since one coordinate of all configurations
+fills the vector units.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array, Int, PyTree
+
+from olx.core import AddsContext, Feedback, Learner, Loss, Scalar
+from olx.engine.loop import at
+from olx.engine.protocol import feedback_of, revealed
+from olx.engine.rows import Blocks
+from olx.engine.table import Layout, Packed, is_linear, rows_of, state_of
+from olx.streams.sparse_rows import LANES
+
+Form = Callable[..., tuple[Packed, Array]]
+
+
+class Round(NamedTuple):
+    """What a round is about."""
+
+    loss: Loss
+    outcome: PyTree
+    weight: Scalar
+    rows: Blocks
+    first: Int[Array, ""]  # block of its row
+    last: Int[Array, ""]  # one past the last
+
+    def feedback(self, score: Array, context: PyTree = None) -> Feedback:
+        return feedback_of(self.loss, context, score, self.outcome, self.weight)
+
+    def slope(self, score: Array) -> tuple[Array, Array]:
+        """The value of the loss and its slope."""
+        feedback = self.feedback(score)
+        return feedback.value, feedback.grad
+
+    def block(self, k: Int[Array, ""]) -> tuple[Array, Array]:
+        """The indices and the entries of a block."""
+        return at(self.rows.indices, k), at(self.rows.values, k)
+
+    def row(self, nothing: int) -> tuple[Array, Array]:
+        """The indices and the entries of the row, as many as the widest has, `nothing` past it."""
+        widest = self.rows.widest.size
+        here = lambda leaf: lax.dynamic_slice_in_dim(leaf, self.first, widest)
+        own = (self.first + jnp.arange(widest, dtype=self.first.dtype) < self.last)[:, None]
+        index = jnp.where(own, here(self.rows.indices), nothing).reshape(-1)
+        return index, jnp.where(own, here(self.rows.values), 0.0).reshape(-1)
+
+
+def form_of(learner: Learner, layout: Layout) -> Form:
+    """The form in which the engine plays `learner`."""
+    if isinstance(learner.adds, AddsContext) and len(layout.axes) == 1:
+        return _adding
+    return _block_by_block if is_linear(learner) else _whole_row
+
+
+def alone(function: Callable, *_: Any) -> Callable:
+    """In place of `jax.vmap` where there is one configuration and no axis for it."""
+    return function
+
+
+def _adding(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array]:
+    """A round of a learner that adds a multiple of the row: the new table, and the score."""
+    batched, (_, x) = over is jax.vmap, now.row(0)
+
+    def coefficient(learner: Learner, score: Array) -> Array:
+        assert isinstance(learner.adds, AddsContext)  # `form_of` has looked
+        a = learner.adds.coefficient_fn(learner.hparams, now.feedback(score, x))
+        return jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
+
+    def count(k: Int[Array, ""], sums: Array) -> Array:
+        index, x = now.block(k)
+        for lane in range(LANES):
+            sums += lax.dynamic_index_in_dim(packed.table, index[lane]) * x[lane]
+        return sums
+
+    def step(k: Int[Array, ""], table: Array) -> Array:
+        index, x = now.block(k)
+        for lane in range(LANES):
+            old = lax.dynamic_index_in_dim(table, index[lane])
+            new = old + multiple * x[lane]  # all of the shape of `old`: XLA then works in place
+            table = lax.dynamic_update_index_in_dim(table, new, index[lane], 0)
+        return table
+
+    sums = lax.fori_loop(now.first, now.last, count, jnp.zeros_like(packed.table[:1]))
+    score = (sums[0].T if batched else sums[0]).reshape(-1, *layout.others[0])
+    score = score if batched else score[0]
+    a = over(coefficient)(learner, score)
+    multiple = (a.reshape(len(a), -1).T if batched else a).reshape(sums.shape)
+    moves = jnp.where(jnp.any(a != 0), now.last, now.first)
+    return Packed(lax.fori_loop(now.first, moves, step, packed.table), packed.rest), score
+
+
+def _block_by_block(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array]:
+    """A round of a `linear` learner: the new table, and the score."""
+    inner, first, last = learner.hparams.inner, now.first, now.last
+    parts = range(0, LANES, 1 if over is jax.vmap else LANES)
+
+    def block(k: Int[Array, ""]) -> list[tuple[Array, Array]]:
+        """The indices and the entries of a block, in parts that are played at once."""
+        (index, x), size = now.block(k), LANES // len(parts)
+        return [(index[low : low + size], x[low : low + size]) for low in parts]
+
+    def decide(inner: Learner, lanes: Array, rest: tuple, x: Array) -> Array:
+        return inner.predict(state_of(layout, lanes, rest), x)
+
+    def products(k: Int[Array, ""]) -> Array:
+        play = over(decide, (0, 2, 0, None))
+        each = [
+            play(inner, _gathered(packed.table, index), packed.rest, x) * x for index, x in block(k)
+        ]
+        return sum(each[1:], each[0])
+
+    def learn(inner: Learner, lanes: Array, rest: tuple, score, value, slope, x) -> Packed:
+        state = state_of(layout, lanes, rest)
+        w = inner.predict(state, x)
+        loss = Partial(_along, revealed(now.loss, now.outcome), score, x, w)
+        grad = jnp.asarray(slope)[..., None] * x
+        return rows_of(
+            layout,
+            inner.update(state, Feedback(x, w, now.outcome, loss, value, grad, now.weight)),
+        )
+
+    def step(k: Int[Array, ""], carry: Packed) -> Packed:
+        teach = over(learn, (0, 2, 0, 0, 0, 0, None), Packed(2, 0))
+        for index, x in block(k):
+            lanes = _gathered(carry.table, index)
+            new = teach(inner, lanes, packed.rest, score, value, slope, x)
+            carry = Packed(_written(carry.table, index, new.table), new.rest)
+        return carry
+
+    empty = jnp.zeros_like(jax.eval_shape(products, first))
+    score = jnp.sum(lax.fori_loop(first, last, lambda k, sums: sums + products(k), empty), -1)
+    value, slope = over(now.slope)(score)
+    moves = jnp.where(jnp.all(slope == 0), jnp.minimum(first + 1, last), last)
+    return lax.fori_loop(first, moves, step, packed), score
+
+
+def _whole_row(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array]:
+    """A round of a predictor that sees its row as a whole: the new table, and the score."""
+    index, x = now.row(packed.table.shape[0] - 1)
+    lanes = _gathered(packed.table, index)
+
+    def decide(learner: Learner, lanes: Array, rest: tuple) -> Array:
+        return learner.predict(state_of(layout, lanes, rest), x)
+
+    def learn(learner: Learner, lanes: Array, rest: tuple, score, value, grad) -> Packed:
+        loss = revealed(now.loss, now.outcome)
+        seen = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
+        return rows_of(layout, learner.update(state_of(layout, lanes, rest), seen))
+
+    def write(block: Int[Array, ""], table: Array) -> Array:
+        part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
+        return _written(table, part(index), part(new.table))
+
+    score = over(decide, (0, 2, 0))(learner, lanes, packed.rest)
+    value, grad = over(now.slope)(score)
+    teach = over(learn, (0, 2, 0, 0, 0, 0), Packed(2, 0))
+    new = teach(learner, lanes, packed.rest, score, value, grad)
+    return Packed(lax.fori_loop(0, now.last - now.first, write, packed.table), new.rest), score
+
+
+def _gathered(table: Array, index: Int[Array, " L"]) -> Array:
+    if index.size == 1:
+        return lax.dynamic_index_in_dim(table, index[0])
+    return table.at[index].get(mode="promise_in_bounds")
+
+
+def _written(table: Array, index: Int[Array, " L"], new: Array) -> Array:
+    """One slice per coordinate: XLA updates the table in place, which it does not for a scatter."""
+    for lane in range(index.size):
+        table = lax.dynamic_update_index_in_dim(table, new[lane], index[lane], 0)
+    return table
+
+
+def _along(loss: Partial, score: Array, x: Array, w: Array, v: Array) -> Array:
+    """The loss of a round as a function of the decision on the coordinates of one block."""
+    return loss(score + jnp.sum((v - w) * x, -1))
