@@ -29,7 +29,7 @@ from olx.core import Feedback, Learner, Process, Scalar, Trace
 from olx.frameworks.ascents.base import Ascent, Problem, move, slope
 from olx.frameworks.lift import dot
 from olx.frameworks.master import constants
-from olx.losses.score import ScoreLoss
+from olx.losses.score import ScoreLoss, check_convex
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
 from olx.schedules.decay import as_schedule
@@ -56,7 +56,7 @@ def dual_ascent(
 ) -> Learner:
     r"""Predict $\langle w_t, x_t\rangle$ and ascend the dual.
 
-    loss: what the learner goes by. The loss of the driver may be another, such as `zero_one`.
+    loss: what the learner goes by; convex. The loss of the driver may be another, as `zero_one`.
     ascent: one of `olx.ascents`.
     schedule: $c_t$, an inverse learning rate: a positive number or one of `olx.schedules`, which
         may look at $x_t$. Bounds as printed ask that it does not decrease.
@@ -79,9 +79,7 @@ def dual_ascent(
     check.instance("dual_ascent", "loss", loss, ScoreLoss)
     check.instance("dual_ascent", "ascent", ascent, Ascent)
     if loss.conjugate_fn is None:
-        raise TypeError(
-            "dual_ascent: `loss` must come with a conjugate; this one has no `conjugate_fn`."
-        )
+        check_convex("dual_ascent", loss)
     if not isinstance(schedule, Process):
         schedule = check.positive("dual_ascent", "schedule", schedule)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule(schedule))

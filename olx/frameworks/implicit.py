@@ -24,7 +24,7 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
 from olx.frameworks.lift import dot
-from olx.losses.score import ScoreLoss
+from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
 
 
@@ -42,7 +42,7 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     r"""Predict $\langle w, x\rangle$, from $w$ = `params`, and make proximal steps on `loss`.
 
     eta: positive.
-    loss: one with a proximal map; the one the learner is played with, or the bound says nothing.
+    loss: convex; the one the learner is played with, or the bound says nothing.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.implicit(1.0, olx.losses.squared)
@@ -56,9 +56,7 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     eta = check.positive("implicit", "eta", eta)
     check.instance("implicit", "loss", loss, ScoreLoss)
     if loss.prox_fn is None:
-        raise TypeError(
-            "implicit: `loss` must come with a proximal map; this one has no `prox_fn`."
-        )
+        check_convex("implicit", loss)
     hparams = ImplicitHparams(eta, loss)
     return Learner(
         hparams,

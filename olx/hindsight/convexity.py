@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from olx.core import Rounds
+from olx.losses.score import above_line
 
 _ROWS = 64  # whose losses are tried
 _STEPS = np.linspace(-4.0, 4.0, 17)
@@ -40,7 +41,7 @@ def _above_scores(loss: Any, outcome: PyTree, steps: Array) -> Array:
     def one(outcome: PyTree) -> Array:
         leaves = [leaf for leaf in jax.tree.leaves(outcome) if jnp.ndim(leaf) == 0]
         lines = jnp.stack([steps] + [steps + jnp.asarray(leaf, steps.dtype) for leaf in leaves])
-        return jax.vmap(lambda line: _above(jax.vmap(lambda s: loss(s, outcome))(line)))(lines)
+        return jax.vmap(lambda line: above_line(jax.vmap(lambda s: loss(s, outcome))(line)))(lines)
 
     return jnp.max(jax.vmap(one)(outcome))
 
@@ -54,14 +55,6 @@ def above_lines(total: Callable, params: Array, project: Callable) -> Array:
 
     def one(start: Array, stop: Array) -> Array:
         line = start + shares[:, None] * (stop - start)
-        return _above(jax.vmap(total)(line))
+        return above_line(jax.vmap(total)(line))
 
     return jnp.max(jax.vmap(one)(starts, stops))
-
-
-def _above(values: Array) -> Array:
-    """How far a value lies above the mean of its neighbours, beyond rounding; NaN says nothing."""
-    left, middle, right = values[:-2], values[1:-1], values[2:]
-    slack = 1e4 * jnp.finfo(values.dtype).eps * (1 + jnp.abs(left) + jnp.abs(right))
-    above = middle - (left + right) / 2 - slack
-    return jnp.max(jnp.where(jnp.isfinite(above), above, -np.inf))

@@ -23,8 +23,8 @@ from jax import lax
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
+from olx.convex import tangents
 from olx.core import Scalar
-from olx.hindsight import scores
 from olx.hindsight.domains import Domain
 
 RELAX = 1.6
@@ -50,7 +50,7 @@ class Split(NamedTuple):
 
 
 def solve(
-    look: scores.Look,
+    look: tangents.Look,
     x: Float[Array, "T d"],
     w: Float[Array, " d"],
     domain: Domain,
@@ -70,7 +70,8 @@ def solve(
         w = invert(x.T @ (s.z - s.alpha / s.rho) + kappa * (s.v - s.nu / s.rho))
         xw = RELAX * (x @ w) + (1 - RELAX) * s.z
         relaxed = RELAX * w + (1 - RELAX) * s.v
-        z, alpha = scores.prox(look, xw + s.alpha / s.rho, s.rho)
+        at = xw + s.alpha / s.rho
+        z, alpha = tangents.prox(look, at, 1.0, at, s.rho)
         v = domain.project(relaxed + s.nu / s.rho)
         nu = s.nu + s.rho * (relaxed - v)
         return Split(z, alpha, v, nu, s.rho)
@@ -110,7 +111,7 @@ def solve(
 
 
 def _bounded_lower(look, x, domain, z, alpha):
-    return -jnp.sum(scores.conjugate(look, alpha, z)) - domain.support(-(x.T @ alpha))
+    return -jnp.sum(tangents.conjugate(look, alpha, z)[0]) - domain.support(-(x.T @ alpha))
 
 
 def _free_lower(look, x, domain, z, alpha):
@@ -127,7 +128,7 @@ def _free_lower(look, x, domain, z, alpha):
         correct = lambda _, a: a - room * (x @ jnp.linalg.lstsq(gram, x.T @ a)[0])
         moved = lax.fori_loop(0, 3, correct, jnp.where(width > 0, alpha, 0.0))
         vanishes = jnp.max(jnp.abs(x.T @ moved)) <= 64 * jnp.finfo(x.dtype).eps * size
-        return jnp.where(vanishes, -jnp.sum(scores.conjugate(look, moved, z)), -jnp.inf)
+        return jnp.where(vanishes, -jnp.sum(tangents.conjugate(look, moved, z)[0]), -jnp.inf)
 
     return jnp.nanmax(lax.map(bound, jnp.array([0.0, 1e-3, 1.0], x.dtype)))
 

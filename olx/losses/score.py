@@ -7,6 +7,9 @@ $\arg\min_s\, c\,\ell(s, y) + \tfrac12 (s - v)^2$, and two constants in the scor
 - Lipschitz: $|\ell'(s, y)| \le L$;
 - self-bounded: $\tfrac12 \ell'(s, y)^2 \le L\,\ell(s, y)$.
 
+A convex $\ell$ is enough: where its conjugate or its proximal map is not given, it is found
+numerically, with its derivatives.
+
 With $s = \langle w, x \rangle$ the constants in $w$ are $L \|x\|_*$ and $L \|x\|_*^2$, and the
 conjugate at $\tau x$ is $\ell^*(\tau, y)$.
 
@@ -16,9 +19,15 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, cha
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree, static
+from olx.convex import scalar
 from olx.core import Scalar
 from olx.needs import Need
 
@@ -27,12 +36,22 @@ from olx.needs import Need
 class ScoreLoss:
     """Module-level functions and the numbers they share; call it as `loss(score, outcome)`.
 
-    lipschitz, self_bound: constants in the score; None where there is none.
+    lipschitz, self_bound: constants in the score; None where there is none, or none is known.
+    start: a score in the domain of the loss for every outcome, where the search for a conjugate
+        begins. A score at which the loss is not finite lies outside the domain.
+    value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are for
+        speed and the last digit.
+
+    >>> import jax.numpy as jnp
+    >>> log_cosh = ScoreLoss(value_fn=lambda _, s, y: jnp.log(jnp.cosh(s - y)))
+    >>> round(float(log_cosh.prox(1.0, 2.0, 0.0)), 4), round(float(log_cosh.conjugate(0.5, 0.0)), 4)
+    (1.1743, 0.1308)
     """
 
     hparams: PyTree = None
     lipschitz: Scalar | None = None
     self_bound: Scalar | None = None
+    start: Scalar = 0.0
     value_fn: Callable[..., Array] = static(kw_only=True)  # (hparams, score, outcome)
     conjugate_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, tau, outcome)
@@ -44,18 +63,53 @@ class ScoreLoss:
         return self.value_fn(self.hparams, score, outcome)
 
     def conjugate(self, tau: Any, outcome: Any) -> Array:
-        r"""$\sup_s \tau s - \ell(s, y)$."""
-        if self.conjugate_fn is None:
-            raise TypeError(
-                f"{self.value_fn.__module__}: this loss comes with no conjugate; give "
-                "`conjugate_fn`."
-            )
-        return self.conjugate_fn(self.hparams, tau, outcome)
+        r"""$\sup_s \tau s - \ell(s, y)$; infinite outside its domain."""
+        if self.conjugate_fn is not None:
+            return self.conjugate_fn(self.hparams, tau, outcome)
+        check_convex("ScoreLoss.conjugate", self)
+        f = Partial(_of_score, self, outcome)
+        (tau,) = _alike(f, tau)
+        return scalar.conjugate(f, tau, self.start)
 
     def prox(self, step: Any, center: Any, outcome: Any) -> Array:
         r"""$\arg\min_s$ `step` $\ell(s, y) + \tfrac12 (s - $ `center` $)^2$."""
-        if self.prox_fn is None:
-            raise TypeError(
-                f"{self.value_fn.__module__}: this loss comes with no proximal map; give `prox_fn`."
+        if self.prox_fn is not None:
+            return self.prox_fn(self.hparams, step, center, outcome)
+        check_convex("ScoreLoss.prox", self)
+        f = Partial(_of_score, self, outcome)
+        step, center = _alike(f, step, center)
+        return scalar.prox(f, step, center, self.start)
+
+
+def check_convex(owner: str, loss: ScoreLoss) -> None:
+    """Refuse a loss that is not convex in the score, tried at a few; traced numbers pass."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(loss)):
+        return
+    for outcome in (-1.0, 1.0):
+        with jax.ensure_compile_time_eval():
+            scores = jnp.asarray(loss.start + np.linspace(-4.0, 4.0, 33), float)
+            values = jnp.asarray(loss(scores, jnp.full_like(scores, outcome)))
+            above, tried = np.asarray(above_line(values)), np.asarray(scores[1:-1])
+        if np.max(above) > 0:
+            raise ValueError(
+                f"{owner}: `loss` must be convex in the score; this one is not, near a score of "
+                f"{tried[np.argmax(above)]:g} for the outcome {outcome:g}."
             )
-        return self.prox_fn(self.hparams, step, center, outcome)
+
+
+def above_line(values: Array) -> Array:
+    """How far values lie above the mean of their neighbours, beyond rounding; NaN says nothing."""
+    left, middle, right = values[:-2], values[1:-1], values[2:]
+    slack = 1e4 * jnp.finfo(values.dtype).eps * (1 + jnp.abs(left) + jnp.abs(right))
+    above = middle - (left + right) / 2 - slack
+    return jnp.where(jnp.isfinite(above), above, -jnp.inf)
+
+
+def _of_score(loss: ScoreLoss, outcome: Any, score: Array) -> Array:
+    return loss(score, outcome)
+
+
+def _alike(f: Partial, *numbers: Any) -> list[Array]:
+    """`numbers` in the shape and dtype of the losses that they are about."""
+    like = jax.eval_shape(lambda f, *numbers: f(sum(numbers)), f, *numbers)
+    return [jnp.broadcast_to(jnp.asarray(number, like.dtype), like.shape) for number in numbers]

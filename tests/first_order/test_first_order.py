@@ -397,11 +397,6 @@ def test_cocob_is_that_of_optax():
 
 
 REFUSALS = {
-    "implicit": (
-        lambda: implicit(0.1, losses.exponential),
-        TypeError,
-        "implicit: `loss` must come with a proximal map",
-    ),
     "scale": (
         lambda: scale_invariant_pnorm(1.0).predict(
             scale_invariant_pnorm(1.0).init(np.zeros(2)), None

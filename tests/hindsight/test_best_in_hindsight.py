@@ -12,9 +12,10 @@ import pytest
 from jax.tree_util import Partial
 
 from olx import losses
+from olx.convex import tangents
 from olx.core import Rounds
 from olx.frameworks.lift import dot
-from olx.hindsight import domains, scores
+from olx.hindsight import domains
 from olx.hindsight.best import best_in_hindsight
 
 T, D = 40, 4
@@ -280,9 +281,9 @@ KNOWN = [name for name in LOSSES if name != "linear"]  # those with a conjugate 
 def _prox_and_conjugate(index, z, y, rho):
     loss = Partial(_any_loss, index)
     look = lambda s: jax.vmap(jax.value_and_grad(loss))(s, y)
-    s, alpha = scores.prox(look, z, rho)
+    s, alpha = tangents.prox(look, z, 1.0, z, rho)
     closed = [jax.vmap(LOSSES[name][0].conjugate) for name in KNOWN]
-    conjugate = scores.conjugate(look, alpha, jnp.zeros_like(z))
+    conjugate = tangents.conjugate(look, alpha, jnp.zeros_like(z))[0]
     return s, alpha, conjugate, jax.lax.switch(index, closed, alpha, y), jax.vmap(loss)(s, y)
 
 
@@ -300,7 +301,7 @@ def test_prox_and_conjugate_from_values_and_slopes_are_the_closed_forms(name, rh
 
 def test_the_conjugate_is_infinite_where_no_slope_reaches():
     look = lambda s: jax.vmap(jax.value_and_grad(losses.hinge))(s, jnp.ones(3))
-    conjugate = jax.jit(lambda tau: scores.conjugate(look, tau, jnp.zeros(3)))
+    conjugate = jax.jit(lambda tau: tangents.conjugate(look, tau, jnp.zeros(3))[0])
     assert np.isinf(conjugate(np.array([-1.5, -0.5, 0.5]))).tolist() == [True, False, True]
 
 

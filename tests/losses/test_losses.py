@@ -175,7 +175,7 @@ def test_the_logistic_self_bound_is_the_one_derived():
     assert losses.logistic.self_bound == pytest.approx(p**2 / (2 * size), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name != "exponential"])
+@pytest.mark.parametrize("name", BY_NAME)
 def test_a_proximal_point_minimizes_its_objective(name):
     for y in outcomes(name):
         for step in (0.05, 0.8, 7.0):
@@ -198,11 +198,6 @@ def test_derivatives_of_the_logistic_proximal_point_are_right_to_second_order():
             behind[number] -= h
             difference = float(order(*ahead) - order(*behind)) / (2 * h)
             assert float(jax.grad(order, number)(1.7, 0.6)) == pytest.approx(difference, abs=1e-8)
-
-
-def test_a_loss_without_a_proximal_map_says_so():
-    with pytest.raises(TypeError, match="no proximal map"):
-        losses.exponential.prox(1.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name != "exponential"])

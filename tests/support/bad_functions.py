@@ -329,11 +329,19 @@ WRAPPERS = {
     ),
     "dual_ascent on mistakes": Bad(
         lambda: olx.dual_ascent(mirrors.euclidean(), losses.zero_one, olx.ascents.conservative()),
-        TypeError,
-        "dual_ascent: `loss` must come with a conjugate",
+        ValueError,
+        "dual_ascent: `loss` must be convex in the score",
     ),
     "implicit on mistakes": Bad(
-        lambda: olx.implicit(0.1, losses.zero_one), TypeError, "implicit: `loss` must come with a"
+        lambda: olx.implicit(0.1, losses.zero_one), ValueError, "implicit: `loss` must be convex"
+    ),
+    "the conjugate of mistakes": Bad(
+        lambda: losses.zero_one.conjugate(0.0, 1.0), ValueError, "conjugate: `loss` must be convex"
+    ),
+    "the proximal map of a ramp": Bad(
+        lambda: losses.ScoreLoss(value_fn=lambda _, s, y: jnp.clip(1 - y * s, 0, 1)).prox(1, 0, 1),
+        ValueError,
+        "prox: `loss` must be convex in the score; this one is not, near a score of",
     ),
     "implicit on a function": Bad(
         lambda: olx.implicit(0.1, jnp.dot), TypeError, "implicit: `loss` must be a ScoreLoss"

@@ -24,7 +24,7 @@ from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 def aggressive() -> Ascent:
     """Take the best dual vector for this round, all others as they were.
 
-    Any mirror map and any loss; with the map of the whole Euclidean space a closed form. A round
+    Any mirror map and any loss; with the map of the whole Euclidean space a proximal map. A round
     whose loss rounds to 0 takes no step; it could raise the dual by a rounding error at most.
 
     >>> import jax.numpy as jnp, olx
@@ -43,7 +43,7 @@ def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, 
 def best(problem: Problem) -> Array:
     """The number that makes the dual largest."""
     first = slope(problem)
-    if problem.mirror.identity and problem.loss.prox_fn is not None:
+    if problem.mirror.identity:
         return _proximal(problem, first)
     return first * _fraction(problem, first)
 

@@ -1,0 +1,190 @@
+r"""Convex functions of one number, known by their value and slope: proximal map and conjugate.
+
+Two tangents of a convex $f$, at a point left and at a point right of the one sought, bound $f$
+from below, and their crossing is the next place to look: exact after one look where $f$ has a
+kink between them. A secant step on the slopes finishes smooth functions. Where neither makes the
+bracket much shorter, its middle is next. Fenchel-Young holds with equality at every point looked
+at, $f^*(f'(s)) = s f'(s) - f(s)$, and $f^*$ is convex; so the chord between two such points bounds
+the conjugate from above, whatever the accuracy of the search.
+
+A point where the value or the slope is not finite lies outside the domain: its slope counts as
+infinite, upwards to the right of the domain and downwards to its left.
+
+Everything here works on vectors of functions: `look` takes points `[T]` to values and slopes `[T]`.
+Rockafellar, Convex Analysis, 1970, section 23.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Int
+
+from olx.core import Scalar
+
+Points = Array  # [T]
+Look = Callable[[Points], tuple[Points, Points]]
+
+LOOKS = 240  # at most, by turns at the crossing of the tangents, at the secant and in the middle
+
+
+class Seen(NamedTuple):
+    at: Points
+    value: Points
+    slope: Points  # infinite outside the domain
+
+
+class Bracket(NamedTuple):
+    """What was seen left and right of the point sought."""
+
+    low: Seen
+    high: Seen
+
+
+class Search(NamedTuple):
+    bracket: Bracket
+    length: Points  # of the bracket, three looks ago
+    done: Bool[Array, " T"]
+    looks: Int[Array, ""]
+
+
+def prox(
+    look: Look, near: Points, step: Scalar | Points, z: Points, rho: Scalar = 1.0
+) -> tuple[Points, Points]:
+    r"""$s = \arg\min c f(s) + \frac{\rho}{2} (s - z)^2$ and $\rho (z - s)$, $c$ times its slope.
+
+    near: in the domain, such as $z$ where $z$ is.
+    step: $c$, not negative.
+    """
+    here = Seen(near, *look(near))
+    bound = z - step * here.slope / rho
+    there = _see(look, bound, jnp.where(bound < near, -jnp.inf, jnp.inf))
+    excess = lambda seen: _within(seen, step * seen.slope + rho * (seen.at - z))
+    limit = lambda seen: _within(seen, step * seen.slope / rho - z)
+
+    def model_minimum(b: Bracket) -> Points:
+        return jnp.clip(crossing(b), -limit(b.high), -limit(b.low))
+
+    b = Bracket(*(_pick(bound < near, *two) for two in ((there, here), (here, there))))
+    b = _shrink(look, b, excess, model_minimum)
+    s = _inside(b, model_minimum(b))
+    # rounding must not push the slope out of the range of slopes: the conjugate is infinite there
+    return s, jnp.clip(rho * (z - s), step * b.low.slope, step * b.high.slope)
+
+
+def conjugate(look: Look, alpha: Points, near: Points) -> tuple[Points, Points]:
+    r"""An upper bound on $f^*(\alpha) = \sup_s \alpha s - f(s)$, tight up to rounding, and an $s$.
+
+    Both are infinite where no slope of $f$ reaches $\alpha$.
+
+    near: where to begin the search, in the domain.
+    """
+    b, found = _enclose(look, alpha, near)
+    b = _shrink(look, b, lambda seen: seen.slope - alpha, crossing)
+    s, spread = _inside(b, crossing(b)), b.high.slope - b.low.slope
+    curved = (spread > 0) & jnp.isfinite(spread)
+    share = jnp.where(curved, (alpha - b.low.slope) / jnp.where(curved, spread, 1.0), 0.0)
+    left, right = (seen.slope * seen.at - seen.value for seen in b)
+    chord = jnp.where(share > 0, left + share * (right - left), left)
+    ends = alpha * s - jnp.where(jnp.isinf(b.low.slope), b.high.value, b.low.value)
+    value = jnp.where(jnp.isinf(spread), ends, jnp.where(share >= 1, right, chord))
+    nowhere = jnp.where(b.low.slope > alpha, -jnp.inf, jnp.inf)
+    return jnp.where(found, value, jnp.inf), jnp.where(found, s, nowhere)
+
+
+def _enclose(look: Look, alpha: Points, near: Points) -> tuple[Bracket, Bool[Array, " T"]]:
+    """A bracket from `near` on, and whether some slope in it reaches `alpha`."""
+    here = Seen(near, *look(near))
+    up = here.slope < alpha
+    side = jnp.where(up, jnp.inf, -jnp.inf)
+    reached = lambda seen: jnp.where(up, seen.slope >= alpha, seen.slope <= alpha)
+    far = float(jnp.finfo(near.dtype).max) ** 0.25  # beyond, a square might overflow
+
+    def widen(carry):
+        k, width, inner, outer = carry
+        there = _see(look, near + jnp.where(up, width, -width), side)
+        done = reached(outer)
+        inner, outer = _pick(done, inner, outer), _pick(done, outer, there)
+        return k + 1, width * 2.0**k, inner, outer
+
+    def unfinished(carry):
+        _, width, _, outer = carry
+        return jnp.any(~reached(outer) & (width < far))
+
+    width = 1e-3 * (1 + jnp.abs(near))
+    *_, inner, outer = lax.while_loop(unfinished, widen, (1, width, here, here))
+    rest = jnp.abs((alpha - outer.slope) * outer.at)
+    found = reached(outer) | (rest <= jnp.finfo(near.dtype).eps)  # as good as reached
+    return Bracket(_pick(up, inner, outer), _pick(up, outer, inner)), found
+
+
+def _shrink(look: Look, bracket: Bracket, excess: Callable, guess: Callable) -> Bracket:
+    def secant(b: Bracket) -> Points:
+        low, high = excess(b.low), excess(b.high)
+        usable = (high > low) & jnp.isfinite(high - low)
+        share = jnp.where(usable, -low / jnp.where(usable, high - low, 1.0), 0.5)
+        return b.low.at + jnp.clip(share, 0.0, 1.0) * (b.high.at - b.low.at)
+
+    def look_once(search: Search) -> Search:
+        b, turn = search.bracket, search.looks % 3
+        length = _length(b)
+        slow = jnp.where(length > search.length / 2, _middle(b), guess(b))
+        trial = jnp.where(turn == 0, guess(b), jnp.where(turn == 1, secant(b), slow))
+        outside = jnp.where(jnp.isinf(b.low.slope), -jnp.inf, jnp.inf)
+        seen = _see(look, jnp.clip(trial, b.low.at, b.high.at), outside)
+        left = excess(seen) <= 0
+        new = Bracket(_pick(left, seen, b.low), _pick(left, b.high, seen))
+        b = _pick(search.done, b, new)
+        length = jnp.where(turn == 2, length, search.length)
+        return Search(b, length, search.done | settled(b), search.looks + 1)
+
+    def settled(b: Bracket) -> Array:
+        s = jnp.clip(guess(b), b.low.at, b.high.at)
+        rounding = 4 * jnp.finfo(s.dtype).eps * (1 + jnp.abs(s))
+        return ~(jnp.minimum(s - b.low.at, b.high.at - s) > rounding)
+
+    unfinished = lambda search: (search.looks < LOOKS) & jnp.any(~search.done)
+    first = Search(bracket, _length(bracket), settled(bracket), jnp.zeros((), int))
+    return lax.while_loop(unfinished, look_once, first).bracket
+
+
+def _see(look: Look, s: Points, outside: Points) -> Seen:
+    value, slope = look(s)
+    known = jnp.isfinite(value) & jnp.isfinite(slope)
+    return Seen(s, jnp.where(known, value, jnp.inf), jnp.where(known, slope, outside))
+
+
+def crossing(b: Bracket) -> Points:
+    """Where the tangents cross; the middle where one end lies outside the domain."""
+    width, turn = b.high.at - b.low.at, b.high.slope - b.low.slope
+    from_low = b.low.value - b.high.value + b.high.slope * width
+    usable = (turn > 0) & jnp.isfinite(from_low)
+    inside = jnp.where(usable, from_low / jnp.where(usable, turn, 1.0), 0.0)
+    return jnp.where(jnp.isinf(turn), _middle(b), b.low.at + jnp.clip(inside, 0.0, width))
+
+
+def _middle(b: Bracket) -> Points:
+    """The middle of the bracket, by orders of magnitude where it spans several."""
+    middle = jnp.sinh((jnp.arcsinh(b.low.at) + jnp.arcsinh(b.high.at)) / 2)
+    return jnp.clip(middle, b.low.at, b.high.at)
+
+
+def _length(b: Bracket) -> Points:
+    return jnp.arcsinh(b.high.at) - jnp.arcsinh(b.low.at)
+
+
+def _inside(b: Bracket, s: Points) -> Points:
+    """`s`, or the end in the domain where the other lies outside."""
+    s = jnp.where(jnp.isinf(b.high.slope), b.low.at, s)
+    return jnp.where(jnp.isinf(b.low.slope), b.high.at, s)
+
+
+def _within(seen: Seen, number: Points) -> Points:
+    """`number` in the domain, else the infinite slope."""
+    return jnp.where(jnp.isfinite(seen.slope), number, seen.slope)
+
+
+def _pick(condition: Array, yes: NamedTuple, no: NamedTuple):
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
