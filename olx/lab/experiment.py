@@ -14,7 +14,7 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     label: str = ""  # what tables call it; the name if empty
     order: Literal["shuffled", "file"] = "shuffled"  # in file order it is played once
     rows: int | None = None  # only so many, the first after shuffling
-    task: str | None = None
+    task: str | None = None  # of olx.lab.tasks
     binarize: float | str | list[float | str] | None = None
     scale: str = "none"
     bias: bool = False

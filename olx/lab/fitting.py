@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from olx.core import Rounds
+from olx.core import Learner, Rounds
 from olx.engine.boundary import first_state
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
@@ -47,50 +47,42 @@ def training_rows(experiment: Experiment, data: Dataset, length: int | None = No
     return data.train or round(length * (1 - experiment.test))
 
 
-def check_fit(plan: Plan, data: Dataset) -> None:
-    """Refuse a learner that does not play the game of the data."""
+def check_fit(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
+    """Refuse a learner that does not play the game of the data, or not from its start."""
+    start = first_decision(plan, data, np.float32)
+    owner = f"{plan.where} on {data.name}"
+    for part in plan.parts:
+        learner = part.first()
+        _check_decision(plan, data, learner, start)
+        try:
+            judge(owner, needs_of(learner, loss), start, rounds)
+            first_state(owner, learner, start)
+        except (TypeError, ValueError) as error:
+            hint = " In a config that is first = a number, or uniform."
+            raise ConfigError(f"{error}{hint if 'params' in str(error) else ''}") from error
+
+
+def _check_decision(plan: Plan, data: Dataset, learner: Learner, start: np.ndarray) -> None:
     decision = data.task.decision
     wanted = decision.shape(data)
     if wanted is None:
         return
     x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
-    start = first_decision(plan, data, np.float32)
-    for part in plan.parts:
-        learner = part.make(**{axis: values[0] for axis, values in part.numbers.items()})
-        try:
-            look = lambda x, learner=learner: learner.predict(learner.init(start), x)
-            action = jax.eval_shape(look, x)
-        except (TypeError, ValueError) as error:
-            said = str(error).splitlines()[0]
-            raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error
-        shape = getattr(action, "shape", None)
-        if shape != wanted:
-            hint = "" if decision.lift is None else "; add linear = true"
-            raise ConfigError(
-                f"{plan.where}: {plan.label} decides on {_words(shape)}, {data.name} asks for "
-                f"{_words(wanted)}{hint}."
-            )
+    try:
+        action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
+    except (TypeError, ValueError) as error:
+        said = str(error).splitlines()[0]
+        raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error
+    shape = getattr(action, "shape", None)
+    if shape != wanted:
+        hint = "" if decision.lift is None else "; add linear = true"
+        raise ConfigError(
+            f"{plan.where}: {plan.label} decides on {_words(shape)}, {data.name} asks for "
+            f"{_words(wanted)}{hint}."
+        )
 
 
 def _words(shape: tuple[int, ...] | None) -> str:
     if shape is None:
         return "a tree of arrays"
     return "a score" if shape == () else f"a point of {' x '.join(map(str, shape))} numbers"
-
-
-def check_game(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
-    """Refuse rows that the learner or the loss cannot take, and starts outside a domain."""
-    start = first_decision(plan, data, np.float32)
-    owner = f"{plan.where} on {data.name}"
-    for part in plan.parts:
-        learner = part.make(**{axis: values[0] for axis, values in part.numbers.items()})
-        try:
-            judge(owner, needs_of(learner, loss), start, rounds)
-            first_state(owner, learner, start)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{error}{_first(error)}") from error
-
-
-def _first(error: BaseException) -> str:
-    """How a config says where a learner starts."""
-    return " In a config that is first = a number, or uniform." if "params" in str(error) else ""

@@ -12,7 +12,7 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
 from olx.lab.experiment import Data, Experiment
 from olx.lab.factories import make
-from olx.lab.fitting import check_fit, check_game, check_rows, training_rows
+from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
 from olx.lab.plan import Plan, first_decision, plan
 from olx.lab.sweeps import Game
@@ -85,12 +85,11 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         rounds = data.rounds(np.dtype(experiment.precision), dense=False)
         digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
-        task = data.task
-        if task.name not in plans:
-            plans[task.name] = [plan(j, player, task.decision.lift) for j, player in players]
-        for j, each in enumerate(plans[task.name]):
-            check_fit(each, data)
-            check_game(each, data, loss, rounds)
+        if data.task.name not in plans:
+            lift = data.task.decision.lift
+            plans[data.task.name] = [plan(j, player, lift) for j, player in players]
+        for j, each in enumerate(plans[data.task.name]):
+            check_fit(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
             jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
     for name in experiment.metrics or []:

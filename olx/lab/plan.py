@@ -26,6 +26,10 @@ class Part(NamedTuple):
     index: list[int]  # which configurations of the learner
     numbers: dict[str, list[float]]
 
+    def first(self) -> Learner:
+        """The learner at the first value of each axis."""
+        return self.make(**{axis: values[0] for axis, values in self.numbers.items()})
+
 
 class Plan(NamedTuple):
     where: str
@@ -63,8 +67,7 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
 
 
 def _check_theorems(plan: Plan) -> None:
-    learners = [part.make(**{a: v[0] for a, v in part.numbers.items()}) for part in plan.parts]
-    known = list(dict.fromkeys(each.name for one in learners for each in theorems(one)))
+    known = list(dict.fromkeys(each.name for p in plan.parts for each in theorems(p.first())))
     for name in plan.theorems or []:
         if name not in known:
             hint = nearest(name, known, f"it has {', '.join(known)}." if known else "it has none.")

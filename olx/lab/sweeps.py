@@ -10,12 +10,11 @@ import numpy as np
 
 import olx
 from olx._pytree import as_tree
-from olx.core import Curve, Learner, Rounds, Run
+from olx.core import Learner, Rounds, Run
 from olx.engine.protocol import feedback_of
 from olx.keep import Keep
 from olx.lab.metrics import Metric, measure, told
 from olx.lab.plan import Part
-from olx.streams.sparse_rows import SparseRows
 
 _ENTRIES = 1 << 22  # of a table of configurations and rounds to be tested on
 
@@ -82,21 +81,16 @@ def one(part: Part, i: int) -> Learner:
 
 def _run(part: Part, game: Game, place: Path | None) -> Run:
     keep = game.keep if game.half is None else functools.partial(_and_half, game.keep, game.half)
-    options: dict[str, Any] = {
-        "keep": keep,
-        "measure": measure(game.metrics),
-        "progress": False if place is None else None,
-    }
-    where = lambda *inside: place and olx.checkpoint(place.joinpath(*inside))
-    if not isinstance(game.rounds.context, SparseRows):
-        return olx.sweep(
-            batch(part), game.loss, game.rounds, game.start, checkpoint=where(), **options
-        )
-    alone = lambda i: olx.run(
-        one(part, i), game.loss, game.rounds, game.start, checkpoint=where(str(i)), **options
+    return olx.sweep(
+        batch(part),
+        game.loss,
+        game.rounds,
+        game.start,
+        keep=keep,
+        measure=measure(game.metrics),
+        checkpoint=None if place is None else olx.checkpoint(place),
+        progress=False if place is None else None,
     )
-    run = jax.tree.map(lambda *leaves: np.stack(leaves), *map(alone, range(len(part.index))))
-    return Run(run.state, None, curve=Curve(run.curve.at[0], run.curve.total, run.curve.sums))
 
 
 def _and_half(keep: Keep, half: int, start: int, stop: int) -> np.ndarray:

@@ -49,14 +49,6 @@ class Task:
         return self.usual + self.others
 
 
-def _simplex(radius: float | None) -> Any:
-    return simplex()
-
-
-def _ball(radius: float | None) -> Any:
-    return everywhere() if radius is None else ball(radius)
-
-
 def _has_signs(rounds: Rounds) -> bool:
     return rounds.context is not None and set(np.unique(rounds.outcome)) <= {-1, 1}
 
@@ -65,9 +57,21 @@ def _has_classes(rounds: Rounds) -> bool:
     return rounds.context is not None and np.asarray(rounds.outcome).dtype.kind in "iu"
 
 
-SCORE = Decision(lambda data: (), 0.0, olx.linear, olx.dot, jnp.zeros_like, _ball)
+SCORE = Decision(
+    shape=lambda data: (),
+    first=0.0,
+    lift=olx.linear,
+    apply=olx.dot,
+    zero=jnp.zeros_like,
+    domain=lambda radius: everywhere() if radius is None else ball(radius),
+)
 WEIGHTS = Decision(
-    lambda data: (data.width,), "uniform", None, constant, lambda start: start, _simplex
+    shape=lambda data: (data.width,),
+    first="uniform",
+    lift=None,
+    apply=constant,
+    zero=lambda start: start,
+    domain=lambda radius: simplex(),
 )
 ERRORS = (Metric(absolute_error), Metric(squared_error))
 

@@ -1,10 +1,11 @@
 """A CSV file as features and labels; refusals name the row and the column, from 0 on."""
 
 import csv
-import difflib
 from pathlib import Path
 
 import numpy as np
+
+from olx.lab.refusals import nearest
 
 SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'"}
 
@@ -82,8 +83,7 @@ def _column(path: Path, target: str | int | None, header: list[str] | None, widt
     if header is None:
         raise ValueError(f"{path} has no column {target!r}, for it has no header.")
     if target not in header:
-        near = difflib.get_close_matches(target, header, 1, 0.5)
-        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(header)}."
+        hint = nearest(target, header, f"it has {', '.join(header)}.")
         raise ValueError(f"{path} has no column {target!r}; {hint}")
     if header.count(target) > 1:
         raise ValueError(f"{path} has two columns {target!r}; give its number as target.")

@@ -62,8 +62,7 @@ def load(
 ) -> Dataset:
     """The data set `name` in the words above, from `folder`, $OLX_DATA, or the cache folder.
 
-    task: binary, multiclass, regression, experts or portfolio; known sets have one, and a file
-        with two labels is binary.
+    task: one of `olx.lab.tasks`; known sets have one, and a file with two labels is binary.
     binarize: the label, or the labels, that count as +1, against all others.
     scale: of the features: none, rows (each of length 1), standard (each column of mean 0 and
         variance 1; looks at all rows) or maximum (each column at most 1; keeps zeros).
