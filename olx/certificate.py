@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
+from olx import _safe as safe
 from olx._pytree import pytree, static
 
 DOMAIN = "`u` must lie in the domain"
@@ -88,7 +89,7 @@ class Certificate:
     def tightness(self) -> Array:
         """The largest left / right seen: 1 means that the bound is attained."""
         told = (self.right > 0) & jnp.isfinite(self.right)
-        ratio = self.left / jnp.where(told, self.right, 1.0)
+        ratio = self.left / safe.or_one(self.right, told)
         return jnp.max(jnp.where(told, ratio, 0.0), axis=-1)
 
     def __str__(self) -> str:

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Trace
@@ -95,8 +96,7 @@ def step(
     margin = feedback.outcome * feedback.action
     size = hp.mirror.norm.dual(feedback.context)
     largest = jnp.maximum(state.largest, size)
-    safe = jnp.where(size > 0, size, 1.0)
-    least = jnp.clip((largest**2 - hp.mirror.modulus * margin) / safe**2, 0.0, 1.0)
+    least = jnp.clip((largest**2 - hp.mirror.modulus * margin) / safe.or_one(size) ** 2, 0.0, 1.0)
     learns = jnp.where(margin < 1, least, 0.0)
     return jnp.where(margin <= 0, jnp.ones_like(margin), learns), largest
 

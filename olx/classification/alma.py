@@ -24,6 +24,7 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
+from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
@@ -101,7 +102,7 @@ def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
     corrects, add = correction(hp, state, feedback)
     moved = tree.add_scale(state.theta, add, feedback.context)
     size = _size(hp, moved)
-    shrink = jnp.where(corrects & (size > 1), 1 / jnp.where(size > 1, size, 1.0), 1.0)
+    shrink = jnp.where(corrects & (size > 1), 1 / safe.or_one(size, size > 1), 1.0)
     return ALMAState(tree.scale(shrink, moved), clock.advance(state.corrections, corrects))
 
 
@@ -131,8 +132,7 @@ def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
     def one(state: ALMAState, feedback: Feedback):
         corrects, _ = correction(hp, state, feedback)
         x, size = feedback.context, _size(hp, feedback.context)
-        safe = jnp.where(size > 0, size, 1.0)
-        left = feedback.outcome * (dot(u, x) - feedback.action) / safe
+        left = feedback.outcome * (dot(u, x) - feedback.action) / safe.or_one(size)
         return jnp.where(corrects, left, 0.0), jnp.where(corrects, jnp.ones_like(left), 0.0)
 
     left, made = jax.tree.map(jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback))
@@ -151,7 +151,7 @@ def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[A
     wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
     corrects = (y * feedback.action <= wanted * size) & (size > 0)
     eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
-    return corrects, jnp.where(corrects, eta * y / jnp.where(size > 0, size, 1.0), 0.0)
+    return corrects, jnp.where(corrects, eta * y / safe.or_one(size), 0.0)
 
 
 def power_of(hp: ALMAHparams) -> Scalar:

@@ -23,6 +23,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
@@ -94,7 +95,7 @@ def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
     squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
     resistance = feedback.weight * squares + hp.softness
     real = (squares > 0) & (resistance > 0)
-    tau = feedback.weight * gap / jnp.where(real, resistance, 1.0)
+    tau = feedback.weight * gap / safe.or_one(resistance, real)
     if hp.most is not None:
         tau = jnp.minimum(tau, hp.most * feedback.weight)
     return feedback.outcome * jnp.where(real, tau, 0.0)

@@ -26,6 +26,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
@@ -86,20 +87,20 @@ def predict(hp: ROMMAHparams, state: ROMMAState, context: PyTree) -> Array:
 def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAState:
     x, y, score = feedback.context, feedback.outcome, feedback.action
     own, row = jnp.asarray(tree.vdot(state.w, state.w)), jnp.asarray(tree.vdot(x, x))
-    own_length, row_length = (jnp.sqrt(jnp.where(size > 0, size, 1.0)) for size in (own, row))
+    own_length, row_length = (jnp.sqrt(safe.or_one(size)) for size in (own, row))
     both = own_length * row_length  # own * row may be no float
     cosine = score / both
     fresh = (own == 0) | (y * cosine >= both)
     spread = (1 - cosine) * (1 + cosine)
     possible = spread > 8 * jnp.finfo(spread.dtype).eps
-    safe = jnp.where(possible, spread, 1.0)
-    keep = jnp.where(fresh, 0.0, (1 - y * cosine / both) / safe)
-    add = jnp.where(fresh, y, (y - score) / safe) / jnp.where(row > 0, row, 1.0)
+    divisor = safe.or_one(spread, possible)
+    keep = jnp.where(fresh, 0.0, (1 - y * cosine / both) / divisor)
+    add = jnp.where(fresh, y, (y - score) / divisor) / safe.or_one(row)
     changes = _asks(hp, feedback) & (row > 0) & (fresh | possible)
     keep, add = jnp.where(changes, keep, 1.0), jnp.where(changes, add, 0.0)
     length = keep * own_length + jnp.abs(add) * row_length  # at least that of the decision
     most = float(jnp.finfo(spread.dtype).max) ** 0.45  # its square is still a float
-    cut = jnp.where(length > most, most / jnp.where(length > most, length, 1.0), 1.0)
+    cut = safe.divide(most, length, 1.0, length > most)
     keep, add = cut * keep, cut * add
     return ROMMAState(jax.tree.map(lambda w, x: keep * w + add * x, state.w, x))
 
@@ -123,7 +124,7 @@ def bound(hp: ROMMAHparams, trace: Trace, u: PyTree) -> Certificate:
         x, y = feedback.context, feedback.outcome
         row = jnp.asarray(tree.vdot(x, x))
         asks = _asks(hp, feedback)
-        gain = (1 - y * feedback.action) ** 2 / jnp.where(row > 0, row, 1.0)
+        gain = (1 - y * feedback.action) ** 2 / safe.or_one(row)
         misses = y * dot(u, x) < 1 - 1e3 * jnp.finfo(row.dtype).eps
         return jnp.where(asks & (row > 0), gain, 0.0), asks & misses
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from olx import _safe as safe
 from olx.convex.roots import search, with_slope
 from olx.core import Scalar
 
@@ -33,7 +34,7 @@ def invert_with_total(
     theta = theta - jnp.max(theta)  # nu takes it up; saves digits
     at, curve = with_slope(slope, start)
     level = theta - at  # nu lies between the smallest and the largest of these
-    steep = jnp.where(jnp.isfinite(curve) & (curve > 0), curve, 1.0)
+    steep = safe.or_one(curve, jnp.isfinite(curve) & (curve > 0))
     first = jnp.sum(level / steep) / jnp.sum(1 / steep)
 
     def look(nu: Array, w: Array):
@@ -44,5 +45,5 @@ def invert_with_total(
     _, w = search(look, jnp.min(level), jnp.max(level), first, ~jnp.isfinite(first), start)
     give = 1 / with_slope(slope, w)[1]
     give = jnp.where(jnp.isfinite(give), give, 0.0)
-    share = give / jnp.where(jnp.sum(give) > 0, jnp.sum(give), 1.0)
+    share = give / safe.or_one(jnp.sum(give))
     return w + share * (total - jnp.sum(w))

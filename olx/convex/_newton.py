@@ -14,6 +14,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int
 
+from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.core import Scalar
 
@@ -96,8 +97,8 @@ def step(problem: Problem, w: Array, r: Array, total: float = 0.0) -> Array:
 
 def _diagonal(problem: Problem, w: Array):
     curvature = jax.jvp(jax.grad(problem.f), (w,), (jnp.ones_like(w),))[1]
-    safe = jnp.where(jnp.isfinite(curvature) & (curvature > 0), curvature, _huge(w))
-    return lambda r: r / safe
+    divisor = jnp.where(jnp.isfinite(curvature) & (curvature > 0), curvature, _huge(w))
+    return lambda r: r / divisor
 
 
 def _dense(problem: Problem, w: Array):
@@ -109,7 +110,7 @@ def _dense(problem: Problem, w: Array):
     hessian = jax.hessian(problem.f)(w)
     diagonal = lax.stop_gradient(jnp.diagonal(hessian))
     bad = ~jnp.isfinite(diagonal)
-    unit = jnp.where(~bad & (diagonal > 0), diagonal, 1.0) ** -0.5
+    unit = safe.or_one(diagonal, ~bad & (diagonal > 0)) ** -0.5
     hessian = jnp.where(bad[:, None] | bad[None, :], 0.0, hessian) * unit[:, None] * unit
     inverse = _inverse(lax.stop_gradient(hessian))
     times = lambda d: jnp.where(bad, d, hessian @ d)
@@ -138,12 +139,12 @@ def _inverse(matrix: Array) -> Array:
         row = lax.dynamic_index_in_dim(a, k, keepdims=False)
         pivot = jnp.sum(jnp.where(here, row, 0.0))
         good = pivot > least
-        scaled = row / jnp.where(good, pivot, 1.0)
+        scaled = row / safe.or_one(pivot, good)
         swept = a - row[:, None] * scaled
         swept = jnp.where(
             here[:, None] | here, jnp.where(here[:, None], scaled, scaled[:, None]), swept
         )
-        swept = jnp.where(here[:, None] & here, -1 / jnp.where(good, pivot, 1.0), swept)
+        swept = jnp.where(here[:, None] & here, -1 / safe.or_one(pivot, good), swept)
         return jnp.where(good, swept, a), used | (here & good)
 
     a, used = lax.fori_loop(0, size, sweep, (matrix, jnp.zeros(size, bool)))

@@ -28,6 +28,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from olx import _safe as safe
 from olx._pytree import pytree
 
 _NODES, _MASSES = np.polynomial.legendre.leggauss(4)
@@ -129,7 +130,7 @@ def _divided(curve: Curve, points: Float[Array, "k ..."]) -> Array:
     reach = jnp.minimum(curve.reach(points[0]), curve.reach(points[-1]))
     close = gap <= _CLOSE * reach
     apart = _divided(curve, points[1:]) - _divided(curve, points[:-1])
-    return jnp.where(close, _mean(curve.f, points), apart / jnp.where(gap > 0, gap, 1.0))
+    return jnp.where(close, _mean(curve.f, points), apart / safe.or_one(gap))
 
 
 def _mean(f: Partial, points: Float[Array, "k ..."]) -> Array:

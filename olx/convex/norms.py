@@ -7,6 +7,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 from optax import tree
 
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.core import Scalar
 
@@ -46,14 +47,14 @@ def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
 def power(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{1/p}$, scaled by the largest entry, with gradient 0 at 0."""
     largest, total = _scaled_sum(p, x)
-    return jnp.where(total > 0, largest * jnp.where(total > 0, total, 1.0) ** (1 / p), 0.0)
+    return jnp.where(total > 0, largest * safe.or_one(total) ** (1 / p), 0.0)
 
 
 def power_squared(p: Scalar, x: PyTree):
     r"""$(\sum_i |x_i|^p)^{2/p}$, at 0 with gradient 0 and the curvature 2 along each coordinate."""
     largest, total = _scaled_sum(p, x)
     squares = jnp.asarray(tree.vdot(x, x))  # equal to it along a coordinate, for every p
-    root = jnp.where(total > 0, jnp.where(total > 0, total, 1.0) ** (2 / p), squares)
+    root = jnp.where(total > 0, safe.or_one(total) ** (2 / p), squares)
     return largest * (largest * root)
 
 
@@ -65,7 +66,7 @@ def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
 def _scaled_sum(p, x):
     flat, _ = ravel_pytree(x)
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same norm
-    largest = jnp.where(largest > 0, largest, 1.0)
+    largest = safe.or_one(largest)
     return largest, jnp.sum(_even_power(jnp.asarray(p, flat.dtype), flat / largest))
 
 
@@ -74,7 +75,7 @@ def _positive_power(p, x):
 
     Not `**`: the compiler makes vectors of exponentials and logarithms, of powers it does not.
     """
-    return jnp.exp(p * jnp.log(jnp.where(x > 0, x, 1.0)))
+    return jnp.exp(p * jnp.log(safe.or_one(x)))
 
 
 @jax.custom_jvp
@@ -127,5 +128,4 @@ def _linf(x):
 
 
 def _l2(x):
-    squares = jnp.asarray(tree.vdot(x, x))
-    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+    return safe.sqrt(jnp.asarray(tree.vdot(x, x)))

@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex import _domain
 from olx.core import Scalar
 
@@ -70,7 +71,7 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     full = flat - start >= caps
     count = jnp.sum(free, dtype=flat.dtype)
     excess = jnp.sum(jnp.where(free, flat, 0.0)) + jnp.sum(jnp.where(full, caps, 0.0)) - total
-    level = jnp.where(count > 0, excess / jnp.where(count > 0, count, 1.0), start)
+    level = safe.divide(excess, count, start)
     w = jnp.where(full, caps, jnp.where(free, flat - level, 0.0))
     return unravel(jnp.where(jnp.isnan(start), jnp.nan, w))
 
@@ -156,16 +157,16 @@ def _level(v, caps, total):
 def _within(u, a, radius):
     r"""The projection of $u \ge 0$ on $\{w \ge 0, \sum_i a_i w_i \le \text{radius}\}$."""
     bound = a > 0
-    ratio = lax.stop_gradient(jnp.where(bound, u / jnp.where(bound, a, 1.0), jnp.inf))
+    ratio = lax.stop_gradient(safe.divide(u, a, jnp.inf, bound))
     order = jnp.argsort(-ratio)
     rank = jnp.arange(u.size)
     spent, squares = jnp.cumsum((a * u)[order]), jnp.cumsum((a * a)[order])
-    above = ratio[order] >= (spent - radius) / jnp.where(squares > 0, squares, 1.0)
+    above = ratio[order] >= (spent - radius) / safe.or_one(squares)
     first = jnp.sum(~bound)  # the largest ratio stays, whatever rounding says
     last = jnp.max(jnp.where((above & (radius > 0)) | (rank <= first), rank, 0))
     active = bound & jnp.zeros_like(bound).at[order].set(rank <= last)
     size = jnp.sum(jnp.where(active, a * a, 0.0))
-    level = (jnp.sum(jnp.where(active, a * u, 0.0)) - radius) / jnp.where(size > 0, size, 1.0)
+    level = (jnp.sum(jnp.where(active, a * u, 0.0)) - radius) / safe.or_one(size)
     shrunk = jnp.where(active, u - level * a, jnp.where(bound, 0.0, u))
     shrunk = jnp.where(shrunk < 0, 0.0, shrunk)
     w = jnp.where(jnp.sum(a * u) < radius, u, shrunk)

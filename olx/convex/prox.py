@@ -17,6 +17,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.convex import _interval
 from olx.convex import _spectral as spectral
@@ -123,8 +124,7 @@ def like(step: PyTree, v: PyTree) -> PyTree:
 def _lengths(leaf):
     """The length of every group, broadcast against the leaf, with slope 0 at 0."""
     axes = tuple(range(min(1, leaf.ndim - 1), leaf.ndim)) if leaf.ndim else ()
-    squares = jnp.sum(leaf * leaf, axis=axes, keepdims=True)
-    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+    return safe.sqrt(jnp.sum(leaf * leaf, axis=axes, keepdims=True))
 
 
 def _groups_value(strength, w):
@@ -136,7 +136,7 @@ def _groups_prox(strength, v, step):
 
     def shrink(leaf):
         lengths = _lengths(leaf)
-        kept = 1 - threshold / jnp.where(lengths > 0, lengths, 1.0)
+        kept = 1 - threshold / safe.or_one(lengths)
         return jnp.where(lengths < threshold, 0.0, leaf * kept)
 
     return jax.tree.map(shrink, v)

@@ -23,6 +23,8 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Int, PyTree
 
+from olx import _safe as safe
+
 _STEPS = 400
 _GROWTH = 8
 
@@ -74,7 +76,7 @@ def _root_jvp(primals, tangents):
     _, change = jax.jvp(lambda excess: excess(m), (excess,), (tangents[0],))
     _, slope = with_slope(excess, m)
     smooth = (slope > 0) & jnp.isfinite(slope)
-    return m, jnp.where(smooth, -change / jnp.where(smooth, slope, 1.0), 0.0)
+    return m, safe.divide(-change, slope, 0.0, smooth)
 
 
 def search(
@@ -125,7 +127,7 @@ def _next(
     high = jnp.where(above, jnp.minimum(m, seen.high), seen.high)
     good = jnp.where(inside, m, jnp.where(lost, jnp.nan, seen.good))
 
-    jump = -miss / jnp.where(slope > 0, slope, 1.0)
+    jump = -miss / safe.or_one(slope)
     newton = m + jump
     smooth = inside & (slope > 0) & jnp.isfinite(slope) & jnp.isfinite(jump)
     usable = smooth & (newton > low) & (newton < high) & (jnp.abs(jump) <= seen.last / 2)

@@ -19,6 +19,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool
 
+from olx import _safe as safe
 from olx.convex import tangents
 from olx.convex.roots import with_slope
 from olx.convex.tangents import Bracket, Seen
@@ -47,7 +48,7 @@ class Around(NamedTuple):
     border: Bool[Array, "..."]  # whether the domain ends here
 
     def jump(self) -> Array:
-        return jnp.where(self.kink, self.high.slope - self.low.slope, 1.0)
+        return safe.or_one(self.high.slope - self.low.slope, self.kink)
 
 
 def prox(f: Partial, step: Array, center: Array, start: Scalar) -> Array:
@@ -81,11 +82,11 @@ def _conjugate_jvp(primals, moves):
     f, tau, start = primals
     s = _solve(0.0, f, _tilted(tau), start)
     attained = jnp.isfinite(s)
-    safe = jnp.where(attained, s, jnp.full_like(s, start))
-    around = _around(0.0, f, _tilted(tau), safe, _rounding(f, safe))
+    near = jnp.where(attained, s, jnp.full_like(s, start))
+    around = _around(0.0, f, _tilted(tau), near, _rounding(f, near))
     share = jnp.clip((tau - around.low.slope) / around.jump(), 0.0, 1.0)
-    low, high, here = (_change(f, moves[0], at) for at in (around.low.at, around.high.at, safe))
-    change = safe * moves[1] - jnp.where(around.kink, low + share * (high - low), here)
+    low, high, here = (_change(f, moves[0], at) for at in (around.low.at, around.high.at, near))
+    change = near * moves[1] - jnp.where(around.kink, low + share * (high - low), here)
     return _touched(f, tau, s), jnp.where(attained, change, 0.0)
 
 
@@ -114,10 +115,10 @@ def _solve(pull: float, f: Partial, balance: Balance, start: Scalar) -> Array:
 def _solve_jvp(pull, primals, moves):
     f, balance, start = primals
     s = _solve(pull, f, balance, start)
-    safe = jnp.where(jnp.isfinite(s), s, jnp.full_like(s, start))
-    excess = lambda f, balance: balance.excess(pull, safe, with_slope(f, safe)[1])
+    near = jnp.where(jnp.isfinite(s), s, jnp.full_like(s, start))
+    excess = lambda f, balance: balance.excess(pull, near, with_slope(f, near)[1])
     _, change = jax.jvp(excess, (f, balance), moves[:2])
-    around = _around(pull, f, balance, safe, _rounding(f, safe))
+    around = _around(pull, f, balance, near, _rounding(f, near))
     low, high = (_change(f, moves[0], seen.at) for seen in (around.low, around.high))
     along = jnp.where(around.border, 0.0, -_over(change, around.bend))
     return s, jnp.where(around.kink, (low - high) / around.jump(), along)
@@ -175,4 +176,4 @@ def _inside(value: Array, slope: Array) -> Array:
 def _over(change: Array, bend: Array) -> Array:
     """A quotient; 0 where the function is flat, or as steep as can be."""
     usable = (bend > 0) & jnp.isfinite(bend)
-    return jnp.where(usable, change / jnp.where(usable, bend, 1.0), 0.0)
+    return safe.divide(change, bend, 0.0, usable)

@@ -17,6 +17,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from olx import _safe as safe
 from olx.convex import _interval
 from olx.convex import _spectral as spectral
 from olx.core import Scalar
@@ -71,11 +72,11 @@ def slab_semidefinite(
 def _step(score, low, high, size):
     excess = jnp.where(score > high, score - high, jnp.where(score < low, score - low, 0.0))
     excess = jnp.where(jnp.isnan(low), jnp.nan, excess)
-    return jnp.where(size > 0, excess / jnp.where(size > 0, size, 1.0), 0.0)
+    return safe.divide(excess, size)
 
 
 def _inverse(smallest, x):
-    return jnp.where(x > smallest, 1 / jnp.where(x > smallest, x, 1.0), 0.0)
+    return safe.divide(1, x, 0.0, x > smallest)
 
 
 def _null(smallest, x):

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
+from olx import _safe as safe
 from olx.core import Scalar
 
 Points = Array  # [T]
@@ -85,7 +86,7 @@ def conjugate(look: Look, alpha: Points, near: Points) -> tuple[Points, Points]:
     b = _shrink(look, b, lambda seen: seen.slope - alpha, crossing)
     s, spread = _inside(b, crossing(b)), b.high.slope - b.low.slope
     curved = (spread > 0) & jnp.isfinite(spread)
-    share = jnp.where(curved, (alpha - b.low.slope) / jnp.where(curved, spread, 1.0), 0.0)
+    share = safe.divide(alpha - b.low.slope, spread, 0.0, curved)
     left, right = (seen.slope * seen.at - seen.value for seen in b)
     chord = jnp.where(share > 0, left + share * (right - left), left)
     ends = alpha * s - jnp.where(jnp.isinf(b.low.slope), b.high.value, b.low.value)
@@ -124,7 +125,7 @@ def _shrink(look: Look, bracket: Bracket, excess: Callable, guess: Callable) -> 
     def secant(b: Bracket) -> Points:
         low, high = excess(b.low), excess(b.high)
         usable = (high > low) & jnp.isfinite(high - low)
-        share = jnp.where(usable, -low / jnp.where(usable, high - low, 1.0), 0.5)
+        share = safe.divide(-low, high - low, 0.5, usable)
         return b.low.at + jnp.clip(share, 0.0, 1.0) * (b.high.at - b.low.at)
 
     def look_once(search: Search) -> Search:
@@ -161,7 +162,7 @@ def crossing(b: Bracket) -> Points:
     width, turn = b.high.at - b.low.at, b.high.slope - b.low.slope
     from_low = b.low.value - b.high.value + b.high.slope * width
     usable = (turn > 0) & jnp.isfinite(from_low)
-    inside = jnp.where(usable, from_low / jnp.where(usable, turn, 1.0), 0.0)
+    inside = safe.divide(from_low, turn, 0.0, usable)
     return jnp.where(jnp.isinf(turn), _middle(b), b.low.at + jnp.clip(inside, 0.0, width))
 
 

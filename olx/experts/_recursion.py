@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
+from olx import _safe as safe
 from olx.core import Scalar
 
 
@@ -62,6 +63,6 @@ def solve(
         value = jnp.maximum(value, jnp.where((a < beta) & (b >= beta), mean, none))
     for z, at in zip(moves, phi, strict=True):
         below = z < beta
-        slope = (at - value) / jnp.where(below, beta - z, 1.0)
+        slope = (at - value) / safe.or_one(beta - z, below)
         weight = jnp.maximum(weight, jnp.where(below, slope, 0.0))
     return value, weight

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
+from olx import _safe as safe
 from olx.experts._vectors import highest, lowest
 
 
@@ -27,7 +28,7 @@ def log_normalized(prior: Array, log: Array, factor: Array) -> Array:
     factor = jnp.where(jnp.any(factor > 0), factor, prior)
     live = factor > 0
     over = log - lax.stop_gradient(highest(log, live))
-    logs = jnp.where(live, over, 0.0) + jnp.log(jnp.where(live, factor, 1.0))
+    logs = jnp.where(live, over, 0.0) + jnp.log(safe.or_one(factor, live))
     top = lax.stop_gradient(highest(logs, live))
     total = jnp.sum(jnp.where(live, jnp.exp(jnp.where(live, logs - top, 0.0)), 0.0))
     return jnp.where(live, logs - top - jnp.log(total), lowest(logs))

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
+from olx import _safe as safe
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts._mix_gap import mix_gap
@@ -91,7 +92,7 @@ def _step(stats: AdaHedgeStats) -> tuple[Array, Array]:
     """A gap so small that the step, or a step times a weight, is no number counts as none."""
     log_n = _log_size(stats.regret)
     begun = stats.gap > 1e6 * jnp.finfo(stats.gap.dtype).tiny * log_n
-    return begun, log_n / jnp.where(begun, stats.gap, 1.0)
+    return begun, log_n / safe.or_one(stats.gap, begun)
 
 
 def _log_size(regret: Array) -> Array:

@@ -28,6 +28,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds, Scalar, Trace
@@ -111,7 +112,7 @@ def update(hp: BanditHparams, state: BanditState, feedback: Feedback) -> BanditS
 def estimate(p: Float[Array, " N"], feedback: Feedback, low: Scalar = 0.0) -> Float[Array, " N"]:
     """Unbiased losses of all arms, from that of the arm pulled; `low` for all others."""
     chance = linear_loss(feedback.action, p)
-    return low + feedback.action * ((feedback.value - low) / jnp.where(chance > 0, chance, 1.0))
+    return low + feedback.action * ((feedback.value - low) / safe.or_one(chance))
 
 
 def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
@@ -134,7 +135,7 @@ def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
         bend = _second(phi, s - 1)
 
         def pulled(arm: Array, chance: Array, loss: Array):
-            move = arm * (loss / jnp.where(chance > 0, chance, 1.0)) - loss
+            move = arm * (loss / safe.or_one(chance)) - loss
             after = s + feedback.weight * awake * move
             grew = jnp.any((chance > 0) & (_second(phi, after) > bend * (1 + 1e-6)))
             return jnp.where(chance > 0, chance * jnp.vdot(q, phi(after)), 0.0), grew
@@ -142,7 +143,7 @@ def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
         means, grew = jax.vmap(pulled)(jnp.eye(p.size, dtype=p.dtype), p, losses)
         fall = phi(s - 1) - phi(s + 1)
         flat = jnp.where(bend > 0, jnp.inf, 0.0)
-        alpha = jnp.max(jnp.where(fall > 0, bend / jnp.where(fall > 0, fall, 1.0), flat)) / 2
+        alpha = jnp.max(safe.divide(bend, fall, flat)) / 2
         right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
         before = jnp.vdot(q, inner.own(stats.clock.past, s))
         met = {

@@ -18,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Trace
@@ -87,6 +88,6 @@ def relative_entropy(u: Float[Array, " N"], prior: Float[Array, " N"]) -> Array:
     r"""$\sum_i u_i \ln (u_i / q_i)$, infinite where `u` has weight and the prior has none."""
     used = u > 0
     known = prior > 0
-    ratio = jnp.where(used, u, 1.0) / jnp.where(used & known, prior, 1.0)
+    ratio = safe.or_one(u, used) / safe.or_one(prior, used & known)
     terms = jnp.where(used, jnp.where(known, u * jnp.log(ratio), jnp.inf), 0.0)
     return jnp.maximum(jnp.sum(terms), 0.0)

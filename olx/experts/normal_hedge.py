@@ -18,6 +18,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
+from olx import _safe as safe
 from olx.certificate import Certificate
 from olx.convex.roots import root
 from olx.core import Learner, Scalar, Trace
@@ -75,7 +76,7 @@ def inverse_width(prior: Float[Array, " N"], squares: Float[Array, " N"]) -> Arr
     x = jnp.where(top == 0, 1.0, jnp.where(used, squares / unit, 0.0))
 
     fixed = lax.stop_gradient((prior, x))
-    above = 1 / jnp.max(fixed[1] / (1 - jnp.log(jnp.where(used, fixed[0], 1.0))))
+    above = 1 / jnp.max(fixed[1] / (1 - jnp.log(safe.or_one(fixed[0], used))))
     return root(Partial(_excess, prior, x), jnp.zeros_like(above), 2 * above, above) / unit
 
 

@@ -16,6 +16,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, lemma 1, corollary 1.
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from olx import _safe as safe
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar, Trace
 from olx.experts import _normal
@@ -58,7 +59,7 @@ def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
     """Corollary 1 for mixtures."""
     past, flat = history(hp, trace), mixture(trace, u)
     known = past.prior > 0
-    ratio = flat**2 / jnp.where(known, past.prior, 1.0)
+    ratio = flat**2 / safe.or_one(past.prior, known)
     spread = jnp.sum(jnp.where(known, ratio, jnp.where(flat > 0, jnp.inf, 0.0)))
     right = jnp.sqrt(past.rounds * spread)
     return certificate(past, flat, right, "Luo 2016, corollary 1")

@@ -22,6 +22,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
 
@@ -80,9 +81,9 @@ def _decide(
     hp: COCOBHparams, start: Array, coins: Array, largest: Array, total: Array, reward: Array
 ) -> Array:
     seen = largest > 0
-    safe = jnp.where(seen, largest, 1.0)
-    width = safe * jnp.maximum(total + safe, hp.alpha * safe)
-    return start + jnp.where(seen, coins / width * (safe + reward), 0.0)
+    scale = safe.or_one(largest, seen)
+    width = scale * jnp.maximum(total + scale, hp.alpha * scale)
+    return start + jnp.where(seen, coins / width * (scale + reward), 0.0)
 
 
 def _positive(x: Array) -> Array:

@@ -28,6 +28,7 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
+from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import Certificate
@@ -162,8 +163,7 @@ def _bet(hp: CoinBettingHparams, state: CoinBettingState) -> PyTree:
 
 def _length(hp: CoinBettingHparams, v: PyTree) -> PyTree:
     """The size of a vector, or of each of its coordinates."""
-    root = lambda square: jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
-    return jax.tree.map(root, hp.account(v, v))
+    return jax.tree.map(safe.sqrt, hp.account(v, v))
 
 
 def _potential(hp: CoinBettingHparams, t: Array, x: Array) -> Array:

@@ -23,10 +23,10 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar, Trace
-from olx.mirrors.quadratic import root
 
 
 @pytree
@@ -83,7 +83,7 @@ def update(
 ) -> FTRLProximalState:
     g = tree.scale(feedback.weight, feedback.grad)
     more = jax.tree.map(lambda n, g: n + g * g, state.n, g)
-    shift = lambda z, g, w, old, new: z + g - (root(new) - root(old)) / hp.alpha * w
+    shift = lambda z, g, w, old, new: z + g - (safe.sqrt(new) - safe.sqrt(old)) / hp.alpha * w
     return FTRLProximalState(jax.tree.map(shift, state.z, g, feedback.action, state.n, more), more)
 
 
@@ -106,15 +106,14 @@ def bound(hp: FTRLProximalHparams, trace: Trace, u: PyTree) -> Certificate:
 
         def coordinates(old, n, z, w, g, u):
             g = feedback.weight * g
-            curvature = (hp.beta + root(n)) / hp.alpha + hp.l2
+            curvature = (hp.beta + safe.sqrt(n)) / hp.alpha + hp.l2
             h = lambda w: z * w + curvature * w * w / 2 + hp.l1 * jnp.abs(w)
             after = h(_decide(hp, z, n))
-            safe = jnp.where(curvature > 0, curvature, 1.0)
-            sigma = (root(n) - root(old)) / hp.alpha
+            sigma = (safe.sqrt(n) - safe.sqrt(old)) / hp.alpha
             drop = h(w) - after
             far = sigma * (u - w) ** 2 / 2
             size = jnp.abs(z * w) + curvature * w * w + hp.l1 * jnp.abs(w) + jnp.abs(after)
-            sides = g * (w - u), far + drop, far + g * g / (2 * safe), size
+            sides = g * (w - u), far + drop, far + g * g / (2 * safe.or_one(curvature)), size
             return jnp.stack(sides, axis=-1).reshape(-1, 4).sum(axis=0)
 
         trees = (state.n, new.n, new.z, feedback.action, feedback.grad, u)
@@ -130,6 +129,6 @@ def bound(hp: FTRLProximalHparams, trace: Trace, u: PyTree) -> Certificate:
 
 
 def _decide(hp: FTRLProximalHparams, z: Array, n: Array) -> Array:
-    curvature = (hp.beta + root(n)) / hp.alpha + hp.l2
-    safe = jnp.where(curvature > 0, curvature, 1.0)  # 0 only where z is 0 too
-    return jnp.where(jnp.abs(z) <= hp.l1, 0.0, (hp.l1 * jnp.sign(z) - z) / safe)
+    curvature = (hp.beta + safe.sqrt(n)) / hp.alpha + hp.l2
+    divisor = safe.or_one(curvature)  # 0 only where z is 0 too
+    return jnp.where(jnp.abs(z) <= hp.l1, 0.0, (hp.l1 * jnp.sign(z) - z) / divisor)

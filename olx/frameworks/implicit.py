@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
@@ -121,4 +122,4 @@ def bound(hp: ImplicitHparams, trace: Trace, u: PyTree) -> Certificate:
 def _coefficient(hp: ImplicitHparams, feedback: Feedback) -> Array:
     size = jnp.asarray(tree.vdot(feedback.context, feedback.context))
     new = hp.loss.prox(hp.eta * feedback.weight * size, feedback.action, feedback.outcome)
-    return (new - feedback.action) / jnp.where(size > 0, size, 1.0)
+    return (new - feedback.action) / safe.or_one(size)

@@ -16,6 +16,7 @@ from jaxtyping import Array, PyTree
 from optax import projections, tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.core import Scalar
 
@@ -81,15 +82,14 @@ def _ball_project(radius, w):
 
 
 def _ball_farthest(radius, g):
-    norm = _norm(g)
-    return tree.scale(jnp.where(norm > 0, radius / jnp.where(norm > 0, norm, 1.0), 0.0), g)
+    return tree.scale(safe.divide(radius, _norm(g)), g)
 
 
 def _norm(w):
     # scaled by the largest entry, so that squares neither overflow nor vanish
     largest = tree.norm(w, ord=jnp.inf)
-    safe = jnp.where(largest > 0, largest, 1.0)
-    return safe * tree.norm(tree.scale(1 / safe, w)) * jnp.where(largest > 0, 1.0, 0.0)
+    unit = safe.or_one(largest)
+    return unit * tree.norm(tree.scale(1 / unit, w)) * jnp.where(largest > 0, 1.0, 0.0)
 
 
 def _simplex_project(w):

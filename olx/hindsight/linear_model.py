@@ -23,6 +23,7 @@ from jax import lax
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
+from olx import _safe as safe
 from olx.convex import tangents
 from olx.core import Scalar
 from olx.hindsight.domains import Domain
@@ -142,8 +143,9 @@ def _room(look, z, alpha, width):
 def _newton(look, x, w):
     s = x @ w
     slope, curvature = jax.jvp(lambda s: look(s)[1], (s,), (jnp.ones_like(s),))
-    safe = jnp.where(curvature > 0, curvature, 1.0)
-    return w - _least_squares(x, jnp.where(curvature > 0, curvature, 0.0), slope / safe)
+    return w - _least_squares(
+        x, jnp.where(curvature > 0, curvature, 0.0), slope / safe.or_one(curvature)
+    )
 
 
 def _polish(look, x, s: Split):
@@ -161,7 +163,7 @@ def _least_squares(x, weight, target):
 def _normal_equations(x, domain) -> tuple[Callable, Array]:
     rounds, features = x.shape
     scale = jnp.sum(x * x) / features
-    scale = jnp.where(scale > 0, scale, 1.0)
+    scale = safe.or_one(scale)
     kappa = scale * (0.1 if domain.bounded else 1e3 * float(jnp.finfo(x.dtype).eps))
     if features <= rounds:
         factor = cho_factor(x.T @ x + kappa * jnp.eye(features, dtype=x.dtype))

@@ -23,6 +23,7 @@ from jax import lax
 from jax.scipy.special import entr
 from jax.tree_util import Partial
 
+from olx import _safe as safe
 from olx.convex.roots import root
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
@@ -37,8 +38,8 @@ def _logistic(_, score, label):
 def _logistic_conjugate(_, tau, label):
     alpha = -tau * label
     inside = (alpha >= 0) & (alpha <= 1)
-    safe = jnp.where(inside, alpha, 0.5)
-    return jnp.where(inside, -entr(safe) - entr(1 - safe), jnp.inf)
+    legal = jnp.where(inside, alpha, 0.5)
+    return jnp.where(inside, -entr(legal) - entr(1 - legal), jnp.inf)
 
 
 def _logistic_prox(_, step, center, label):
@@ -51,8 +52,8 @@ def _exponential(_, score, label):
 
 def _exponential_conjugate(_, tau, label):
     alpha = -tau * label
-    safe = jnp.where(alpha >= 0, alpha, 1.0)
-    return jnp.where(alpha >= 0, -entr(safe) - safe, jnp.inf)
+    legal = safe.or_one(alpha, alpha >= 0)
+    return jnp.where(alpha >= 0, -entr(legal) - legal, jnp.inf)
 
 
 def _margin(step, start):
@@ -77,7 +78,7 @@ def _near(step, start):
     below = start + step / 2 < 0
     start = jnp.where(below, -(start + step), start)
     log = jnp.log(jnp.maximum(step, jnp.finfo(step.dtype).tiny) / 2) - start
-    rise = jnp.where(log > 1, log - jnp.log(jnp.where(log > 1, log, 1.0)), 0.0)
+    rise = jnp.where(log > 1, log - jnp.log(safe.or_one(log, log > 1)), 0.0)
     near = jnp.maximum(start + rise, 0.0)
     return jnp.where(below, -near, near)
 

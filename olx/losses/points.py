@@ -20,6 +20,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
 
+from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.core import Feedback, Rounds, Scalar
 from olx.needs import Need
@@ -73,7 +74,7 @@ def _log_loss(action: PyTree, outcome: PyTree) -> Array:
 def _log_loss_conjugate(theta: PyTree, outcome: PyTree) -> Array:
     a = -jnp.asarray(tree.vdot(theta, outcome)) / tree.vdot(outcome, outcome)
     inside = (a > 0) & _equal(theta, jax.tree.map(lambda r: -a * r, outcome))
-    return jnp.where(inside, -1 - jnp.log(jnp.where(inside, a, 1.0)), jnp.inf)
+    return jnp.where(inside, -1 - jnp.log(safe.or_one(a, inside)), jnp.inf)
 
 
 def _are_prices(hparams: None, params: PyTree, rounds: Rounds) -> PyTree:

@@ -19,6 +19,7 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
+from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import Certificate
@@ -94,7 +95,7 @@ def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> Avera
     check.same_shape("average", "the action", feedback.action, "`params`", state.mean)
     own = feedback.weight * hp.weights.at(state.stats, feedback.context)
     total = state.total + own
-    share = own / jnp.where(total > 0, total, 1.0)
+    share = own / safe.or_one(total)
     return AverageState(
         hp.inner.update(state.inner, feedback),
         jax.tree.map(lambda mean, w: mean + share * (w - mean), state.mean, feedback.action),

@@ -15,6 +15,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap
 
@@ -160,8 +161,7 @@ def _apply(functions, w):
 
 def _hypot(sizes):
     """The root of the sum of squares, with gradient 0 at 0."""
-    squares = jnp.sum(sizes**2)
-    return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+    return safe.sqrt(jnp.sum(sizes**2))
 
 
 def _is(kind: type):

@@ -26,13 +26,14 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.convex import _domain
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
-from olx.mirrors.quadratic import is_finite, penalized, root
+from olx.mirrors.quadratic import is_finite, penalized
 
 _TRIES = 500
 _STEPS_BETWEEN = 20
@@ -91,11 +92,11 @@ def _inverse(matrix, theta):
 
 
 def _norm(matrix, w):
-    return root(w @ matrix @ w)
+    return safe.sqrt(w @ matrix @ w)
 
 
 def _dual_norm(matrix, theta):
-    return root(theta @ _inverse(matrix, theta))
+    return safe.sqrt(theta @ _inverse(matrix, theta))
 
 
 @jax.custom_jvp

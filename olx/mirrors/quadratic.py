@@ -18,6 +18,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty, like
 from olx.core import Scalar
@@ -77,19 +78,17 @@ def _potential(curvature, penalty, strength, w):
 
 def _argmax(curvature, penalty, strength, theta):
     if _single(curvature):
-        seen, safe = _guard(curvature)
-        center = jax.tree.map(lambda leaf: jnp.where(seen, leaf / safe, 0.0), theta)
-        step = jnp.where(seen, strength / safe, 0.0)
+        center = jax.tree.map(lambda leaf: _over(leaf, curvature), theta)
+        step = _over(strength, curvature)
     else:
-        ratio = lambda c, top: jnp.where(_guard(c)[0], top / _guard(c)[1], 0.0)
-        center = jax.tree.map(ratio, curvature, theta)
-        step = jax.tree.map(lambda c: ratio(c, strength), curvature)
+        center = jax.tree.map(_over, theta, curvature)
+        step = jax.tree.map(lambda c: _over(strength, c), curvature)
     return center if penalty is None else penalty.prox(center, step)
 
 
-def _guard(curvature):
-    seen = curvature != 0  # a curvature that is NaN counts as seen, so that it shows
-    return seen, jnp.where(seen, curvature, 1.0)
+def _over(top, curvature):
+    # a curvature that is NaN counts as seen, so that it shows
+    return safe.divide(top, curvature, 0.0, curvature != 0)
 
 
 def _single(curvature):
@@ -103,18 +102,11 @@ def _squares(curvature, w):
 
 
 def _norm(curvature, w):
-    return root(_squares(curvature, w))
+    return safe.sqrt(_squares(curvature, w))
 
 
 def _dual_norm(curvature, theta):
     def squares(c, leaf):
-        seen, safe = _guard(c)
-        unseen = jnp.where(leaf == 0, 0.0, jnp.inf)
-        return jnp.where(seen, leaf * leaf / safe, unseen)
+        return safe.divide(leaf * leaf, c, jnp.where(leaf == 0, 0.0, jnp.inf), c != 0)
 
-    return root(jnp.asarray(tree.sum(jax.tree.map(squares, like(curvature, theta), theta))))
-
-
-def root(square: Array) -> Array:
-    """The square root, with slope 0 at 0."""
-    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+    return safe.sqrt(jnp.asarray(tree.sum(jax.tree.map(squares, like(curvature, theta), theta))))

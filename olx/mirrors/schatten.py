@@ -17,6 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import largest, schatten_norm
@@ -52,7 +53,7 @@ def _half_square(q, w):
             "one map for each matrix."
         )
     top = lax.stop_gradient(largest(w))
-    size = jnp.where(top > 0, top, 1.0)
+    size = safe.or_one(top)
     curve = spectral.Curve(Partial(_power, q), Partial(jnp.abs))
     total = spectral.trace(curve, spectral.dilate(w / size)) / 2  # each singular value twice
     root = jnp.where(top > 0, total * _ratio(total, 2 / q - 1), total)
@@ -67,4 +68,4 @@ def _ratio(x, exponent) -> Array:
     """A power of |x|; at 0 its limit if that is finite and else 0, with no slope."""
     size = jnp.abs(x)
     flat = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))
-    return jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** exponent, flat)
+    return jnp.where(size > 0, safe.or_one(size) ** exponent, flat)

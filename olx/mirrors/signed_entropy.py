@@ -18,6 +18,7 @@ from jax.scipy.special import entr
 from jax.tree_util import Partial
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex import _domain, norms
 from olx.convex.roots import root
 from olx.core import Scalar
@@ -67,7 +68,7 @@ def _signed_potential(w):
 def _split_entropy(w):
     s = _product_root(w)
     large = (jnp.sqrt(w**2 + 4 * s**2) + jnp.abs(w)) / 2
-    small = s**2 / jnp.where(large > 0, large, 1.0)
+    small = s**2 / safe.or_one(large)
     return jnp.log(2 * w.size) - jnp.sum(entr(large) + entr(small))  # entr(0) = 0
 
 
@@ -90,8 +91,7 @@ def _product_root(w):
 
 
 def _excess(w, s):
-    squares = w**2 + 4 * s**2
-    return jnp.sum(jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)) - 1
+    return jnp.sum(safe.sqrt(w**2 + 4 * s**2)) - 1
 
 
 def _in_ball(w):

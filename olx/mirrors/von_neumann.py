@@ -18,6 +18,7 @@ from jax import lax
 from jax.tree_util import Partial
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import trace_norm
 from olx.core import Scalar
@@ -78,7 +79,7 @@ def _contains(w):
 
 
 def _x_log_x(x):
-    return jnp.where(x > 0, x * jnp.log(jnp.where(x > 0, x, 1.0)), 0.0)
+    return jnp.where(x > 0, x * jnp.log(safe.or_one(x)), 0.0)
 
 
 def _symmetric(a):

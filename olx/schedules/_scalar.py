@@ -12,11 +12,6 @@ def zero(params: PyTree) -> Float[Array, ""]:
     return jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
 
 
-def or_one(c: Array) -> Array:
-    """The schedule where it is positive; 1 while all rows were 0, and every c plays the same."""
-    return jnp.where(c > 0, c, 1.0)
-
-
 def no_stats(hparams: PyTree, params: PyTree) -> None:
     """The statistics of a schedule that looks at nothing."""
     return None

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
+from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.norms import Norm
@@ -86,7 +87,7 @@ def update_on_mistakes(
 
 def at(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:
     rate = jnp.sqrt((stats.mistakes.now + stats.beyond) / hp.complexity)
-    return _scalar.or_one(_largest(hp, stats, context) * rate)
+    return safe.or_one(_largest(hp, stats, context) * rate)
 
 
 def _largest(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:

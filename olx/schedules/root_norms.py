@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
+from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.norms import Norm
@@ -77,4 +78,4 @@ def update(hp: RootNormsHparams, stats: RootNormsStats, feedback: Feedback) -> R
 
 def at(hp: RootNormsHparams, stats: RootNormsStats, context: PyTree) -> Array:
     largest = jnp.maximum(stats.largest, hp.norm.dual(context))
-    return _scalar.or_one(largest * jnp.sqrt(stats.clock.now * hp.energy / hp.complexity))
+    return safe.or_one(largest * jnp.sqrt(stats.clock.now * hp.energy / hp.complexity))

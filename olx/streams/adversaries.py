@@ -16,6 +16,7 @@ from jaxtyping import Array, Int, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import as_tree, pytree, static
 from olx.core import Adversary, Loss, Scalar
 
@@ -167,6 +168,6 @@ def _answer_heaviest(_, state, weights: Array):
 def _answer_steepest(radius: Scalar, state, w: PyTree):
     squares = jnp.asarray(tree.vdot(w, w))
     apart = squares > 0
-    size = jnp.sqrt(jnp.where(apart, squares, 1.0))
+    size = jnp.sqrt(safe.or_one(squares, apart))
     equal = sum(leaf.size for leaf in jax.tree.leaves(w)) ** -0.5
     return jax.tree.map(lambda leaf: radius * jnp.where(apart, leaf / size, equal), w), state

@@ -17,6 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
 
+from olx import _safe as safe
 from olx.convex.roots import root
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 
@@ -51,8 +52,8 @@ def best(problem: Problem) -> Array:
 def _proximal(problem: Problem, first: Array) -> Array:
     score, y, loss = problem.score, problem.y, problem.loss
     stride = problem.weight * jnp.asarray(tree.vdot(problem.x, problem.x)) / problem.c
-    safe = jnp.where(stride > 0, stride, 1.0)
-    tau = (score - loss.prox(safe, score, y)) / safe
+    step = safe.or_one(stride)
+    tau = (score - loss.prox(step, score, y)) / step
     tau = jnp.clip(tau, jnp.minimum(first, 0.0), jnp.maximum(first, 0.0))
     # A short stride leaves few digits in the difference; the slope is then as good or better.
     gain = lambda tau: tau * score - stride * tau**2 / 2 - loss.conjugate(tau, y)

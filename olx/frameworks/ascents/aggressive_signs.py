@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from optax import tree
 
+from olx import _safe as safe
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
@@ -70,6 +71,6 @@ def _alpha(problem: Problem) -> Array:
     root = jnp.sqrt((margin * off) ** 2 + 4 * (1 - margin**2) * plus * minus)
     beta = (margin * off + root) / (2 * (1 - margin) * plus)
     # The potential may be a multiple of the entropy: its modulus says which.
-    rate = c * mirror.modulus / jnp.where(problem.weight > 0, problem.weight, 1.0)
+    rate = c * mirror.modulus / safe.or_one(problem.weight)
     alpha = jnp.clip(rate * jnp.log(beta), 0.0, 1.0)
     return jnp.where(never, 1.0, jnp.where(already, 0.0, alpha))
