@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import convex, experts, losses, mirrors, regularizers, schedules, streams
+from olx.convex import sets
 
 PIECES, ROWS, WIDTH = 24, 64, 4
 CHANCE = np.random.default_rng(0)
@@ -55,7 +56,7 @@ def adagrad(eta):
 CURVE = {"keep": olx.keep.every(30), "measure": missed}
 JOBS = {
     "clock": Job(
-        lambda: olx.linear(olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.6))),
+        lambda: olx.linear(olx.md(schedules.decay(0.5), mirrors.euclidean(sets.ball(0.6)))),
         losses.squared,
         ROUNDS,
         options={"record": olx.record.actions},
@@ -64,7 +65,7 @@ JOBS = {
         lambda: adagrad(0.5), losses.squared, ROUNDS, options={"record": olx.record.trace}
     ),
     "hint": Job(
-        lambda: olx.linear(olx.optimistic(0.1, mirrors.euclidean_ball(0.8))),
+        lambda: olx.linear(olx.optimistic(0.1, mirrors.euclidean(sets.ball(0.8)))),
         losses.squared,
         ROUNDS,
         options=CURVE,

@@ -73,13 +73,17 @@ def instance(owner: str, name: str, value: Any, kind: type) -> None:
         raise TypeError(f"{owner}: `{name}` must be a {kind.__name__}, got {type(value).__name__}.")
 
 
-def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
-    """Refuse two trees that differ in structure or in the shape of a leaf."""
+def same_structure(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
     seen, wanted = jax.tree.structure(value), jax.tree.structure(other)
     if seen != wanted:
         raise TypeError(
             f"{owner}: {name} has structure {seen}, {other_name} has {wanted}; they must agree."
         )
+
+
+def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
+    """Refuse two trees that differ in structure or in the shape of a leaf."""
+    same_structure(owner, name, value, other_name, other)
     for (path, leaf), like in zip(
         jax.tree_util.tree_leaves_with_path(value), jax.tree.leaves(other), strict=True
     ):

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 from jax.tree_util import Partial
+from jaxtyping import PyTree
 
 Class = TypeVar("Class", bound=type)
 
@@ -28,3 +30,9 @@ def pytree(cls: Class) -> Class:
 def as_tree(function: Callable) -> Any:
     """A function as a pytree: as it is if it is one already, else a `Partial` without numbers."""
     return Partial(function) if jax.tree_util.all_leaves([function]) else function
+
+
+def like(value: PyTree, tree: PyTree) -> PyTree:
+    """One number as a tree shaped like `tree`; any other value as it is."""
+    single = jax.tree_util.all_leaves([value]) and jnp.ndim(value) == 0
+    return jax.tree.map(lambda _: value, tree) if single else value

@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 
 import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
+from olx.convex import sets
 from olx.hindsight import corollaries
 
 KEY = jax.random.key(11)
@@ -64,12 +65,12 @@ def experts():
 
 PREDICTORS = {  # eta -> learner on scores, and whether u must be small
     "omd": lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
-    "omd ball": lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean_ball(2.0))),
+    "omd ball": lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean(sets.ball(2.0)))),
     "omd hypentropy": lambda eta: olx.linear(olx.omd(eta, mirrors.hypentropy(1.0))),
     "omd pnorm": lambda eta: olx.linear(olx.omd(eta, mirrors.pnorm(1.5))),
-    "md ball": lambda eta: olx.linear(olx.md(eta, mirrors.euclidean_ball(2.0))),
+    "md ball": lambda eta: olx.linear(olx.md(eta, mirrors.euclidean(sets.ball(2.0)))),
     "md decaying": lambda eta: olx.linear(
-        olx.md(schedules.decay(eta), mirrors.euclidean_ball(2.0))
+        olx.md(schedules.decay(eta), mirrors.euclidean(sets.ball(2.0)))
     ),
     "ftrl growing": lambda eta: olx.linear(
         olx.ftrl(eta, regularizers.growing(mirrors.euclidean()))
@@ -80,13 +81,15 @@ PREDICTORS = {  # eta -> learner on scores, and whether u must be small
     "ftrl adagrad": lambda eta: olx.linear(
         olx.ftrl(eta, regularizers.adagrad(1.0, convex.l1(0.1), rate=eta))
     ),
-    "optimistic": lambda eta: olx.linear(olx.optimistic(eta, mirrors.euclidean_ball(2.0))),
-    "optimistic md": lambda eta: olx.linear(olx.optimistic_md(eta, mirrors.euclidean_ball(2.0))),
+    "optimistic": lambda eta: olx.linear(olx.optimistic(eta, mirrors.euclidean(sets.ball(2.0)))),
+    "optimistic md": lambda eta: olx.linear(
+        olx.optimistic_md(eta, mirrors.euclidean(sets.ball(2.0)))
+    ),
 }
 POINTS = {
     "hedge": olx.hedge,
     "md entropy": lambda eta: olx.md(eta, mirrors.negative_entropy()),
-    "omd simplex": lambda eta: olx.omd(eta, mirrors.euclidean_simplex()),
+    "omd simplex": lambda eta: olx.omd(eta, mirrors.euclidean(sets.simplex())),
     "optimistic": lambda eta: olx.optimistic(eta, mirrors.negative_entropy()),
     "optimistic md": lambda eta: olx.optimistic_md(eta, mirrors.negative_entropy()),
 }
@@ -147,10 +150,10 @@ def test_expert_certificates_hold(name):
 
 
 ADVERSARIES = {
-    "steepest": (streams.steepest(1.0), lambda eta: olx.ogd(eta, mirrors.euclidean_ball(1.0)), D),
+    "steepest": (streams.steepest(1.0), lambda eta: olx.ogd(eta, sets.ball(1.0)), D),
     "random signs": (
         streams.random_signs(KEY),
-        lambda eta: olx.omd(eta, mirrors.euclidean_box(-1.0, 1.0)),
+        lambda eta: olx.omd(eta, mirrors.euclidean(sets.box(-1.0, 1.0))),
         D,
     ),
     "heaviest expert": (streams.heaviest_expert(), olx.hedge, D),
@@ -291,7 +294,7 @@ def theorem_5():
             x, y = outcome
             return losses.hinge(jnp.vdot(w, x), y) + sigma * jnp.vdot(w, w) / 2
 
-        learner = olx.md(schedules.decay(1 / sigma, 1.0), mirrors.euclidean_ball(2.0))
+        learner = olx.md(schedules.decay(1 / sigma, 1.0), mirrors.euclidean(sets.ball(2.0)))
         run = played(learner, regularized, rounds)
         return {"theorem 5": corollaries.strongly_convex_bound(learner, run, u, sigma)}
 

@@ -69,6 +69,6 @@ def test_a_swept_margin_has_its_best_in_hindsight():
     rounds = olx.Rounds(jnp.array([[1.0], [-1.0]]), jnp.array([1.0, -1.0]))
     loss = losses.margin_hinge(jnp.asarray(2.0))  # a number that is an array
     best = olx.best_in_hindsight(
-        loss, rounds, jnp.zeros(1), apply=olx.dot, domain=olx.hindsight.ball(1.0)
+        loss, rounds, jnp.zeros(1), apply=olx.dot, domain=olx.convex.sets.ball(1.0)
     )
     np.testing.assert_allclose(best.value, 2.0, rtol=1e-4)  # w = 1 is the best of the ball

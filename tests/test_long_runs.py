@@ -7,6 +7,7 @@ import pytest
 
 import olx
 from olx import _sum, mirrors
+from olx.convex import sets
 from olx.core import Learner
 
 EXPERTS = 4
@@ -33,7 +34,7 @@ def drawn(rounds, level=0.0):
 ENTROPY = mirrors.negative_entropy()
 CENTRED = {
     "hedge": olx.hedge(1.0),
-    "omd simplex": olx.omd(0.5, mirrors.euclidean_simplex()),
+    "omd simplex": olx.omd(0.5, mirrors.euclidean(sets.simplex())),
     "omd floored entropy": olx.omd(1.0, mirrors.floored_entropy(0.05)),
     "omd tsallis": olx.omd(0.5, mirrors.tsallis()),
     "ftrl": olx.ftrl(1.0, olx.regularizers.growing(ENTROPY)),
@@ -60,7 +61,7 @@ MAPS = {
     "floored entropy": (mirrors.floored_entropy(0.05), VECTOR),
     "tsallis": (mirrors.tsallis(), VECTOR),
     "log barrier": (mirrors.log_barrier_simplex(), VECTOR),
-    "euclidean simplex": (mirrors.euclidean_simplex(2.0), VECTOR),
+    "euclidean simplex": (mirrors.euclidean(sets.simplex(2.0)), VECTOR),
     "scaled and moved": (mirrors.scale(mirrors.shift(ENTROPY, VECTOR), 3.0), VECTOR),
     "from a potential": (olx.mirror_map(gibbs, start=1.0, total=1.0, separable=True), VECTOR),
     "density matrices": (mirrors.von_neumann(), MATRIX),
@@ -107,7 +108,7 @@ def test_prod_from_weights_far_below_one():
 
 def test_the_gap_is_not_made_of_rounding():
     """Far out the decision hardly moves, so the gap is small; the conjugate is 4e5."""
-    learner = olx.first_order.self_confident(mirrors.euclidean_ball(0.8), 1.0, 0.01)
+    learner = olx.first_order.self_confident(mirrors.euclidean(sets.ball(0.8)), 1.0, 0.01)
     start = learner.init(jnp.asarray(UNIFORM))
     far = start._replace(theta=jnp.asarray(UNIFORM) * 1e6)
     single, double = both(learner, drawn(1000), far)

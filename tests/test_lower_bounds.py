@@ -9,13 +9,14 @@ import pytest
 
 import olx
 from olx import mirrors, schedules
+from olx.convex import sets
 from olx.first_order.coin_betting import coin_betting, coordinate_betting
 from olx.first_order.ftrl_proximal import ftrl_proximal
 from olx.first_order.self_confident import self_confident
 from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 
 T, RUNS = 100, 4000
-INTERVAL = mirrors.euclidean_box(-1.0, 1.0)
+INTERVAL = mirrors.euclidean(sets.box(-1.0, 1.0))
 LEAST = T * comb(T, T // 2) / 2**T  # E |sum of T signs|
 
 quick = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -68,7 +69,7 @@ PROMISES = {
     "coordinate betting": (coordinate_betting, 1.0),
     "ftrl proximal": (lambda number: ftrl_proximal(number, 1.0, 0.1, 0.1), 1.0),
     "self-confident": (
-        lambda number: self_confident(mirrors.euclidean_ball(2.0), number, 1e-3),
+        lambda number: self_confident(mirrors.euclidean(sets.ball(2.0)), number, 1e-3),
         2.0,
     ),
     "strongly convex": (strongly_convex_ogd, 1.0),

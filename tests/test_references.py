@@ -8,6 +8,7 @@ from jax import random
 
 import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
+from olx.convex import sets
 
 T, D = 300, 6
 REGRESSION, _ = streams.linear_regression(random.key(1), rounds=T, features=D)
@@ -39,24 +40,24 @@ REGRESSIONS = {
         ZEROS,
     ),
     "lazy on a ball": (
-        olx.omd(0.3, mirrors.euclidean_ball(0.7)),
+        olx.omd(0.3, mirrors.euclidean(sets.ball(0.7))),
         ref.lazy_gradient(ZEROS, 0.3, lambda v: ref.ball(v, 0.7), T, SLOPE),
         ZEROS,
     ),
     "lazy on the simplex": (
-        olx.omd(0.1, mirrors.euclidean_simplex()),
+        olx.omd(0.1, mirrors.euclidean(sets.simplex())),
         ref.lazy_gradient(UNIFORM, 0.1, ref.simplex, T, SLOPE),
         UNIFORM,
     ),
     "projected on a ball, shrinking": (
-        olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.7)),
+        olx.md(schedules.decay(0.5), mirrors.euclidean(sets.ball(0.7))),
         ref.projected_gradient(
             ZEROS, lambda t: 0.5 / np.sqrt(t), lambda v: ref.ball(v, 0.7), T, SLOPE
         ),
         ZEROS,
     ),
     "projected on the simplex": (
-        olx.ogd(0.1, mirrors.euclidean_simplex()),
+        olx.ogd(0.1, sets.simplex()),
         ref.projected_gradient(UNIFORM, lambda t: 0.1, ref.simplex, T, SLOPE),
         UNIFORM,
     ),
@@ -86,7 +87,7 @@ REGRESSIONS = {
         ZEROS,
     ),
     "optimistic, projected": (
-        olx.optimistic_md(0.1, mirrors.euclidean_ball(0.7)),
+        olx.optimistic_md(0.1, mirrors.euclidean(sets.ball(0.7))),
         ref.optimistic_projected(ZEROS, 0.1, lambda v: ref.ball(v, 0.7), T, SLOPE),
         ZEROS,
     ),

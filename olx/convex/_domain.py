@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
+from optax import tree
 
 
 def simplex(floor, total, w):
@@ -33,8 +34,15 @@ def orthant(w):
     return jnp.all(flat >= 0)
 
 
+def stays(project, w):
+    """Whether a Euclidean projection leaves `w` where it is, up to rounding."""
+    flat, _ = ravel_pytree(w)
+    moved, _ = ravel_pytree(tree.sub(project(w), w))
+    return jnp.max(jnp.abs(moved)) <= rounding(flat) * (1 + jnp.max(jnp.abs(flat)))
+
+
 def same(theta):
-    """The retraction of an open domain, where every dual is that of its own decision."""
+    """The projection on everything, and the retraction of an open domain."""
     return theta
 
 

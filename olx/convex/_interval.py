@@ -10,7 +10,7 @@ from jax.core import Tracer
 def ordered(owner: str, low: Any, high: Any) -> Any:
     """The lower end, refused if it exceeds `high`, or NaN there if either end is traced."""
     if isinstance(low, Tracer) or isinstance(high, Tracer):
-        return jnp.where(low > high, jnp.nan, low)
-    if np.any(np.asarray(low) > np.asarray(high)):
+        return jnp.where(low <= high, low, jnp.nan)
+    if not np.all(np.asarray(low) <= np.asarray(high)):
         raise ValueError(f"{owner}: `low` must not exceed `high`, got {low} and {high}.")
     return low

@@ -13,15 +13,16 @@ Parikh, Boyd, Proximal Algorithms, 2014.
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
-from olx._pytree import pytree, static
-from olx.convex import _interval
+from olx._pytree import like, pytree, static
+from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.projections import weighted_l1_ball
+from olx.convex.sets import ConvexSet
 from olx.core import Scalar
 
 
@@ -90,14 +91,19 @@ def linf(strength: Scalar = 1.0) -> Penalty:
     return Penalty(Partial(_linf_value, strength), Partial(_linf_prox, strength))
 
 
-def box(low: PyTree, high: PyTree) -> Penalty:
-    """0 within the box and infinite outside: the prox is a projection, for any step.
+def indicator(domain: ConvexSet) -> Penalty:
+    """0 in the set and infinite outside: the prox is the projection, for any step.
 
-    low, high: numbers, or trees shaped like a decision.
+    domain: a set of `olx.convex.sets`.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.convex import sets
+    >>> indicator(sets.box(0.0, jnp.inf)).prox(jnp.array([2.0, -1.0]), 0.5).tolist()
+    [2.0, 0.0]
     """
-    check_ends = lambda low, high: _interval.ordered("box", low, high)
-    low = jax.tree.map(check_ends, like(low, high), like(high, low))
-    return Penalty(Partial(_box_value, low, high), Partial(_box_prox, low, high), True)
+    check.instance("indicator", "domain", domain, ConvexSet)
+    value = Partial(_indicator_value, domain.project)
+    return Penalty(value, Partial(_indicator_prox, domain.project), domain.separable)
 
 
 def _elastic(l1, l2, w):
@@ -113,12 +119,6 @@ def soft(v: Array, threshold: Array) -> Array:
     # At |v| = threshold the outer branch holds, so that a threshold of 0 is the identity.
     inside = jnp.abs(v) < threshold
     return jnp.where(inside, 0.0, v - threshold * jnp.sign(v))
-
-
-def like(step: PyTree, v: PyTree) -> PyTree:
-    """One number as a tree shaped like `v`; any other tree as it is."""
-    single = jax.tree.structure(step).num_nodes == 1 and jnp.ndim(step) == 0
-    return jax.tree.map(lambda _: step, v) if single else step
 
 
 def _lengths(leaf):
@@ -176,12 +176,9 @@ def _linf_prox(strength, v, step):
     return tree.sub(v, weighted_l1_ball(v, 1.0, step * strength))
 
 
-def _box_value(low, high, w):
-    inside = lambda w, low, high: jnp.all((w >= low) & (w <= high))
-    good = jax.tree.map(inside, w, like(low, w), like(high, w))
-    return jnp.where(jnp.all(jnp.stack(jax.tree.leaves(good))), 0.0, jnp.inf)
+def _indicator_value(project, w):
+    return jnp.where(_domain.stays(project, w), 0.0, jnp.inf)
 
 
-def _box_prox(low, high, v, step):
-    clip = lambda v, low, high: jnp.where(v > high, high, jnp.where(v >= low, v, low))
-    return jax.tree.map(clip, v, like(low, v), like(high, v))
+def _indicator_prox(project, v, step):
+    return project(v)

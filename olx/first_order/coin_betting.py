@@ -30,9 +30,8 @@ from olx import _check as check
 from olx import _clock as clock
 from olx import _safe as safe
 from olx._clock import Clock
-from olx._pytree import pytree
+from olx._pytree import like, pytree
 from olx.certificate import Certificate
-from olx.convex.prox import like
 from olx.core import Feedback, Learner, Scalar, Trace
 
 

@@ -47,7 +47,8 @@ def adaptive_filter(mirror: MirrorMap) -> Learner:
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[2.0, 0.0], [2.0, 0.0]]), jnp.array([6.0, 6.0]))
-    >>> learner = olx.linear(olx.first_order.adaptive_filter(olx.mirrors.euclidean_ball(1.0)))
+    >>> ball = olx.mirrors.euclidean(olx.convex.sets.ball(1.0))
+    >>> learner = olx.linear(olx.first_order.adaptive_filter(ball))
     >>> run = olx.rollout(
     ...     learner, olx.losses.squared, rounds, jnp.zeros(2), record=olx.record.actions
     ... )

@@ -29,7 +29,8 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     The certificate is lemma 5; `olx.hindsight.strongly_convex_bound` is theorem 5.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.first_order.strongly_convex_md(0.5, olx.mirrors.euclidean_ball(1.0))
+    >>> ball = olx.mirrors.euclidean(olx.convex.sets.ball(1.0))
+    >>> learner = olx.first_order.strongly_convex_md(0.5, ball)
     >>> rounds = olx.Rounds(None, jnp.ones((3, 1)))
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1)).losses.tolist()
     [0.0, -1.0, -1.0]

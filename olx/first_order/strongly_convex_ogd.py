@@ -25,6 +25,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
+from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar, Trace
 from olx.frameworks.master import divergence
 from olx.mirrors.base import MirrorMap
@@ -44,11 +45,11 @@ class StronglyConvexState(NamedTuple):
     clock: Clock
 
 
-def strongly_convex_ogd(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:
+def strongly_convex_ogd(sigma: Scalar, domain: ConvexSet | None = None) -> Learner:
     r"""Steps $2/(\sigma(t+1))$ from `params`; the weighted output is `state.mean`.
 
     sigma: how strongly convex every loss is with respect to the potential; positive.
-    mirror: `euclidean()` if None, or one of its sets.
+    domain: a set of `olx.convex.sets`; everywhere if None.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.first_order.strongly_convex_ogd(1.0)
@@ -58,9 +59,9 @@ def strongly_convex_ogd(sigma: Scalar, mirror: MirrorMap | None = None) -> Learn
     ([3.0], True)
     """
     sigma = check.positive("strongly_convex_ogd", "sigma", sigma)
-    mirror = euclidean() if mirror is None else mirror
-    check.instance("strongly_convex_ogd", "mirror", mirror, MirrorMap)
-    hparams = StronglyConvexHparams(sigma, mirror)
+    if domain is not None:
+        check.instance("strongly_convex_ogd", "domain", domain, ConvexSet)
+    hparams = StronglyConvexHparams(sigma, euclidean(domain))
     needs = (start_inside("strongly_convex_ogd"),)
     return Learner(hparams, init, predict, update, bound, needs=needs)
 

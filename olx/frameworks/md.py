@@ -20,6 +20,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
+from olx.convex.sets import ConvexSet
 from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
 from olx.frameworks.master import approached, divergence
 from olx.mirrors.base import MirrorMap
@@ -44,7 +45,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
 
     >>> import jax.numpy as jnp, olx
     >>> steps = olx.schedules.decay(1.0, power=1.0)
-    >>> learner = olx.md(steps, olx.mirrors.euclidean_ball(2.0))
+    >>> learner = olx.md(steps, olx.mirrors.euclidean(olx.convex.sets.ball(2.0)))
     >>> rounds = olx.Rounds(None, jnp.ones((3, 2)))
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(2)).losses.round(3).tolist()
     [0.0, -2.0, -2.828]
@@ -66,13 +67,16 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     )
 
 
-def ogd(eta: Scalar | Process, domain: MirrorMap | None = None) -> Learner:
-    """Projected gradient descent: `md` with a Euclidean map, everywhere if `domain` is None."""
+def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
+    """Projected gradient descent: `md` with a Euclidean map, everywhere or on a set.
+
+    domain: a set of `olx.convex.sets`, such as `ball(1.0)`.
+    """
     if not isinstance(eta, Process):
         eta = check.positive("ogd", "eta", eta)
     if domain is not None:
-        check.instance("ogd", "domain", domain, MirrorMap)
-    return md(eta, euclidean() if domain is None else domain)
+        check.instance("ogd", "domain", domain, ConvexSet)
+    return md(eta, euclidean(domain))
 
 
 def init(hp: MDHparams, params: PyTree) -> MDState:

@@ -9,10 +9,6 @@ from olx.hindsight.corollaries import leader_bound as leader_bound
 from olx.hindsight.corollaries import no_penalty as no_penalty
 from olx.hindsight.corollaries import root_bound as root_bound
 from olx.hindsight.corollaries import strongly_convex_bound as strongly_convex_bound
-from olx.hindsight.domains import ball as ball
-from olx.hindsight.domains import box as box
-from olx.hindsight.domains import everywhere as everywhere
-from olx.hindsight.domains import simplex as simplex
 from olx.hindsight.duality import sandwich as sandwich
 from olx.hindsight.duality import weak_duality as weak_duality
 from olx.hindsight.experts import expert_regrets as expert_regrets

@@ -19,11 +19,11 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree
+from olx.convex.sets import ConvexSet, everywhere
 from olx.core import Loss, Rounds, Scalar
 from olx.frameworks.lift import dot
 from olx.hindsight import linear_model, projected
 from olx.hindsight.convexity import above_lines, check_convex_in_score, refuse_above
-from olx.hindsight.domains import Domain, everywhere
 from olx.hindsight.regret import comparator_losses, constant, weights
 from olx.streams.judge import check_params, check_rounds, judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
@@ -49,11 +49,11 @@ def best_in_hindsight(
     params: PyTree,
     *,
     apply: Callable[[PyTree, PyTree], PyTree] = constant,
-    domain: Domain | None = None,
+    domain: ConvexSet | None = None,
     tolerance: Scalar = 1e-6,
     steps: Scalar = 20_000,
 ) -> Hindsight:
-    r"""Minimize the total loss of a comparator over `domain`, everywhere if None.
+    r"""Minimize the total loss of a comparator over a set of `olx.convex.sets`, everywhere if None.
 
     loss: convex in the parameters once `apply` has been applied. With kinks or without for
         `apply=olx.dot`; for other models the gap vanishes only where the total loss is smooth.
@@ -63,8 +63,8 @@ def best_in_hindsight(
     steps: stop after so many steps in any case; the gap is then larger but still true.
 
     Without a domain, the gap can be verified for `apply=olx.dot` only and is infinite for other
-    models unless the gradient is exactly 0: bound the domain with `ball(radius)` then. Where the
-    infimum is not attained, as for the logistic loss of separable data, `u` is large and
+    models unless the gradient is exactly 0: bound the domain with `sets.ball(radius)` then. Where
+    the infimum is not attained, as for the logistic loss of separable data, `u` is large and
     `value` close to the infimum.
 
     >>> import jax.numpy as jnp
@@ -80,7 +80,12 @@ def best_in_hindsight(
     check.takes("best_in_hindsight", "apply", apply, "u", "context")
     _check_data(loss, rounds, params)
     domain = everywhere() if domain is None else domain
-    check.instance("best_in_hindsight", "domain", domain, Domain)
+    check.instance("best_in_hindsight", "domain", domain, ConvexSet)
+    if domain.farthest is None:
+        raise TypeError(
+            "best_in_hindsight: `domain` is given by its projection alone, so no gap can be "
+            "verified; give its farthest point too: `sets.projected(project, farthest)`."
+        )
     tolerance = check.non_negative("best_in_hindsight", "tolerance", tolerance)
     steps = check.non_negative("best_in_hindsight", "steps", steps)
     params = jax.tree.map(jnp.asarray, params)
@@ -159,8 +164,7 @@ def _hindsight(best: linear_model.Best, unravel) -> Hindsight:
     return Hindsight(unravel(best.w), best.value, jnp.maximum(best.value - best.lower, 0.0))
 
 
-def _flat(domain: Domain, unravel) -> Domain:
+def _flat(domain: ConvexSet, unravel) -> ConvexSet:
     through = lambda function: lambda w: ravel_pytree(function(unravel(w)))[0]
-    return Domain(
-        Partial(through(domain.project)), Partial(through(domain.farthest)), domain.bounded
-    )
+    project, farthest = Partial(through(domain.project)), Partial(through(domain.farthest))
+    return ConvexSet(project, farthest, domain.bounded)

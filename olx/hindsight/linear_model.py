@@ -25,8 +25,8 @@ from jaxtyping import Array, Float
 
 from olx import _safe as safe
 from olx.convex import tangents
+from olx.convex.sets import ConvexSet
 from olx.core import Scalar
-from olx.hindsight.domains import Domain
 
 RELAX = 1.6
 CHECK_EVERY = 20
@@ -54,7 +54,7 @@ def solve(
     look: tangents.Look,
     x: Float[Array, "T d"],
     w: Float[Array, " d"],
-    domain: Domain,
+    domain: ConvexSet,
     tolerance: Scalar,
     steps: Scalar,
 ) -> Best:

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from olx.convex.sets import ConvexSet
 from olx.core import Scalar
-from olx.hindsight.domains import Domain
 from olx.hindsight.linear_model import Best
 
 
@@ -39,7 +39,7 @@ class Descent(NamedTuple):
 def solve(
     function: Callable[[Float[Array, " d"]], Array],
     w: Float[Array, " d"],
-    domain: Domain,
+    domain: ConvexSet,
     tolerance: Scalar,
     steps: Scalar,
 ) -> Best:
@@ -78,7 +78,7 @@ def solve(
     unfinished = lambda carry: (carry[0] < steps) & carry[3]
 
     start = look(domain.project(w))
-    if domain.bounded:
+    if domain.bounded and domain.farthest is not None:
         vertex = look(domain.farthest(-start.grad))  # the minimum already where F is linear
         start = _choose(vertex.value < start.value, vertex, start)
     best = _judge(Best(start.w, start.value, jnp.full_like(start.value, -jnp.inf)), start, domain)
@@ -88,7 +88,7 @@ def solve(
     return lax.while_loop(unfinished, step, (0, descent, best, ~closed(best)))[2]
 
 
-def _judge(best: Best, point: Point, domain: Domain) -> Best:
+def _judge(best: Best, point: Point, domain: ConvexSet) -> Best:
     lower = point.value - jnp.vdot(point.grad, point.w) - domain.support(-point.grad)
     better = point.value < best.value
     return Best(

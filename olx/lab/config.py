@@ -17,7 +17,8 @@
     linear = true                           # make a point learner predict <w, x>
     mirror = { name = "pnorm", q = 1.5 }    # arguments by name, nested
     grid.eta = { geomspace = [1e-3, 10, 32] }
-    grid."mirror.q" = [1.2, 1.5, 2.0]
+    grid."mirror.q" = [1.2, 1.5, 2.0]       # a set is an argument too, as in
+                                            # domain = { name = "ball", radius = 2.0 }
     theorems = ["certify"]                  # of olx.hindsight.theorems; all of them if left out
 
 A key that is not known is refused with the nearest one that is. Wherever a config names a factory

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import olx
-from olx.convex import norms
+from olx.convex import norms, sets
 from olx.frameworks import hints
 from olx.lab import outside
 from olx.lab.refusals import ConfigError, nearest
@@ -27,6 +27,7 @@ MODULES = {
     "meta": olx.meta,
     "mirrors": olx.mirrors,
     "convex": olx.convex,
+    "sets": sets,
     "regularizers": olx.regularizers,
     "schedules": olx.schedules,
     "ascents": olx.ascents,
@@ -98,7 +99,8 @@ def parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
 
 def words(kinds: tuple[type, ...]) -> str:
     """What `kinds` are called in a message."""
-    known = {"MirrorMap": "mirror map", "ScoreLoss": "loss", "PointLoss": "loss"}
+    known = {"MirrorMap": "mirror map", "ConvexSet": "set"}
+    known |= {"ScoreLoss": "loss", "PointLoss": "loss"}
     own = [known.get(kind.__name__, kind.__name__.lower()) for kind in kinds if is_own(kind)]
     return " or ".join(dict.fromkeys(own))
 

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
 from olx.lab.config import ConfigError, nearest
@@ -38,6 +39,7 @@ def listing(what: str | None) -> str:
     kinds = {
         "learners": lambda: _functions(Learner),
         "maps": lambda: _functions(MirrorMap),
+        "sets": lambda: _functions(ConvexSet),
         "regularizers": lambda: _of("regularizers"),
         "schedules": lambda: _of("schedules"),
         "ascents": lambda: _functions(Ascent),

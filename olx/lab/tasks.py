@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from olx.convex.sets import ConvexSet, ball, everywhere, simplex
 from olx.core import Learner, Rounds
-from olx.hindsight import ball, constant, everywhere, simplex
+from olx.hindsight import constant
 from olx.lab import outcomes
 from olx.lab.metrics import Metric, absolute_error, error, growth, squared_error, wealth
 from olx.lab.refusals import nearest
@@ -30,7 +31,7 @@ class Decision:
     # None where there are no features
     apply: Callable[..., Any]  # (u, context) -> the decision of the comparator u
     zero: Callable[[Any], Any]  # start -> the comparator that knows nothing
-    domain: Callable[[float | None], Any]  # radius -> where the best comparator is looked for
+    domain: Callable[[float | None], ConvexSet]  # radius -> where the best comparator is looked for
 
 
 @dataclasses.dataclass(frozen=True)

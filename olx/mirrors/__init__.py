@@ -13,11 +13,6 @@ from olx.mirrors.combinators import scale as scale
 from olx.mirrors.combinators import shift as shift
 from olx.mirrors.entropy import negative_entropy as negative_entropy
 from olx.mirrors.euclidean import euclidean as euclidean
-from olx.mirrors.euclidean import euclidean_ball as euclidean_ball
-from olx.mirrors.euclidean import euclidean_box as euclidean_box
-from olx.mirrors.euclidean import euclidean_l1_ball as euclidean_l1_ball
-from olx.mirrors.euclidean import euclidean_on as euclidean_on
-from olx.mirrors.euclidean import euclidean_simplex as euclidean_simplex
 from olx.mirrors.floored_entropy import floored_entropy as floored_entropy
 from olx.mirrors.full_quadratic import full_quadratic as full_quadratic
 from olx.mirrors.hypentropy import hypentropy as hypentropy

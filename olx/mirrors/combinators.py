@@ -42,8 +42,10 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
     """The potential, domain included, moved so that `center` takes the place of 0.
 
     >>> import jax.numpy as jnp
-    >>> from olx.mirrors.euclidean import euclidean_ball
-    >>> shift(euclidean_ball(1.0), jnp.array([3.0, 0.0])).to_primal(jnp.zeros(2)).tolist()
+    >>> from olx.convex import sets
+    >>> from olx.mirrors.euclidean import euclidean
+    >>> moved = shift(euclidean(sets.ball(1.0)), jnp.array([3.0, 0.0]))
+    >>> moved.to_primal(jnp.zeros(2)).tolist()
     [3.0, 0.0]
     """
     check.instance("shift", "mirror", mirror, MirrorMap)

@@ -19,8 +19,9 @@ from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
+from olx._pytree import like
 from olx.convex.norms import Norm
-from olx.convex.prox import Penalty, like
+from olx.convex.prox import Penalty
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 

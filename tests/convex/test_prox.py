@@ -9,7 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from olx.convex.prox import Penalty, box, elastic_net, group_l2, l1, linf, nuclear, squared_l2
+from olx.convex import sets
+from olx.convex.prox import (
+    Penalty,
+    elastic_net,
+    group_l2,
+    indicator,
+    l1,
+    linf,
+    nuclear,
+    squared_l2,
+)
 
 RNG = np.random.default_rng(3)
 MATRIX = RNG.normal(size=(4, 3))
@@ -167,7 +177,7 @@ def test_a_norm_and_the_projection_on_its_dual_ball_add_up():
 
 
 @pytest.mark.parametrize(
-    "penalty", [l1(0.4), squared_l2(0.4), elastic_net(0.4, 1.0), box(-0.2, 0.3)]
+    "penalty", [l1(0.4), squared_l2(0.4), elastic_net(0.4, 1.0), indicator(sets.box(-0.2, 0.3))]
 )
 def test_separable_penalties_take_a_step_for_each_coordinate(penalty):
     v, steps = np.array([1.0, -0.7, 0.3]), np.array([0.1, 1.0, 5.0])
@@ -190,7 +200,7 @@ def test_groups_are_rows_of_matrices_and_whole_vectors():
 
 
 def test_the_box_is_free_inside_and_infinite_outside():
-    penalty = box(-1.0, np.array([1.0, 2.0]))
+    penalty = indicator(sets.box(-1.0, np.array([1.0, 2.0])))
     assert _look(penalty, np.array([1.0, 2.0]), 0.5)[1] == 0
     assert _look(penalty, np.array([1.1, 0.0]), 0.5)[1] == np.inf
     np.testing.assert_allclose(_look(penalty, np.array([-3.0, 3.0]), 0.5)[0], [-1.0, 2.0])
@@ -212,7 +222,7 @@ REFUSALS = [
     (lambda: group_l2(-0.1), "group_l2: `strength` must be non-negative, got -0.1."),
     (lambda: nuclear(-0.1), "nuclear: `strength` must be non-negative, got -0.1."),
     (lambda: linf(-0.1), "linf: `strength` must be non-negative, got -0.1."),
-    (lambda: box(1.0, 0.5), "box: `low` must not exceed `high`, got 1.0 and 0.5."),
+    (lambda: indicator(sets.box(1.0, 0.5)), "box: `low` must not exceed `high`, got 1.0 and 0.5."),
 ]
 
 

@@ -81,7 +81,7 @@ def test_a_live_bandit_whose_other_losses_are_unknown_plays_in_every_driver(name
 
 
 def test_a_start_that_one_learner_of_a_batch_cannot_take_is_nan_for_that_one():
-    make = lambda radius: olx.linear(olx.ogd(0.1, olx.mirrors.euclidean_ball(radius)))
+    make = lambda radius: olx.linear(olx.ogd(0.1, olx.convex.sets.ball(radius)))
     batch = olx.batch(make, radius=np.array([1.0, 3.0]))
     seen = olx.sweep(batch, losses.squared, olx.Rounds(X, Y), np.ones(3)).losses
     assert np.all(np.isnan(seen[0]))

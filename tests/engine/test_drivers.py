@@ -7,6 +7,7 @@ import pytest
 
 import olx
 from olx import losses, mirrors, streams
+from olx.convex import sets
 
 ROUNDS, _ = streams.linear_regression(jax.random.key(0), rounds=20, features=3)
 LEARNER = olx.linear(olx.ogd(0.1))
@@ -57,7 +58,7 @@ def test_a_diverging_configuration_disturbs_no_other():
 
 def test_play_keeps_the_rounds_that_came_about():
     adversary = streams.steepest(1.0)
-    learner = olx.ogd(0.1, mirrors.euclidean_ball(1.0))
+    learner = olx.ogd(0.1, sets.ball(1.0))
     run = olx.play(learner, adversary, jnp.full(3, 0.1), 15)
     replay = olx.rollout(learner, adversary.loss, run.rounds, jnp.full(3, 0.1))
     np.testing.assert_allclose(run.losses, replay.losses)

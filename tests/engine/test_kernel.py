@@ -8,6 +8,7 @@ import pytest
 import olx
 from olx import losses, mirrors, regularizers
 from olx._pytree import as_tree
+from olx.convex import sets
 from olx.engine import kernel
 from olx.engine.chunk import single_program, sweep_program
 from olx.engine.protocol import Watch
@@ -15,7 +16,7 @@ from olx.engine.protocol import Watch
 ON_CPU = jax.default_backend() == "cpu"
 LEARNERS = {
     "euclidean": olx.omd(0.1, mirrors.euclidean()),
-    "simplex": olx.omd(0.1, mirrors.euclidean_simplex()),
+    "simplex": olx.omd(0.1, mirrors.euclidean(sets.simplex())),
     "hypentropy": olx.omd(0.1, mirrors.hypentropy(0.5)),
     "adagrad": olx.ftrl(0.1, regularizers.adagrad()),
 }

@@ -8,6 +8,7 @@ import scipy.sparse
 
 import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
+from olx.convex import sets
 
 WIDTH = 23
 
@@ -29,7 +30,7 @@ ZEROS, ONES = jnp.zeros(WIDTH), jnp.ones(WIDTH)
 
 LEARNERS = {
     "euclidean": (olx.omd(0.1, mirrors.euclidean()), ZEROS),
-    "box": (olx.omd(0.3, mirrors.euclidean_box(-0.2, 0.2)), ZEROS),
+    "box": (olx.omd(0.3, mirrors.euclidean(sets.box(-0.2, 0.2))), ZEROS),
     "hypentropy": (olx.omd(0.1, mirrors.hypentropy(0.5)), ZEROS),
     "orthant entropy": (olx.omd(0.1, mirrors.unnormalized_entropy()), ONES),
     "binary entropy": (olx.omd(0.1, mirrors.binary_entropy()), ONES / 2),
@@ -259,8 +260,8 @@ NEEDS_DENSE = (
 )
 REFUSED = {
     "pnorm": olx.linear(olx.omd(0.1, mirrors.pnorm(1.5))),
-    "simplex": olx.linear(olx.omd(0.1, mirrors.euclidean_simplex())),
-    "ball": olx.linear(olx.ogd(0.1, mirrors.euclidean_ball(1.0))),
+    "simplex": olx.linear(olx.omd(0.1, mirrors.euclidean(sets.simplex()))),
+    "ball": olx.linear(olx.ogd(0.1, sets.ball(1.0))),
     "hedge": olx.hedge(0.1),
     "optimistic": olx.linear(olx.optimistic(0.1, mirrors.euclidean())),
     "group penalty": olx.linear(

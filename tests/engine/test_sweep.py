@@ -12,6 +12,7 @@ from several_devices import sweep_ten
 
 import olx
 from olx import convex, losses, mirrors, regularizers
+from olx.convex import sets
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -36,7 +37,7 @@ MAKERS = {
         {"eta": jnp.array([0.1, 0.2]), "beta": jnp.array([1.0, 0.1])},
     ),
     "sort": (
-        lambda eta: olx.linear(olx.ogd(eta, mirrors.euclidean_l1_ball(1.0))),
+        lambda eta: olx.linear(olx.ogd(eta, sets.l1_ball(1.0))),
         {"eta": jnp.array([0.1, 0.2])},
     ),
 }

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import convex, losses, mirrors
+from olx.convex import sets
 from olx.first_order.adagrad import adagrad
 from olx.first_order.cocob import cocob
 from olx.first_order.coin_betting import coin_betting, coordinate_betting
@@ -119,7 +120,7 @@ SLOPE = ref.logistic_slope
 LINEAR = lambda make: lambda number: olx.linear(make(number))
 CASES = {
     "strongly convex MD on a ball": Case(
-        LINEAR(lambda sigma: strongly_convex_md(sigma, mirrors.euclidean_ball(2.0))),
+        LINEAR(lambda sigma: strongly_convex_md(sigma, mirrors.euclidean(sets.ball(2.0)))),
         (0.5, 0.02),
         lambda x, y: ref.strongly_convex_md(x, y, SLOPE, 0.5, 2.0),
         theorems=(),
@@ -330,7 +331,7 @@ def test_it_does_not_know_the_size_of_the_losses(on_the_simplex):
 
 def test_it_pays_the_root_of_the_squares_on_a_ball():
     us = np.stack([np.zeros(FEW), np.full(FEW, FEW**-0.5), -GRADIENTS[2].sum(axis=0) / 1e3])
-    learner = self_confident(mirrors.euclidean_ball(1.0), 0.5, 1e-6)
+    learner = self_confident(mirrors.euclidean(sets.ball(1.0)), 0.5, 1e-6)
     _, paid, proofs = confident(learner, GRADIENTS, us)
     assert np.all(proofs.holds)
     # Each gap is at most 2 |g| and |g|^2 / (4 Delta), so Delta^2 grows by less than 4.5 |g|^2.

@@ -12,10 +12,9 @@ import pytest
 from jax.tree_util import Partial
 
 from olx import losses
-from olx.convex import tangents
+from olx.convex import sets, tangents
 from olx.core import Rounds
 from olx.frameworks.lift import dot
-from olx.hindsight import domains
 from olx.hindsight.best import best_in_hindsight
 
 T, D = 40, 4
@@ -72,11 +71,11 @@ def _loss(name):
     return Partial(_any_loss, jnp.asarray(list(LOSSES).index(name)))
 
 
-BOX = domains.box(-0.2, 0.5)
+BOX = sets.box(-0.2, 0.5)
 
 
 def _any_domain(radius):
-    return [domains.ball(radius), domains.simplex(), BOX]
+    return [sets.ball(radius), sets.simplex(), BOX]
 
 
 def _any_project(index, radius, w):
@@ -90,9 +89,9 @@ def _any_farthest(index, radius, g):
 def _domain(where, radius=0.7):
     # likewise, all bounded domains share one program
     if where == "everywhere":
-        return domains.everywhere()
+        return sets.everywhere()
     numbers = jnp.asarray(BOUNDED.index(where)), radius
-    return domains.Domain(Partial(_any_project, *numbers), Partial(_any_farthest, *numbers))
+    return sets.projected(Partial(_any_project, *numbers), Partial(_any_farthest, *numbers))
 
 
 def _solve(name, domain, x=X, y=None, c=C, **options):
@@ -138,7 +137,7 @@ def test_the_value_is_that_of_a_point_of_the_domain(name, where):
 
 
 def test_an_unbounded_problem_has_an_infinite_gap():
-    assert _solve("linear", domains.everywhere(), steps=100).gap == jnp.inf
+    assert _solve("linear", sets.everywhere(), steps=100).gap == jnp.inf
 
 
 def test_least_squares_is_that_of_numpy():
@@ -167,7 +166,7 @@ def test_fewer_rounds_than_features_are_interpolated():
 
 def test_separable_data_cost_nothing():
     for name in ("hinge", "logistic"):
-        best = _solve(name, domains.everywhere(), y=np.sign(X[:, 0]))
+        best = _solve(name, sets.everywhere(), y=np.sign(X[:, 0]))
         assert best.value <= 1e-6
         assert best.gap <= 1e-6
 
@@ -193,9 +192,7 @@ def test_a_scalar_comparator_of_absolute_losses_is_the_median():
 def test_linear_losses_on_the_simplex_give_the_best_expert():
     table = RNG.uniform(size=(T, 6))
     rounds = Rounds(None, jnp.asarray(table), jnp.asarray(C))
-    best = best_in_hindsight(
-        losses.linear_loss, rounds, jnp.full(6, 1 / 6), domain=domains.simplex()
-    )
+    best = best_in_hindsight(losses.linear_loss, rounds, jnp.full(6, 1 / 6), domain=sets.simplex())
     assert np.argmax(best.u) == (C @ table).argmin()
     np.testing.assert_allclose(best.value, (C @ table).min(), rtol=1e-12)
     assert best.gap <= 1e-12
@@ -204,7 +201,7 @@ def test_linear_losses_on_the_simplex_give_the_best_expert():
 def test_the_best_constant_rebalanced_portfolio_is_that_of_cvxpy():
     relatives = np.exp(0.2 * RNG.normal(size=(T, 5)) + 0.02)
     rounds = Rounds(None, jnp.asarray(relatives), jnp.asarray(C))
-    best = best_in_hindsight(losses.log_loss, rounds, jnp.full(5, 0.2), domain=domains.simplex())
+    best = best_in_hindsight(losses.log_loss, rounds, jnp.full(5, 0.2), domain=sets.simplex())
     w = cp.Variable(5)
     cost = cp.Minimize(-C @ cp.log(relatives @ w))
     optimum = cp.Problem(cost, [w >= 0, cp.sum(w) == 1]).solve(solver=cp.CLARABEL)
@@ -222,7 +219,7 @@ def test_any_model_convex_in_its_parameters_is_served(radius):
     rounds = Rounds(jnp.asarray(X), jnp.asarray(SIGN), jnp.asarray(C))
     start = {"w": jnp.zeros(D), "b": jnp.zeros(())}
     best = best_in_hindsight(
-        losses.logistic, rounds, start, apply=_affine, domain=domains.ball(radius)
+        losses.logistic, rounds, start, apply=_affine, domain=sets.ball(radius)
     )
     w, b = cp.Variable(D), cp.Variable()
     cost = cp.Minimize(C @ cp.logistic(-cp.multiply(SIGN, X @ w + b)))
@@ -237,7 +234,7 @@ def test_any_other_model_without_a_domain_claims_nothing():
     start = {"w": jnp.zeros(D), "b": jnp.zeros(())}
     options = {"apply": _affine, "steps": 300}
     free = best_in_hindsight(losses.logistic, rounds, start, **options)
-    held = best_in_hindsight(losses.logistic, rounds, start, domain=domains.ball(50.0), **options)
+    held = best_in_hindsight(losses.logistic, rounds, start, domain=sets.ball(50.0), **options)
     assert free.gap == jnp.inf
     np.testing.assert_allclose(free.value, held.value, rtol=1e-5)
 
@@ -245,7 +242,7 @@ def test_any_other_model_without_a_domain_claims_nothing():
 def test_many_problems_are_a_loop():
     radii = np.array([0.3, 3.0])
     rounds = Rounds(jnp.asarray(X), jnp.asarray(SIGN), jnp.asarray(C))
-    ball = lambda radius: {"apply": dot, "domain": domains.ball(radius)}
+    ball = lambda radius: {"apply": dot, "domain": sets.ball(radius)}
     solve = lambda radius: best_in_hindsight(losses.hinge, rounds, jnp.zeros(D), **ball(radius))
     together = jax.tree.map(np.asarray, jax.vmap(solve)(radii))
     for radius, value, gap in zip(radii, together.value, together.gap, strict=True):
@@ -305,42 +302,6 @@ def test_the_conjugate_is_infinite_where_no_slope_reaches():
     assert np.isinf(conjugate(np.array([-1.5, -0.5, 0.5]))).tolist() == [True, False, True]
 
 
-@jax.jit
-def _ends(domain, g):
-    """How far the domain goes in a direction, and its point next to another."""
-    return domain.support(g), domain.project(g)
-
-
-@pytest.mark.parametrize("where", BOUNDED)
-def test_a_domain_knows_its_nearest_and_its_farthest_point(where):
-    constraints = CONSTRAINTS[where]
-    for _ in range(3):
-        g, w = RNG.normal(size=D), cp.Variable(D)
-        support, nearest = _ends(_domain(where), g)
-        far = cp.Problem(cp.Maximize(g @ w), constraints(w)).solve(solver=cp.CLARABEL)
-        np.testing.assert_allclose(support, far, rtol=1e-6)
-        cp.Problem(cp.Minimize(cp.sum_squares(w - g)), constraints(w)).solve(solver=cp.CLARABEL)
-        np.testing.assert_allclose(nearest, w.value, atol=1e-5)
-
-
-def test_domains_work_on_trees():
-    tree = {"a": np.array([3.0, 0.0]), "b": np.array(4.0)}
-    np.testing.assert_allclose(_ends(domains.ball(1.0), tree)[0], 5.0)
-    np.testing.assert_allclose(_ends(domains.simplex(), tree)[0], 4.0)
-    support, nearest = _ends(domains.box(-1.0, 2.0), tree)
-    np.testing.assert_allclose(support, 14.0)
-    np.testing.assert_allclose(nearest["b"], 2.0)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [(lambda: domains.ball(-1.0), "ball: `radius`"), (lambda: domains.box(1.0, 0.0), "box: `low`")],
-)
-def test_an_empty_domain_is_refused(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
-
-
 def test_the_best_rebalanced_portfolio_of_nyse_beats_the_best_stock():
     path = pathlib.Path(os.environ.get("OLX_DATA", "")) / "portfolio_nyse_o.npz"
     if "OLX_DATA" not in os.environ or not path.exists():
@@ -349,7 +310,7 @@ def test_the_best_rebalanced_portfolio_of_nyse_beats_the_best_stock():
     rounds = Rounds(None, jnp.asarray(relatives))
     assets = relatives.shape[1]
     best = best_in_hindsight(
-        losses.log_loss, rounds, jnp.full(assets, 1 / assets), domain=domains.simplex()
+        losses.log_loss, rounds, jnp.full(assets, 1 / assets), domain=sets.simplex()
     )
     assert best.gap <= 1e-5
     assert np.exp(-best.value) > np.prod(relatives, axis=0).max() > 54.0

@@ -9,6 +9,7 @@ import pytest
 
 import olx
 from olx import experts, hindsight, losses, mirrors, schedules
+from olx.convex import sets
 from olx.experts.drifting_game import drifting_game
 
 T, D = 12, 3
@@ -139,13 +140,13 @@ def test_alma_says_nothing_about_weighted_rounds():
 
 WEIGHTED = {
     "omd": olx.omd(0.1, mirrors.pnorm(1.5)),
-    "md": olx.md(schedules.decay(0.3), mirrors.euclidean_ball(2.0)),
+    "md": olx.md(schedules.decay(0.3), mirrors.euclidean(sets.ball(2.0))),
     "ftrl": olx.ftrl(0.2, olx.regularizers.adagrad()),
     "optimistic": olx.optimistic(0.1, mirrors.euclidean()),
-    "optimistic md": olx.optimistic_md(0.1, mirrors.euclidean_ball(2.0)),
+    "optimistic md": olx.optimistic_md(0.1, mirrors.euclidean(sets.ball(2.0))),
     "ftrl proximal": olx.first_order.ftrl_proximal(0.5, l1=0.1),
     "coin betting": olx.first_order.coin_betting(30.0),
-    "self-confident": olx.first_order.self_confident(mirrors.euclidean_ball(2.0), 2.0),
+    "self-confident": olx.first_order.self_confident(mirrors.euclidean(sets.ball(2.0)), 2.0),
 }
 
 

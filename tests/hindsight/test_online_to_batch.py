@@ -19,6 +19,7 @@ from scipy.optimize import linprog, minimize
 
 import olx
 from olx import losses, mirrors
+from olx.convex import sets
 from olx.first_order.strongly_convex_md import strongly_convex_md
 from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 from olx.hindsight import first_order, online_to_batch
@@ -85,7 +86,7 @@ def at_most(values, bound):
 @pytest.fixture(scope="module")
 def runs():
     """Losses, decisions, the mean decision, the one kept at random, and theorem 14.5."""
-    descent = olx.ogd(ETA, mirrors.euclidean_ball(BALL))
+    descent = olx.ogd(ETA, sets.ball(BALL))
 
     @quick
     def one(key, rows):
@@ -181,7 +182,7 @@ def test_every_round_is_as_likely_to_be_kept(runs):
 @pytest.fixture(scope="module")
 def blocks():
     """Losses and candidates of a learner that starts anew four times."""
-    descent = olx.ogd(ETA, mirrors.euclidean_ball(BALL))
+    descent = olx.ogd(ETA, sets.ball(BALL))
 
     @quick
     def one(key, rows):
@@ -248,7 +249,7 @@ def least():
 
 CURVED = {
     "uniform": (
-        lambda: average(strongly_convex_md(SIGMA, mirrors.euclidean_ball(BALL))),
+        lambda: average(strongly_convex_md(SIGMA, mirrors.euclidean(sets.ball(BALL)))),
         lambda state: averaged(state),
         lambda learner, run, u: olx.hindsight.strongly_convex_bound(
             learner.hparams.inner,
@@ -259,7 +260,7 @@ CURVED = {
         online_to_batch.strongly_convex_risk_bound,
     ),
     "weighted": (
-        lambda: average(strongly_convex_ogd(SIGMA, mirrors.euclidean_ball(BALL)), rising()),
+        lambda: average(strongly_convex_ogd(SIGMA, sets.ball(BALL)), rising()),
         lambda state: state.inner.mean,
         lambda learner, run, u: first_order.weighted_regret_bound(
             learner.hparams.inner,

@@ -104,6 +104,16 @@ def test_a_learner_that_throws_dice_takes_a_seed_for_its_key():
     assert any(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in arrays(made))
 
 
+def test_a_set_is_named_by_its_factory():
+    box = {"name": "box", "low": [0.0, -1.0], "high": 1.0}
+    learner = factories.make("", {"name": "ogd", "eta": 0.1, "domain": box}, Learner)
+    near = learner.hparams.mirror.to_primal(np.array([-5.0, -5.0]))
+    assert near.tolist() == [0.0, -1.0]
+    penalty = {"name": "indicator", "domain": "simplex"}
+    learner = factories.make("", {"name": "rda", "eta": 0.1, "penalty": penalty}, Learner)
+    assert float(learner.hparams.regularizer.hparams.penalty.value(np.full(4, 0.25))) == 0
+
+
 def arrays(tree):
     return [leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
 
@@ -225,6 +235,18 @@ BROKEN = {
         DATA + '[[learners]]\nname = "omd"\neta = 0.1\nmirror = "euclidaen"\n',
         "learners.0.mirror: there is no mirror map called 'euclidaen'; did you mean "
         "mirrors.euclidean?",
+    ),
+    "unknown set": (
+        DATA + OGD + 'domain = { name = "bal", radius = 1.0 }\n',
+        "learners.0.domain: there is no set called 'bal'; did you mean sets.ball?",
+    ),
+    "a map for a set": (
+        DATA + OGD + 'domain = "euclidean"\n',
+        "learners.0.domain: there is no set called 'euclidean'",
+    ),
+    "a set of no size": (
+        DATA + OGD + 'domain = { name = "ball", radius = 0.0 }\n',
+        "learners.0.domain: ball: `radius` must be positive, got 0.0.",
     ),
     "a word for a number": (
         DATA + '[[learners]]\nname = "ogd"\neta = "fast"\n',

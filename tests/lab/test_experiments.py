@@ -119,7 +119,7 @@ def test_halves_are_judged_apart_while_learning_goes_on(file, tmp_path):
 
 
 def test_structure_and_numbers_keep_their_places(file, tmp_path):
-    maps = ["euclidean", {"name": "euclidean_ball", "radius": 0.5}]
+    maps = ["euclidean", {"name": "euclidean", "domain": {"name": "ball", "radius": 0.5}}]
     grid = {"eta": ETAS, "mirror": maps}
     learner = {"name": "md", "linear": True, "mirror": "euclidean", "grid": grid}
     rows = run(experiment(file, learners=[learner]), tmp_path / "r").configurations

@@ -22,7 +22,7 @@ STREAMS = jnp.asarray(
     )
 )
 ETAS = np.geomspace(0.01, 1.0, 6)
-BALL = olx.mirrors.euclidean_ball(1.0)
+BALL = olx.mirrors.euclidean(olx.convex.sets.ball(1.0))
 
 
 def square(w, y):

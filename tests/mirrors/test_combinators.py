@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from olx import mirrors
+from olx.convex import sets
 
 RNG = np.random.default_rng(5)
 D = 3
@@ -14,16 +15,17 @@ CENTER = RNG.normal(size=D)
 MATRIX = RNG.normal(size=(D, D)) + 2 * np.eye(D)
 ROWS = np.stack([THETA, OTHER])
 BLOCKS = {"w": THETA, "p": 2 * OTHER, "deep": {"x": THETA[:2], "y": OTHER}}
+BALL = mirrors.euclidean(sets.ball(0.5))
 MAPS = {
-    "w": mirrors.euclidean_ball(0.5),
+    "w": BALL,
     "p": mirrors.negative_entropy(0.7),
     "deep": mirrors.pnorm(1.5),
 }
 
 MADE = {
     "scale": (lambda: mirrors.scale(mirrors.negative_entropy(), 2.5), THETA, OTHER),
-    "scale of a ball": (lambda: mirrors.scale(mirrors.euclidean_ball(0.5), 0.2), THETA, OTHER),
-    "shift": (lambda: mirrors.shift(mirrors.euclidean_ball(0.5), CENTER), THETA, OTHER),
+    "scale of a ball": (lambda: mirrors.scale(BALL, 0.2), THETA, OTHER),
+    "shift": (lambda: mirrors.shift(BALL, CENTER), THETA, OTHER),
     "precompose": (lambda: mirrors.precompose(mirrors.hypentropy(0.5), MATRIX), THETA, OTHER),
     "precompose, normed": (lambda: mirrors.precompose(mirrors.pnorm(1.5), MATRIX), THETA, OTHER),
     "leafwise": (
@@ -130,7 +132,7 @@ def test_scaling_a_factory_and_its_number_agree():
 
 
 def test_a_shifted_ball_is_a_ball_elsewhere():
-    mirror = mirrors.shift(mirrors.euclidean_ball(0.5), CENTER)
+    mirror = mirrors.shift(BALL, CENTER)
     offset = 0.5 * THETA / np.linalg.norm(THETA)
     np.testing.assert_allclose(decide(mirror, THETA), CENTER + offset, rtol=1e-13)
     inside = jax.jit(mirror.contains)
@@ -213,7 +215,7 @@ def test_moduli_in_one_norm_add_up():
     ("mirror", "separable", "bounded", "normed"),
     [
         (mirrors.scale(mirrors.hypentropy(1.0), 2.0), True, False, False),
-        (mirrors.shift(mirrors.euclidean_box(0.0, 1.0), CENTER), True, True, True),
+        (mirrors.shift(mirrors.euclidean(sets.box(0.0, 1.0)), CENTER), True, True, True),
         (mirrors.leafwise([mirrors.euclidean(), mirrors.binary_entropy()]), True, True, True),
         (mirrors.leafwise([mirrors.euclidean(), mirrors.hypentropy(1.0)]), True, False, False),
         (mirrors.leafwise([mirrors.euclidean(), mirrors.pnorm(1.5)]), False, False, True),

@@ -13,6 +13,7 @@ from jax.tree_util import Partial
 from scipy import optimize
 
 from olx import mirrors
+from olx.convex import sets
 from olx.mirrors import mirror_map
 
 RNG = np.random.default_rng(11)
@@ -361,7 +362,7 @@ def test_the_total_is_differentiable(separable):
 
 
 def test_a_number_of_the_domain_is_differentiable():
-    value = lambda radius: mirrors.euclidean_ball(radius).conjugate(jnp.array([3.0, 4.0]))
+    value = lambda radius: mirrors.euclidean(sets.ball(radius)).conjugate(jnp.array([3.0, 4.0]))
     look = jax.jit(jax.vmap(jax.value_and_grad(jax.grad(value))))
     slopes, bends = look(np.array([2.0, 9.0]))
     np.testing.assert_allclose(slopes[0], 5.0 - 2.0, rtol=1e-14)

@@ -13,6 +13,7 @@ from jax.tree_util import Partial
 from scipy import optimize
 
 from olx import mirrors
+from olx.convex import sets
 
 D = 5
 RNG = np.random.default_rng(7)
@@ -147,27 +148,31 @@ def positive(n, rng):
     return rng.gamma(1.0, size=D) + 0.01
 
 
+def on(make):
+    return lambda *numbers: mirrors.euclidean(make(*numbers))
+
+
 CASES = {
     "euclidean": Case(mirrors.euclidean, (), (), half, itself, itself, anywhere),
-    "euclidean_ball": Case(
-        mirrors.euclidean_ball, (1.3,), (3.0,), half, ball, itself,
+    "ball": Case(
+        on(sets.ball), (1.3,), (3.0,), half, ball, itself,
         lambda n, rng: ball(n, rng.normal(size=D)), open=False,
     ),
-    "euclidean_box": Case(
-        mirrors.euclidean_box, (-0.5, 0.7), (-2.0, 0.1), half,
+    "box": Case(
+        on(sets.box), (-0.5, 0.7), (-2.0, 0.1), half,
         lambda n, theta: np.clip(theta, *n), itself,
         lambda n, rng: rng.uniform(*n, size=D), open=False,
     ),
-    "euclidean_simplex": Case(
-        mirrors.euclidean_simplex, (1.5,), (0.4,), half, simplex, itself,
+    "simplex": Case(
+        on(sets.simplex), (1.5,), (0.4,), half, simplex, itself,
         lambda n, rng: n[0] * rng.dirichlet(np.ones(D)), open=False,
     ),
-    "euclidean_l1_ball": Case(
-        mirrors.euclidean_l1_ball, (1.5,), (4.0,), half, l1_ball, itself,
+    "l1_ball": Case(
+        on(sets.l1_ball), (1.5,), (4.0,), half, l1_ball, itself,
         lambda n, rng: l1_ball(n, rng.normal(size=D)), open=False,
     ),
-    "euclidean_on": Case(
-        lambda: mirrors.euclidean_on(lambda w: jnp.maximum(w, 0.0)), (), (), half,
+    "orthant": Case(
+        on(lambda: sets.projected(lambda w: jnp.maximum(w, 0.0))), (), (), half,
         lambda n, theta: np.maximum(theta, 0), itself, positive, open=False,
     ),
     "negative_entropy": Case(
@@ -233,7 +238,7 @@ CASES = {
     ),
 }  # fmt: skip
 SEPARABLE = {
-    "euclidean", "euclidean_box", "unnormalized_entropy", "unnormalized_entropy_to_prior",
+    "euclidean", "box", "unnormalized_entropy", "unnormalized_entropy_to_prior",
     "binary_entropy", "hypentropy", "log_barrier",
 }  # fmt: skip
 WITHOUT_NORM = {
@@ -380,7 +385,7 @@ def test_facts_are_stated(name):
 def test_separable_means_coordinate_by_coordinate(name):
     mirror, hessians = CASES[name], seen_of(name)["hessian"]
     cross = np.abs(hessians * (1 - np.eye(D))).max()
-    assert (cross == 0) == (name in SEPARABLE | {"euclidean_on", "pnorm_2"}), mirror
+    assert (cross == 0) == (name in SEPARABLE | {"orthant", "pnorm_2"}), mirror
 
 
 @every
@@ -418,7 +423,7 @@ def test_bregman_divergence_is_the_formula(name):
         (mirrors.tsallis(0.5), 2 * (np.sqrt(3) - 1)),
         (mirrors.unnormalized_entropy(), 2.0),
         (mirrors.binary_entropy(), 3 * np.log(2)),
-        (mirrors.euclidean_simplex(), 0.5),
+        (mirrors.euclidean(sets.simplex()), 0.5),
         (mirrors.log_barrier_simplex(), np.inf),
     ],
 )
@@ -488,7 +493,7 @@ def test_a_coordinate_of_weight_zero_is_absent():
     assert np.all(np.isfinite(slopes))
 
 
-@pytest.mark.parametrize("name", ["euclidean_box", "negative_entropy", "pnorm", "tsallis"])
+@pytest.mark.parametrize("name", ["box", "negative_entropy", "pnorm", "tsallis"])
 def test_a_tree_is_its_flat_vector(name):
     case = CASES[name]
     split = lambda v: {"a": v[:2], "b": (v[2:].reshape(3, 1),)}
@@ -501,7 +506,7 @@ def test_a_tree_is_its_flat_vector(name):
 def test_a_box_may_differ_by_coordinate():
     low, high = {"a": jnp.array([0.0, -1.0]), "b": jnp.array(2.0)}, 3.0
     w, _ = decide(
-        mirrors.euclidean_box(low, high), {"a": np.array([-5.0, 5.0]), "b": np.array(0.0)}
+        mirrors.euclidean(sets.box(low, high)), {"a": np.array([-5.0, 5.0]), "b": np.array(0.0)}
     )
     np.testing.assert_array_equal(w["a"], [0.0, 3.0])
     assert w["b"] == 2.0
@@ -510,22 +515,10 @@ def test_a_box_may_differ_by_coordinate():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: mirrors.euclidean_ball(0.0),
-            "euclidean_ball: `radius` must be positive, got 0.0.",
-        ),
-        (
-            lambda: mirrors.euclidean_box(1.0, 0.5),
-            "euclidean_box: `high - low` must be non-negative, got -0.5.",
-        ),
-        (
-            lambda: mirrors.euclidean_simplex(-1.0),
-            "euclidean_simplex: `total` must be positive, got -1.0.",
-        ),
-        (
-            lambda: mirrors.euclidean_l1_ball(-1.0),
-            "euclidean_l1_ball: `radius` must be positive, got -1.0.",
-        ),
+        (lambda: sets.ball(0.0), "ball: `radius` must be positive, got 0.0."),
+        (lambda: sets.box(1.0, 0.5), "box: `low` must not exceed `high`, got 1.0 and 0.5."),
+        (lambda: sets.simplex(-1.0), "simplex: `total` must be positive, got -1.0."),
+        (lambda: sets.l1_ball(-1.0), "l1_ball: `radius` must be positive, got -1.0."),
         (
             lambda: mirrors.negative_entropy(0.0),
             "negative_entropy: `scale` must be positive, got 0.0.",

@@ -10,7 +10,17 @@ import pytest
 import scipy.optimize
 from jax.tree_util import Partial
 
-from olx.convex.prox import Penalty, box, elastic_net, group_l2, l1, linf, nuclear, squared_l2
+from olx.convex import sets
+from olx.convex.prox import (
+    Penalty,
+    elastic_net,
+    group_l2,
+    indicator,
+    l1,
+    linf,
+    nuclear,
+    squared_l2,
+)
 from olx.mirrors.full_quadratic import full_quadratic
 from olx.mirrors.quadratic import quadratic
 
@@ -28,7 +38,7 @@ SEPARABLE = {
         elastic_net(0.8, 0.5),
         lambda w: 0.8 * cvxpy.norm1(w) + 0.25 * cvxpy.sum_squares(w),
     ),
-    "box": (box(-0.4, 0.5), lambda w: 0.0),
+    "box": (indicator(sets.box(-0.4, 0.5)), lambda w: 0.0),
 }
 PENALTIES = SEPARABLE | {
     "group_l2": (group_l2(0.8), lambda w: 0.8 * cvxpy.norm2(w)),
@@ -243,7 +253,7 @@ def test_a_dictionary_is_a_long_vector():
 
 
 def test_a_constraint_holds_at_strength_zero():
-    mirror = quadratic(1.0, box(-1.0, 1.0), 0.0)
+    mirror = quadratic(1.0, indicator(sets.box(-1.0, 1.0)), 0.0)
     look = jax.jit(lambda w: (mirror.potential(w), mirror.to_primal(w), mirror.contains(w)))
     potential, decision, inside = look(np.array([0.5, 2.0]))
     assert potential == np.inf

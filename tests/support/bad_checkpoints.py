@@ -16,7 +16,8 @@ from bad_inputs import Bad
 from scipy.sparse import csr_array
 
 import olx
-from olx import losses, mirrors, regularizers
+from olx import losses, regularizers
+from olx.convex import sets
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 Y = X @ np.array([1.0, -0.5, 0.2])
@@ -226,9 +227,7 @@ BAD = {
     "another algorithm": other(
         "learner, start, program", learner=olx.linear(olx.ftrl(0.1, regularizers.adagrad()))
     ),
-    "another map": other(
-        "learner, program", learner=olx.linear(olx.ogd(0.1, mirrors.euclidean_ball(1.0)))
-    ),
+    "another map": other("learner, program", learner=olx.linear(olx.ogd(0.1, sets.ball(1.0)))),
     "another start": other("start", params=np.full(3, 1e-9)),
     "another loss": other("loss, program", loss=losses.absolute),
     "a loss over an array": other("loss, program", loss=constant_loss(LONG)),

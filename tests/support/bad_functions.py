@@ -15,6 +15,7 @@ from jax.scipy.special import entr, logsumexp
 
 import olx
 from olx import experts, losses, meta, mirrors, streams
+from olx.convex import sets
 from olx.streams.sparse_rows import SparseRows
 
 KEY = jax.random.key(0)
@@ -93,7 +94,6 @@ MAPS = {
     "a prior with a zero": Bad(
         lambda: mirrors.negative_entropy(prior=np.array([1.0, 0.0])), ValueError, "`prior`"
     ),
-    "a box upside down": Bad(lambda: mirrors.euclidean_box(1.0, 0.0), ValueError, "high - low"),
     "pnorm of 3": Bad(lambda: mirrors.pnorm(3.0), ValueError, "pnorm: `q`"),
     "pnorm of 1": Bad(lambda: mirrors.pnorm(1.0), ValueError, "pnorm: `q`"),
     "tsallis of 1": Bad(lambda: mirrors.tsallis(1.0), ValueError, "tsallis"),
@@ -107,7 +107,45 @@ MAPS = {
     "a sum of domains without a start": Bad(
         lambda: mirrors.add(mirrors.negative_entropy(), mirrors.euclidean()), TypeError, "add: give"
     ),
-    "euclidean_on a number": Bad(lambda: mirrors.euclidean_on(1.0), TypeError, "`project` must be"),
+    "euclidean on a radius": Bad(
+        lambda: mirrors.euclidean(1.0), TypeError, "euclidean: `domain` must be a ConvexSet"
+    ),
+    "euclidean on a projection": Bad(
+        lambda: mirrors.euclidean(jnp.abs), TypeError, "euclidean: `domain` must be a ConvexSet"
+    ),
+}
+UNEVEN = {"a": np.zeros(2)}, {"b": np.ones(2)}
+SETS = {
+    "a box upside down": Bad(lambda: sets.box(1.0, 0.0), ValueError, "box: `low` must not exceed"),
+    "a box upside down in one coordinate": Bad(
+        lambda: sets.box(0.0, np.array([1.0, -1.0])), ValueError, "box: `low` must not exceed"
+    ),
+    "a box from NaN": Bad(lambda: sets.box(np.nan, 1.0), ValueError, "box: `low` must lie"),
+    "a box to NaN": Bad(lambda: sets.box(0.0, np.nan), ValueError, "box: `high` must lie"),
+    "a box at infinity": Bad(lambda: sets.box(np.inf, np.inf), ValueError, "box: `low` must lie"),
+    "a box below all": Bad(lambda: sets.box(0.0, -np.inf), ValueError, "box: `high` must lie"),
+    "a box of text": Bad(lambda: sets.box("0", 1.0), TypeError, "box: `low` must be a real number"),
+    "a box of two structures": Bad(lambda: sets.box(*UNEVEN), TypeError, "box: `low` has struct"),
+    "a projection that is a number": Bad(
+        lambda: sets.projected(1.0), TypeError, "projected: `project` must be a function"
+    ),
+    "a projection of two points": Bad(
+        lambda: sets.projected(lambda w, v: w), TypeError, "projected: `project` must take"
+    ),
+    "a farthest point": Bad(
+        lambda: sets.projected(jnp.abs, ZEROS), TypeError, "projected: `farthest` must be a funct"
+    ),
+    "the support of a projection": Bad(
+        lambda: sets.projected(jnp.abs).support(ZEROS), TypeError, "support: .* give its farthest"
+    ),
+    "the indicator of a radius": Bad(
+        lambda: olx.convex.indicator(1.0), TypeError, "indicator: `domain` must be a ConvexSet"
+    ),
+    "strongly_convex_ogd on a map": Bad(
+        lambda: olx.first_order.strongly_convex_ogd(1.0, mirrors.euclidean()),
+        TypeError,
+        "strongly_convex_ogd: `domain` must be a ConvexSet, got MirrorMap",
+    ),
 }
 
 
@@ -139,7 +177,10 @@ HINDSIGHT = {
     "no rounds": against(TypeError, "`rounds` must be a Rounds", rounds=X),
     "a loss by name": against(TypeError, "`loss` must be a function", "hinge"),
     "a model by name": against(TypeError, "`apply` must be a function", apply="dot"),
-    "a radius for a domain": against(TypeError, "`domain` must be a Domain", domain=1.0),
+    "a radius for a domain": against(TypeError, "`domain` must be a ConvexSet", domain=1.0),
+    "a domain without a farthest point": against(
+        TypeError, "`domain` is given by its projection", domain=sets.projected(jnp.abs)
+    ),
     "a negative tolerance": against(ValueError, "`tolerance`", tolerance=-1.0),
     "negative steps": against(ValueError, "`steps`", steps=-1),
     "sparse rows": against(
@@ -158,7 +199,7 @@ HINDSIGHT = {
         "`loss` is not convex",
         bowl,
         apply=olx.hindsight.constant,
-        domain=olx.hindsight.ball(1.0),
+        domain=sets.ball(1.0),
     ),
 }
 
@@ -325,7 +366,7 @@ WRAPPERS = {
         lambda: olx.omd(0.1, 2.0), TypeError, "omd: `mirror` must be a MirrorMap"
     ),
     "ogd with a radius for a domain": Bad(
-        lambda: olx.ogd(0.1, 2.0), TypeError, "ogd: `domain` must be a MirrorMap"
+        lambda: olx.ogd(0.1, 2.0), TypeError, "ogd: `domain` must be a ConvexSet"
     ),
     "dual_ascent on mistakes": Bad(
         lambda: olx.dual_ascent(mirrors.euclidean(), losses.zero_one, olx.ascents.conservative()),
@@ -370,6 +411,7 @@ BAD = {
     f"{table}: {name}": bad
     for table, entries in {
         "mirror_map": MAPS,
+        "sets": SETS,
         "best_in_hindsight": HINDSIGHT,
         "sparse": SPARSE,
         "from_arrays": ARRAYS,

@@ -64,9 +64,9 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("log_barrier", "scale"): mirrors.log_barrier,
     ("log_barrier_simplex", "scale"): mirrors.log_barrier_simplex,
     ("tsallis", "scale"): lambda v: mirrors.tsallis(0.5, v),
-    ("euclidean_ball", "radius"): mirrors.euclidean_ball,
-    ("euclidean_simplex", "total"): mirrors.euclidean_simplex,
-    ("euclidean_l1_ball", "radius"): mirrors.euclidean_l1_ball,
+    ("ball", "radius"): convex.sets.ball,
+    ("simplex", "total"): convex.sets.simplex,
+    ("l1_ball", "radius"): convex.sets.l1_ball,
     ("von_neumann", "scale"): mirrors.von_neumann,
     ("log_det", "scale"): mirrors.log_det,
     ("scale", "factor"): lambda v: mirrors.scale(FLAT, v),
@@ -76,7 +76,6 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("own_loss", "start"): lambda v: schedules.own_loss(v, 1.0),
     ("mistakes", "complexity"): lambda v: schedules.mistakes(v, convex.norms.l2()),
     ("scale_invariant_adagrad", "lipschitz"): regularizers.scale_invariant_adagrad,
-    ("ball", "radius"): olx.hindsight.ball,
 }
 NON_NEGATIVE = {
     ("ftrl_proximal", "beta"): lambda v: olx.first_order.ftrl_proximal(beta=v),

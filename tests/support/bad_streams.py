@@ -7,6 +7,7 @@ from bad_inputs import Bad
 
 import olx
 from olx import experts, losses, mirrors
+from olx.convex import sets
 
 X, Y, ZEROS = np.ones((4, 3)), np.array([1.0, -1.0, 1.0, 1.0]), np.zeros(3)
 LINE = olx.linear(olx.ogd(0.1))
@@ -311,10 +312,10 @@ STARTS = {
     "EG from zeros": (olx.first_order.exponentiated_gradient(0.1), np.zeros(2)),
     "EG of another total": (olx.first_order.exponentiated_gradient(0.1, 2.0), np.full(2, 0.5)),
     "EG+- outside": (olx.first_order.signed_exponentiated_gradient(0.1), np.ones(2)),
-    "a ball": (olx.ogd(0.1, mirrors.euclidean_ball(1.0)), np.ones(2)),
-    "a box": (olx.ogd(0.1, mirrors.euclidean_box(0.0, 1.0)), np.full(2, 1.5)),
-    "a simplex": (olx.ogd(0.1, mirrors.euclidean_simplex()), np.zeros(2)),
-    "an l1 ball": (olx.omd(0.1, mirrors.euclidean_l1_ball(1.0)), np.ones(2)),
+    "a ball": (olx.ogd(0.1, sets.ball(1.0)), np.ones(2)),
+    "a box": (olx.ogd(0.1, sets.box(0.0, 1.0)), np.full(2, 1.5)),
+    "a simplex": (olx.ogd(0.1, sets.simplex()), np.zeros(2)),
+    "an l1 ball": (olx.omd(0.1, mirrors.euclidean(sets.l1_ball(1.0))), np.ones(2)),
     "the orthant": (olx.omd(0.1, mirrors.unnormalized_entropy()), np.array([1.0, -1.0])),
     "the border of the orthant": (olx.omd(0.1, mirrors.unnormalized_entropy()), np.zeros(2)),
     "a cube": (olx.omd(0.1, mirrors.binary_entropy()), np.array([0.5, 2.0])),
@@ -324,11 +325,11 @@ STARTS = {
     "a floor": (olx.omd(0.1, mirrors.floored_entropy(0.2)), np.array([0.95, 0.05])),
     "optimistic_md": (olx.optimistic_md(0.1, mirrors.negative_entropy()), np.zeros(2)),
     "strongly_convex_ogd": (
-        olx.first_order.strongly_convex_ogd(1.0, mirrors.euclidean_ball(1.0)),
+        olx.first_order.strongly_convex_ogd(1.0, sets.ball(1.0)),
         np.ones(2),
     ),
     "strongly_convex_md": (
-        olx.first_order.strongly_convex_md(1.0, mirrors.euclidean_ball(1.0)),
+        olx.first_order.strongly_convex_md(1.0, mirrors.euclidean(sets.ball(1.0))),
         np.ones(2),
     ),
     "average": (olx.meta.average(olx.hedge(0.5)), np.zeros(2)),

@@ -12,6 +12,7 @@ from optax import tree
 
 import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
+from olx.convex import sets
 from olx.frameworks import hints
 
 KEY = jax.random.key(7)
@@ -73,9 +74,11 @@ SIMPLEX_BALL = (UNIFORM, VERTICES[1])
 
 CASES = {
     "omd euclidean": regression(olx.omd(0.1, mirrors.euclidean())),
-    "omd ball": regression(olx.omd(0.1, mirrors.euclidean_ball(0.8))),
-    "omd box": regression(olx.omd(0.1, mirrors.euclidean_box(-0.5, 0.5))),
-    "omd simplex": regression(olx.omd(0.1, mirrors.euclidean_simplex()), UNIFORM, SIMPLEX_BALL),
+    "omd ball": regression(olx.omd(0.1, mirrors.euclidean(sets.ball(0.8)))),
+    "omd box": regression(olx.omd(0.1, mirrors.euclidean(sets.box(-0.5, 0.5)))),
+    "omd simplex": regression(
+        olx.omd(0.1, mirrors.euclidean(sets.simplex())), UNIFORM, SIMPLEX_BALL
+    ),
     "omd pnorm": regression(olx.omd(0.1, mirrors.pnorm(1.4)), 0.1 * ONES),
     "omd hypentropy": regression(olx.omd(0.1, mirrors.hypentropy(0.5))),
     "omd orthant entropy": regression(
@@ -110,7 +113,8 @@ CASES = {
     ),
     "md euclidean": regression(olx.ogd(0.1)),
     "md ball, decaying": regression(
-        olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.6)), comparators=(ZEROS, ONES / 4)
+        olx.md(schedules.decay(0.5), mirrors.euclidean(sets.ball(0.6))),
+        comparators=(ZEROS, ONES / 4),
     ),
     "md entropy, decaying": experts(olx.md(schedules.decay(0.5, 1.0), mirrors.negative_entropy())),
     "ftrl constant": regression(olx.ftrl(0.1, mirrors.euclidean())),
@@ -128,7 +132,7 @@ CASES = {
     "ftrl adagrad l1": regression(
         olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02), rate=0.5))
     ),
-    "optimistic": regression(olx.optimistic(0.1, mirrors.euclidean_ball(0.8))),
+    "optimistic": regression(olx.optimistic(0.1, mirrors.euclidean(sets.ball(0.8)))),
     "optimistic adagrad": regression(olx.optimistic(0.3, regularizers.adagrad())),
     "optimistic from context": Case(
         olx.optimistic(0.5, mirrors.negative_entropy(), hints.from_context()),
@@ -137,7 +141,7 @@ CASES = {
         UNIFORM,
         (UNIFORM, VERTICES[2]),
     ),
-    "optimistic md": regression(olx.optimistic_md(0.1, mirrors.euclidean_ball(0.8))),
+    "optimistic md": regression(olx.optimistic_md(0.1, mirrors.euclidean(sets.ball(0.8)))),
     "optimistic md entropy": experts(olx.optimistic_md(0.5, mirrors.negative_entropy())),
     "model": Case(
         olx.model(affine, olx.ogd(0.1)),

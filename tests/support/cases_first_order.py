@@ -18,9 +18,10 @@ from cases import (
 
 import olx
 from olx import ascents, convex, losses, mirrors, schedules
-from olx.convex import norms
+from olx.convex import norms, sets
 
-EUCLID, ENTROPY, BALL = mirrors.euclidean(), mirrors.negative_entropy(), mirrors.euclidean_ball(0.8)
+EUCLID, BALL = mirrors.euclidean(), mirrors.euclidean(sets.ball(0.8))
+ENTROPY = mirrors.negative_entropy()
 ON_SIMPLEX = (UNIFORM, VERTICES[1])
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 
 import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
+from olx.convex import sets
 
 PIECES, ROWS = 8, 50
 X = np.random.default_rng(0).normal(size=(PIECES * ROWS, 4))
@@ -43,11 +44,11 @@ def swept(**options):
 
 JOBS = {
     "clock": lambda **options: on_rows(
-        olx.md(schedules.decay(0.5), mirrors.euclidean_ball(0.6)), **options
+        olx.md(schedules.decay(0.5), mirrors.euclidean(sets.ball(0.6))), **options
     ),
     "adagrad": lambda **options: on_rows(olx.ftrl(0.5, regularizers.adagrad()), **options),
     "optimistic": lambda **options: on_rows(
-        olx.optimistic(0.1, mirrors.euclidean_ball(0.8)), **options
+        olx.optimistic(0.1, mirrors.euclidean(sets.ball(0.8))), **options
     ),
     "sparse": lambda **options: on_rows(
         olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02))),

@@ -18,7 +18,7 @@ def descent(eta: float, mirror: olx.MirrorMap | None = None, times: int = 1, sig
 
 
 def ball(radius: float = 1.0) -> olx.MirrorMap:
-    return olx.mirrors.euclidean_ball(radius)
+    return olx.mirrors.euclidean(olx.convex.sets.ball(radius))
 
 
 def quartic(score, outcome):

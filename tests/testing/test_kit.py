@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 
 import olx
 from olx import losses, mirrors, streams
-from olx.convex import norms
+from olx.convex import norms, sets
 from olx.testing.theorems import check_theorems
 
 GOOD = mirrors.euclidean()
@@ -140,7 +140,7 @@ def test_a_wrong_sign_breaks_the_theorem_and_the_round_is_named(name):
 
 
 def test_a_stream_that_a_theorem_says_nothing_about_tries_nothing():
-    learner = olx.linear(olx.omd(0.1, mirrors.euclidean_ball(1.0)))
+    learner = olx.linear(olx.omd(0.1, mirrors.euclidean(sets.ball(1.0))))
     far = (jnp.full(4, 2.0),)
     says = "`certify` says nothing about this stream .* `u` must lie in the domain"
     with pytest.raises(AssertionError, match=says):

@@ -1,0 +1,194 @@
+r"""Closed convex sets: the nearest point, membership, and the farthest point in a direction.
+
+A closed convex set $S$ is given by its Euclidean projection and, where it is known, by a maximizer
+of $\langle g, v\rangle$ over $v \in S$; the maximum is the support function $\sigma_S(g)$. All
+leaves of a decision together are one long vector.
+
+Rockafellar, Convex Analysis, 1970, section 13.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx._pytree import as_tree, like, pytree, static
+from olx.convex import _domain, _interval
+from olx.core import Scalar
+
+
+@pytree
+class ConvexSet:
+    """A closed convex set of decisions.
+
+    project: decision -> the nearest point of the set.
+    farthest: direction -> a point of the set that lies farthest in it; None if it is not known.
+    bounded: whether the support function is finite everywhere.
+    separable: whether the set is a product of intervals, one per coordinate.
+    fixed_sum: whether the coordinates of every point add up to the same number.
+    """
+
+    project: Partial
+    farthest: Partial | None = None
+    bounded: bool = static(default=False)
+    separable: bool = static(default=False)
+    fixed_sum: bool = static(default=False)
+
+    def contains(self, w: PyTree) -> Array:
+        """Whether `w` lies in the set: the projection leaves it where it is, up to rounding."""
+        return _domain.stays(self.project, w)
+
+    def support(self, g: PyTree) -> Array:
+        r"""$\sigma_S(g) = \max_{v \in S} \langle g, v \rangle$."""
+        if self.farthest is None:
+            raise TypeError(
+                "support: this set is given by its projection alone; give its farthest point too: "
+                "`sets.projected(project, farthest)`."
+            )
+        return jnp.asarray(tree.vdot(g, self.farthest(g)))
+
+
+def everywhere() -> ConvexSet:
+    """No constraint: the support function is infinite except at 0."""
+    farthest = Partial(_box_farthest, -jnp.inf, jnp.inf)
+    return ConvexSet(Partial(_domain.same), farthest, separable=True)
+
+
+def projected(
+    project: Callable[[PyTree], PyTree], farthest: Callable[[PyTree], PyTree] | None = None
+) -> ConvexSet:
+    """A set of your own, given by its Euclidean projection.
+
+    project: takes any point to the nearest one of the set. A `Partial` whose leaves are its
+        numbers makes those sweepable and differentiable.
+    farthest: takes a direction to a point of the set that lies farthest in it; for bounded sets.
+
+    >>> import jax.numpy as jnp
+    >>> halfspace = projected(lambda w: w - jnp.maximum(jnp.sum(w) - 1.0, 0.0) / w.size)
+    >>> halfspace.project(jnp.array([2.0, 1.0])).tolist()
+    [1.0, 0.0]
+    """
+    check.takes("projected", "project", project, "w")
+    if farthest is None:
+        return ConvexSet(as_tree(project))
+    check.takes("projected", "farthest", farthest, "g")
+    return ConvexSet(as_tree(project), as_tree(farthest), bounded=True)
+
+
+def ball(radius: Scalar) -> ConvexSet:
+    """The Euclidean ball around 0.
+
+    >>> import jax.numpy as jnp
+    >>> float(ball(2.0).support(jnp.array([3.0, 4.0])))
+    10.0
+    """
+    radius = check.positive("ball", "radius", radius)
+    return ConvexSet(Partial(_ball, radius), Partial(_ball_farthest, radius), bounded=True)
+
+
+def l1_ball(radius: Scalar) -> ConvexSet:
+    """All decisions whose absolute values add up to at most `radius`."""
+    radius = check.positive("l1_ball", "radius", radius)
+    return ConvexSet(Partial(_l1_ball, radius), Partial(_l1_farthest, radius), bounded=True)
+
+
+def simplex(total: Scalar = 1.0) -> ConvexSet:
+    """Non-negative coordinates that add up to `total`."""
+    total = check.positive("simplex", "total", total)
+    farthest = Partial(_simplex_farthest, total)
+    return ConvexSet(Partial(_simplex, total), farthest, bounded=True, fixed_sum=True)
+
+
+def box(low: PyTree, high: PyTree) -> ConvexSet:
+    """Each coordinate between `low` and `high`: numbers, or trees shaped like a decision.
+
+    An end may be infinite: `box(0.0, jnp.inf)` is the non-negative orthant.
+    """
+    low = check.between("box", "low", low, -jnp.inf, jnp.inf, each=True)
+    high = check.above("box", "high", high, -jnp.inf, jnp.inf, each=True)
+    low, high = like(low, high), like(high, low)
+    check.same_structure("box", "`low`", low, "`high`", high)
+    low = jax.tree.map(lambda low, high: _interval.ordered("box", low, high), low, high)
+    ends = jax.tree.leaves((low, high))
+    bounded = all(isinstance(end, Tracer) or bool(np.all(np.isfinite(end))) for end in ends)
+    farthest = Partial(_box_farthest, low, high)
+    return ConvexSet(Partial(_box, low, high), farthest, bounded, separable=True)
+
+
+def _ball(radius, w):
+    own, unit, norm = _scaled(w)
+    shrink = lambda leaf, own: jnp.where(norm <= radius / unit, leaf, radius / norm * own)
+    return jax.tree.map(shrink, w, own)
+
+
+def _ball_farthest(radius, g):
+    own, _, norm = _scaled(g)
+    return tree.scale(radius / norm, own)
+
+
+def _scaled(w):
+    """`w` over the power of 2 below its largest entry, that power, and the norm of the quotient.
+
+    The quotient is exact, and its squares neither overflow nor vanish.
+    """
+    largest = lax.stop_gradient(tree.norm(w, ord=jnp.inf))
+    power = jnp.ldexp(jnp.ones_like(largest), jnp.frexp(largest)[1] - 1)
+    unit = jnp.where(largest > 0, power, jnp.finfo(largest.dtype).tiny)
+    own = jax.tree.map(lambda leaf: leaf / unit, w)
+    return own, unit, jnp.sqrt(jnp.maximum(tree.norm(own, squared=True), 1.0))  # below 1 for 0 only
+
+
+def _l1_ball(radius, w):
+    magnitudes = jax.tree.map(jnp.abs, w)
+    inside = tree.norm(w, ord=1) <= radius
+    shrunk = tree.mul(jax.tree.map(jnp.sign, w), _simplex(radius, magnitudes))
+    return jax.tree.map(lambda own, less: jnp.where(inside, own, less), w, shrunk)
+
+
+def _l1_farthest(radius, g):
+    flat, unravel = ravel_pytree(g)
+    best = jax.nn.one_hot(jnp.argmax(jnp.abs(flat)), flat.size, dtype=flat.dtype)
+    return unravel(radius * jnp.sign(flat) * best)
+
+
+def _simplex(total, w):
+    """Sort, find how many coordinates stay positive, lower them all by the same amount."""
+    flat, unravel = ravel_pytree(w)
+    flat = flat - lax.stop_gradient(jnp.max(flat))  # moves no projection, saves digits
+    ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
+    ranks = jnp.arange(1, flat.size + 1, dtype=flat.dtype)
+    positive = ranked * ranks > jnp.cumsum(ranked) - lax.stop_gradient(total)
+    kept = ~(flat < jnp.min(jnp.where(positive, ranked, 0.0)))  # NaN is kept, so that it shows
+    threshold = (jnp.sum(jnp.where(kept, flat, 0.0)) - total) / jnp.sum(kept, dtype=flat.dtype)
+    return unravel(jnp.where(kept, jnp.maximum(flat - threshold, 0.0), 0.0))
+
+
+def _simplex_farthest(total, g):
+    flat, unravel = ravel_pytree(g)
+    return unravel(total * jax.nn.one_hot(jnp.argmax(flat), flat.size, dtype=flat.dtype))
+
+
+def _box(low, high, w):
+    def clip(w, low, high):
+        low, high = (jnp.asarray(end, jnp.result_type(w)) for end in (low, high))
+        inside = jnp.where(w > high, high, jnp.where(w < low, low, w))
+        return jnp.where(low <= high, inside, jnp.nan)
+
+    return jax.tree.map(clip, w, like(low, w), like(high, w))
+
+
+def _box_farthest(low, high, g):
+    def pick(g, low, high, nearest):
+        low, high = (jnp.asarray(end, jnp.result_type(g)) for end in (low, high))
+        return jnp.where(g > 0, high, jnp.where(g < 0, low, nearest))
+
+    nearest = _box(low, high, tree.zeros_like(g))  # where the slope is 0: finite in any box
+    return jax.tree.map(pick, g, like(low, g), like(high, g), nearest)
