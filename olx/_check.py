@@ -5,8 +5,10 @@ under `vmap`, becomes NaN where it is not legal, so that a bad grid point shows 
 at its own index and ends no sweep.
 """
 
+import functools
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import jax
@@ -59,13 +61,21 @@ def function(owner: str, name: str, value: Any) -> None:
 def takes(owner: str, name: str, value: Any, *arguments: str) -> None:
     """Refuse what is not a function of so many arguments."""
     function(owner, name, value)
+    plain = isinstance(value, FunctionType)
+    call, itself = (value, ()) if plain else (type(value).__call__, (value,))
     try:
-        inspect.signature(value).bind(*arguments)
+        if isinstance(call, FunctionType):
+            _signature_of(call).bind(*itself, *arguments)
+        else:
+            inspect.signature(value).bind(*arguments)
     except TypeError as error:
         wanted = ", ".join(arguments)
         raise TypeError(f"{owner}: `{name}` must take ({wanted}): {error}.") from None
     except ValueError:
         return  # a function without a signature, as some of C
+
+
+_signature_of = functools.lru_cache(maxsize=256)(inspect.signature)  # reading one takes 40 us
 
 
 def instance(owner: str, name: str, value: Any, kind: type) -> None:

@@ -4,6 +4,7 @@ A start that is traced cannot be looked at; where it is not legal the state is N
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -32,15 +33,20 @@ def check_game(owner: str, learner: Learner, loss: Loss) -> None:
 
 def _stacked(node: Any) -> str:
     """The first number of a learner, or of the one inside it, that is an array."""
-    if not dataclasses.is_dataclass(node):
-        return ""
-    for field in dataclasses.fields(node):
-        value = getattr(node, field.name)
-        if field.type in (Scalar, Scalar | None) and np.ndim(value):
-            return field.name
-        if field.name in ("hparams", "inner", "base", "mirror") and (found := _stacked(value)):
-            return found
-    return ""
+    numbers, parts = _numbers_and_parts(type(node))
+    for name in numbers:
+        if np.ndim(getattr(node, name)):
+            return name
+    return next(filter(None, (_stacked(getattr(node, name)) for name in parts)), "")
+
+
+@functools.cache
+def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
+    """The names of the fields that hold one number, and of those that may hold such fields."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    numbers = [field.name for field in fields if field.type in (Scalar, Scalar | None)]
+    parts = ("hparams", "inner", "base", "mirror")
+    return numbers, [field.name for field in fields if field.name in parts]
 
 
 def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
@@ -79,7 +85,7 @@ _start_each = jax.jit(jax.vmap(_start, in_axes=(0, None)))
 
 def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:
     for need, fine in zip(_about_params(learner), legal, strict=True):
-        if not is_traced(fine) and not np.any(fine):
+        if not is_traced(fine) and not np.asarray(fine).any():  # np.any would call the device
             first = np.asarray(jax.tree.leaves(params)[0])
             seen = np.array2string(first, threshold=6, precision=4)
             raise ValueError(f"{owner}: {need.owner}: {need.demand}, got {seen}{remedy_of(need)}.")

@@ -65,9 +65,12 @@ class Program:
         if width >= _HUGE:
             return _first_of(self._plain), "plain loop: all cores share a row as long as this"
         leaves, structure = jax.tree.flatten(arguments)
-        if not all(leaf.size for leaf in leaves):  # the compiler aborts on an empty argument
+        if not all(np.size(leaf) for leaf in leaves):  # the compiler aborts on an empty argument
             return _first_of(self._plain), "plain loop: an empty array has no place in one kernel"
-        kind = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        kind = (
+            structure,
+            tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves),
+        )
         fast = self._wide if width >= _WIDE else self._narrow
         if kind not in self._refusals:
             self._refusals[kind] = _refusal(fast, arguments)
