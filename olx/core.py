@@ -76,6 +76,12 @@ class Learner:
     separable: bool = static(default=False)
     # coordinates meet only in the score and in norms of the context, and one whose gradient, or
     # whose entry of the context, is zero keeps its state
+    rowwise: bool = static(default=False)
+    # of a point learner: likewise, but coordinates meet in sums to which one adds nothing where its
+    # gradient is zero
+    rotates: bool = static(default=False)
+    # of a predictor: its state is one vector and numbers, and it plays the same in any orthogonal
+    # basis, so that coordinates where a context is zero change by one common factor
     adds: AddsGradient | AddsContext | None = static(default=None)
     # what an update adds to the state, where it is a multiple of one vector
     needs: tuple[Need, ...] = static(default=())  # what it needs of its data

@@ -19,10 +19,12 @@ def test_it_conforms(name):
     olx.testing.check_learner(learner, loss, rounds, params, comparators=comparators, trees=trees)
 
 
+def takes_another_form(learner):
+    return learner.adds or is_linear(learner) or learner.separable or learner.rotates
+
+
 FORMS = [
-    name
-    for name, case in TABLE.items()
-    if name not in EACH and (case.learner.adds or is_linear(case.learner) or case.learner.separable)
+    name for name, case in TABLE.items() if name not in EACH and takes_another_form(case.learner)
 ]
 
 

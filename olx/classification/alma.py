@@ -73,7 +73,8 @@ def alma(
     asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
     step = check.positive("alma", "step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
-    return Learner(hparams, init, predict, update, bound, needs=(signs("alma"),))
+    needs = (signs("alma"),)
+    return Learner(hparams, init, predict, update, bound, rotates=p is None, needs=needs)
 
 
 def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:

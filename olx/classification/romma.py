@@ -67,6 +67,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
         predict,
         update,
         bound,
+        rotates=True,
         needs=(signs("romma"),),
     )
 

@@ -22,7 +22,7 @@ from olx.core import AddsContext, Feedback, Learner, Loss, Scalar
 from olx.engine.loop import at
 from olx.engine.protocol import feedback_of, revealed
 from olx.engine.rows import Blocks
-from olx.engine.table import Layout, Packed, is_linear, rows_of, state_of
+from olx.engine.table import Layout, Packed, rows_of, state_of
 from olx.streams.sparse_rows import LANES
 
 Form = Callable[..., tuple[Packed, Array]]
@@ -59,26 +59,19 @@ class Round(NamedTuple):
         return index, jnp.where(own, here(self.rows.values), 0.0).reshape(-1)
 
 
-def form_of(learner: Learner, layout: Layout) -> Form:
-    """The form in which the engine plays `learner`."""
-    if isinstance(learner.adds, AddsContext) and len(layout.axes) == 1:
-        return _adding
-    return _block_by_block if is_linear(learner) else _whole_row
-
-
 def alone(function: Callable, *_: Any) -> Callable:
     """In place of `jax.vmap` where there is one configuration and no axis for it."""
     return function
 
 
-def _adding(
+def adding(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array]:
     """A round of a learner that adds a multiple of the row: the new table, and the score."""
     batched, (_, x) = over is jax.vmap, now.row(0)
 
     def coefficient(learner: Learner, score: Array) -> Array:
-        assert isinstance(learner.adds, AddsContext)  # `form_of` has looked
+        assert isinstance(learner.adds, AddsContext)  # or this is not its form
         a = learner.adds.coefficient_fn(learner.hparams, now.feedback(score, x))
         return jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
 
@@ -105,7 +98,7 @@ def _adding(
     return Packed(lax.fori_loop(now.first, moves, step, packed.table), packed.rest), score
 
 
-def _block_by_block(
+def block_by_block(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array]:
     """A round of a `linear` learner: the new table, and the score."""
@@ -123,7 +116,7 @@ def _block_by_block(
     def products(k: Int[Array, ""]) -> Array:
         play = over(decide, (0, 2, 0, None))
         each = [
-            play(inner, _gathered(packed.table, index), packed.rest, x) * x for index, x in block(k)
+            play(inner, gathered(packed.table, index), packed.rest, x) * x for index, x in block(k)
         ]
         return sum(each[1:], each[0])
 
@@ -140,9 +133,9 @@ def _block_by_block(
     def step(k: Int[Array, ""], carry: Packed) -> Packed:
         teach = over(learn, (0, 2, 0, 0, 0, 0, None), Packed(2, 0))
         for index, x in block(k):
-            lanes = _gathered(carry.table, index)
+            lanes = gathered(carry.table, index)
             new = teach(inner, lanes, packed.rest, score, value, slope, x)
-            carry = Packed(_written(carry.table, index, new.table), new.rest)
+            carry = Packed(written(carry.table, index, new.table), new.rest)
         return carry
 
     empty = jnp.zeros_like(jax.eval_shape(products, first))
@@ -152,12 +145,12 @@ def _block_by_block(
     return lax.fori_loop(first, moves, step, packed), score
 
 
-def _whole_row(
+def whole_row(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array]:
     """A round of a predictor that sees its row as a whole: the new table, and the score."""
     index, x = now.row(packed.table.shape[0] - 1)
-    lanes = _gathered(packed.table, index)
+    lanes = gathered(packed.table, index)
 
     def decide(learner: Learner, lanes: Array, rest: tuple) -> Array:
         return learner.predict(state_of(layout, lanes, rest), x)
@@ -169,7 +162,7 @@ def _whole_row(
 
     def write(block: Int[Array, ""], table: Array) -> Array:
         part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
-        return _written(table, part(index), part(new.table))
+        return written(table, part(index), part(new.table))
 
     score = over(decide, (0, 2, 0))(learner, lanes, packed.rest)
     value, grad = over(now.slope)(score)
@@ -178,13 +171,13 @@ def _whole_row(
     return Packed(lax.fori_loop(0, now.last - now.first, write, packed.table), new.rest), score
 
 
-def _gathered(table: Array, index: Int[Array, " L"]) -> Array:
+def gathered(table: Array, index: Int[Array, " L"]) -> Array:
     if index.size == 1:
         return lax.dynamic_index_in_dim(table, index[0])
     return table.at[index].get(mode="promise_in_bounds")
 
 
-def _written(table: Array, index: Int[Array, " L"], new: Array) -> Array:
+def written(table: Array, index: Int[Array, " L"], new: Array) -> Array:
     """One slice per coordinate: XLA updates the table in place, which it does not for a scatter."""
     for lane in range(index.size):
         table = lax.dynamic_update_index_in_dim(table, new[lane], index[lane], 0)

@@ -11,9 +11,8 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.forms import form_of
 from olx.engine.protocol import Measure, Record, watching
-from olx.engine.sparse import sparse_program
+from olx.engine.sparse import form_of, sparse_program
 from olx.engine.table import layout_of, pack, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows

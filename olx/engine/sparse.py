@@ -13,12 +13,22 @@ from collections.abc import Callable
 import jax
 from jaxtyping import Array, Int, PyTree
 
-from olx.core import Learner, Loss, Rounds
-from olx.engine.forms import Form, Round, alone
+from olx.core import AddsContext, Learner, Loss, Rounds
+from olx.engine.forms import Form, Round, adding, alone, block_by_block, whole_row
 from olx.engine.kernel import Program
 from olx.engine.loop import at, over_rounds
 from olx.engine.protocol import Watch
-from olx.engine.table import Layout, Packed, state_of
+from olx.engine.rotating import rotating
+from olx.engine.table import Layout, Packed, is_linear, state_of
+
+
+def form_of(learner: Learner, layout: Layout) -> Form:
+    """The form in which the engine plays `learner`."""
+    if layout.rotates:
+        return rotating
+    if isinstance(learner.adds, AddsContext) and len(layout.axes) == 1:
+        return adding
+    return block_by_block if is_linear(learner) else whole_row
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,10 +57,10 @@ def _play(
         weight, rows = 1.0 if rounds.weight is None else at(rounds.weight, i), rounds.context
         now = Round(loss, at(rounds.outcome, i), weight, rows, at(rows.first, i), at(rows.last, i))
 
-        def see(table: Array, rest: tuple, score: Array) -> PyTree:
-            return watch.see(state_of(layout, table[:-1], rest), now.feedback(score))
+        def see(table: Array, rest: tuple, whole: tuple, score: Array) -> PyTree:
+            return watch.see(state_of(layout, table[:-1], rest, whole), now.feedback(score))
 
         new, score = form(over, layout, packed, learner, now)
-        return new, over(see, (2, 0, 0))(*packed, score)
+        return new, over(see, (2, 0, 0, 0))(*packed, score)
 
     return over_rounds(one, packed, count, rounds.context.first.shape[0])

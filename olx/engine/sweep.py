@@ -17,9 +17,8 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.forms import form_of
 from olx.engine.protocol import Measure, Record, watching
-from olx.engine.sparse import sparse_program
+from olx.engine.sparse import form_of, sparse_program
 from olx.engine.table import Packed, layout_of, pack, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
@@ -72,7 +71,7 @@ def sweep(
         program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
         done = play(program(watch, spread(devices)), state)
     else:
-        share = spread(devices, Packed(last, mine))
+        share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout)
         program = sparse_program(watch, layout, form, batched=True, share=share)
         done = play(program, pack(layout, True, state))

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from olx import _sum
+from olx._sum import Sum
 from olx.core import Learner
 from olx.engine import contexts
 from olx.frameworks.lift import LiftHparams, dot
@@ -26,6 +28,14 @@ class Layout(NamedTuple):
     structure: Any
     axes: tuple[int | None, ...]  # the axis of coordinates of each leaf; None if it has none
     others: tuple[tuple[int, ...], ...]  # the shape of each leaf without that axis
+    rotates: bool  # whether the state is the table times a number
+
+
+class Whole(NamedTuple):
+    """What all coordinates have in common, where a learner plays the same in any basis."""
+
+    scale: Any  # the state is the table times it
+    square: Sum  # of the state: the sum over its coordinates
 
 
 class Packed(NamedTuple):
@@ -33,6 +43,7 @@ class Packed(NamedTuple):
 
     table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row stands for nothing
     rest: Any  # the leaves that are not per coordinate, in a tuple
+    whole: Any = ()  # a `Whole`, where the layout says so
 
 
 def layout_of(
@@ -82,20 +93,23 @@ def pack(layout: Layout, batched: bool, state: PyTree) -> Packed:
     """The table of a state, with one row more that no coordinate owns."""
 
     def one(state: PyTree) -> Packed:
-        table, rest = rows_of(layout, state)
-        return Packed(jnp.concatenate([table, table[:1]]), rest)
+        table, rest, _ = rows_of(layout, state)
+        square = _sum.start(jnp.sum(table * table))
+        whole = Whole(jnp.ones_like(square.value), square) if layout.rotates else ()
+        return Packed(jnp.concatenate([table, table[:1]]), rest, whole)
 
-    return jax.vmap(one, out_axes=Packed(2, 0))(state) if batched else one(state)
+    return jax.vmap(one, out_axes=Packed(2, 0, 0))(state) if batched else one(state)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
-    one = lambda table, rest: state_of(layout, table[:-1], rest)
-    return (jax.vmap(one, in_axes=(2, 0)) if batched else one)(*packed)
+    one = lambda table, rest, whole: state_of(layout, table[:-1], rest, whole)
+    return (jax.vmap(one, in_axes=(2, 0, 0)) if batched else one)(*packed)
 
 
-def state_of(layout: Layout, table: Array, rest: tuple) -> PyTree:
+def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = ()) -> PyTree:
     """Some rows of the table as the state of a learner of so many coordinates."""
+    table = table * whole.scale if isinstance(whole, Whole) else table
     others, column, leaves = iter(rest), 0, []
     for axis, shape in zip(layout.axes, layout.others, strict=True):
         if axis is None:
@@ -125,7 +139,7 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
     """
     leaves = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     learner = jax.tree.unflatten(structure, leaves)
-    if not is_linear(learner) and not learner.separable:
+    if not (is_linear(learner) or learner.separable or learner.rotates):
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:
@@ -143,7 +157,10 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
         shape if axis is None else shape[:axis] + shape[axis + 1 :]
         for shape, axis in zip(shapes, axes, strict=True)
     )
-    return Layout(jax.tree.structure(small), axes, others)
+    own = [shape for axis, shape in zip(axes, others, strict=True) if axis is not None]
+    if learner.rotates and own != [()]:
+        return None
+    return Layout(jax.tree.structure(small), axes, others, learner.rotates)
 
 
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:

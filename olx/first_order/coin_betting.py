@@ -65,7 +65,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     >>> run.losses.tolist()
     [0.0, -0.5, -1.0, -1.875]
     """
-    return _make("coin_betting", lipschitz, wealth, Partial(_together), separable=False)
+    return _make("coin_betting", lipschitz, wealth, Partial(_together))
 
 
 def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
@@ -134,11 +134,11 @@ def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
     return proof.given("gradients times weights must be at most `lipschitz`", fair)
 
 
-def _make(owner, lipschitz, wealth, account, separable):
+def _make(owner, lipschitz, wealth, account, separable=False):
     lipschitz = check.positive(owner, "lipschitz", lipschitz)
     wealth = check.positive(owner, "wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
-    return Learner(hparams, init, predict, update, bound, separable=separable)
+    return Learner(hparams, init, predict, update, bound, separable=separable, rowwise=True)
 
 
 def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:

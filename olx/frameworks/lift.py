@@ -52,6 +52,7 @@ def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
         predict,
         update,
         None if inner.bound_fn is None else bound,
+        separable=apply is dot and inner.rowwise,
         adds=AddsContext(_coefficient) if adds else None,
         needs=within(inner, "inner", *PARTS),
     )

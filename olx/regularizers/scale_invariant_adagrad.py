@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -34,6 +34,7 @@ class ScaleInvariantAdaGradHparams:
 class ScaleInvariantAdaGradStats(NamedTuple):
     largest: PyTree  # of every feature, in absolute value
     squares: PyTree
+    dimension: Float[Array, ""]  # d
 
 
 def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
@@ -42,11 +43,13 @@ def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
     lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("scale_invariant_adagrad", "lipschitz", lipschitz)
-    return Process(ScaleInvariantAdaGradHparams(lipschitz), init, update, at)
+    return Process(ScaleInvariantAdaGradHparams(lipschitz), init, update, at, separable=True)
 
 
 def init(hp: ScaleInvariantAdaGradHparams, params: PyTree) -> ScaleInvariantAdaGradStats:
-    return ScaleInvariantAdaGradStats(tree.zeros_like(params), tree.zeros_like(params))
+    leaves, zeros = jax.tree.leaves(params), tree.zeros_like(params)
+    dimension = jnp.asarray(sum(map(jnp.size, leaves)), jnp.result_type(*leaves))
+    return ScaleInvariantAdaGradStats(zeros, zeros, dimension)
 
 
 def update(
@@ -55,15 +58,14 @@ def update(
     largest = larger("scale_invariant_adagrad", stats.largest, feedback.context)
     scaled = jax.tree.map(ratio, tree.scale(feedback.weight, feedback.grad), largest)
     squares = jax.tree.map(lambda square, g: square + g * g, stats.squares, scaled)
-    return ScaleInvariantAdaGradStats(largest, squares)
+    return ScaleInvariantAdaGradStats(largest, squares, stats.dimension)
 
 
 def at(
     hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, context: PyTree
 ) -> MirrorMap:
     largest = larger("scale_invariant_adagrad", stats.largest, context)
-    size = sum(leaf.size for leaf in jax.tree.leaves(largest)) ** 0.5
-    steep = lambda b, a: size * b * b * a
+    steep = lambda b, a: jnp.sqrt(stats.dimension) * b * b * a
     return quadratic(jax.tree.map(steep, largest, level(hp, stats)))
 
 

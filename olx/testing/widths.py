@@ -46,7 +46,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
         rows = rounds._replace(context=sparse_rows(csr_array(rounds.context)))
         for last in [width - 1 for width in WIDTHS]:
             one = jax.tree.map(lambda leaf, last=last: leaf[last], learners)
-            what = "the learner says it is separable, but sparse rows differ from dense ones"
+            what = "the learner says it takes sparse rows, but they differ from dense ones"
             _compare(what, run(one, loss, rows, params), wanted, last)
         for width in SPARSE_WIDTHS if numbers else ():
             some = jax.tree.map(lambda leaf, width=width: leaf[:width], learners)
@@ -65,7 +65,7 @@ def _compare(what: str, seen: Run, wanted: Run, which: int | slice) -> None:
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
     predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    own = is_linear(learner) or learner.separable
+    own = is_linear(learner) or learner.separable or learner.rotates
     return own and predicts and not shaped and np.ndim(params) == 1
 
 

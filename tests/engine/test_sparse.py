@@ -44,6 +44,10 @@ LEARNERS = {
     "growing": (olx.ftrl(0.3, regularizers.growing(mirrors.hypentropy(0.5))), ZEROS),
     "composite l1": (olx.ftrl(0.3, regularizers.composite(convex.l1(0.05), rate=0.3)), ZEROS),
     "adagrad": (olx.ftrl(0.5, regularizers.adagrad()), ZEROS),
+    "scale-invariant adagrad": (olx.first_order.scale_invariant_adagrad(0.5), ZEROS),
+    "cocob": (olx.first_order.cocob(), ZEROS),
+    "coordinate betting": (olx.first_order.coordinate_betting(30.0), ONES / 10),
+    "coin betting": (olx.first_order.coin_betting(30.0), ONES / 10),
     "adagrad l1": (
         olx.ftrl(0.5, regularizers.adagrad(penalty=convex.l1(0.02), rate=0.5)),
         ZEROS,
@@ -77,6 +81,9 @@ SWEPT = {
     "adagrad": lambda eta: olx.linear(olx.first_order.adagrad(eta)),
     "decaying": lambda eta: olx.linear(olx.md(schedules.decay(eta), mirrors.euclidean())),
     "PA-I": olx.classification.passive_aggressive_1,
+    "coin betting": lambda wealth: olx.linear(olx.first_order.coin_betting(5.0, wealth)),
+    "ROMMA": olx.classification.romma,
+    "ALMA": olx.classification.alma,
 }
 
 
@@ -146,6 +153,9 @@ WHOLE_ROWS = {
         mirrors.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 2.0
     ),
     "implicit": olx.implicit(0.3, losses.logistic),
+    "ROMMA": olx.classification.romma(),
+    "aggressive ROMMA": olx.classification.aggressive_romma(),
+    "ALMA": olx.classification.alma(0.5),
 }
 
 

@@ -102,7 +102,15 @@ BROKEN_LEARNERS = {
     ),
     "mixes": (
         learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), separable=True),
-        "says it is separable, but sparse rows differ",
+        "says it takes sparse rows, but they differ",
+    ),
+    "mixes all rows": (
+        learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), rowwise=True),
+        "says it takes sparse rows, but they differ",
+    ),
+    "knows its basis": (
+        dataclasses.replace(learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3), rotates=True),
+        "says it takes sparse rows, but they differ",
     ),
     "adds another multiple": (
         learner(plain, adds=olx.core.AddsGradient(lambda hp, f: -2 * hp * f.weight)),
