@@ -60,8 +60,8 @@ def drive(
             one = next(feed.chunks(owner, row, plan._replace(capacity=1), check))
             traced = jax.jit(program.function).trace(state, learner, loss, *one[:2])
             collector.structure = traced.out_info[1]
-            arrays = jax.tree.map(jnp.asarray, (learner, loss))
-            described = describe(*arrays, state, first, keep, traced)
+            numbers = [jax.tree.map(jnp.asarray, tree) for tree in (learner, loss)]
+            described = describe(numbers[0], numbers[1], state, first, keep, traced)
             state, known = checkpoint.restore(owner, described, state, collector)
             history = History(known, functools.partial(checkpoint.changed, owner))
         length = feed.len_of(stream) if isinstance(stream, Rounds) else None
