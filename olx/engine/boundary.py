@@ -45,7 +45,7 @@ def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
     """The names of the fields that hold one number, and of those that may hold such fields."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     numbers = [field.name for field in fields if field.type in (Scalar, Scalar | None)]
-    parts = ("hparams", "inner", "base", "mirror")
+    parts = ("hparams", "inner", "mirror")
     return numbers, [field.name for field in fields if field.name in parts]
 
 

@@ -43,22 +43,22 @@ from olx.needs import Need, within
 
 @pytree
 class BanditHparams:
-    experts: Learner
+    inner: Learner
     key: Array
 
 
 class BanditState(NamedTuple):
-    experts: PyTree
+    inner: PyTree
     key: Array  # of this round's draw; predicting twice draws the same
 
 
-def bandit(experts: Learner, key: Array) -> Learner:
-    """Pull an arm drawn from what `experts` plays, and tell it importance-weighted estimates.
+def bandit(inner: Learner, key: Array) -> Learner:
+    """Pull an arm drawn from what `inner` plays, and tell it importance-weighted estimates.
 
     The action is the vertex of the arm. Of the feedback only `value`, the loss of that arm, is
     read; play it with `expected_loss`, which reads no other loss either.
 
-    experts: a learner whose action is a distribution and that takes losses of any size from 0, or
+    inner: a learner whose action is a distribution and that takes losses of any size from 0, or
         from the `low` it was told: `olx.hedge`, `anytime_hedge`, `potential_experts`.
     key: of `jax.random`; a batch over keys repeats the game.
 
@@ -70,13 +70,13 @@ def bandit(experts: Learner, key: Array) -> Learner:
     >>> bool(run.losses[8:].sum() < 4)
     True
     """
-    check.instance("bandit", "experts", experts, Learner)
-    experts = told_estimates("bandit", experts)
-    hp = experts.hparams
+    check.instance("bandit", "inner", inner, Learner)
+    inner = told_estimates("bandit", inner)
+    hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
-    needs = (*within(experts, "experts", "params", "context", "weight"), _KNOWN)
+    needs = (*within(inner, "inner", "params", "context", "weight"), _KNOWN)
     return Learner(
-        BanditHparams(experts, key),
+        BanditHparams(inner, key),
         init,
         predict,
         update,
@@ -94,19 +94,19 @@ _KNOWN = Need("outcome", _are_known, "losses must be finite, or NaN where unknow
 
 
 def init(hp: BanditHparams, params: PyTree) -> BanditState:
-    return BanditState(hp.experts.init(params), hp.key)
+    return BanditState(hp.inner.init(params), hp.key)
 
 
 def predict(hp: BanditHparams, state: BanditState, context: PyTree) -> Float[Array, " N"]:
-    return draw(state.key, hp.experts.predict(state.experts, context))
+    return draw(state.key, hp.inner.predict(state.inner, context))
 
 
 def update(hp: BanditHparams, state: BanditState, feedback: Feedback) -> BanditState:
-    p = hp.experts.predict(state.experts, feedback.context)
+    p = hp.inner.predict(state.inner, feedback.context)
     low, paid = _paid(hp, feedback)
     outcome = estimate(p, feedback._replace(value=paid), low)
     seen = linear_feedback(p, outcome, feedback.weight, feedback.context)
-    return BanditState(hp.experts.update(state.experts, seen), jax.random.split(state.key, 1)[0])
+    return BanditState(hp.inner.update(state.inner, seen), jax.random.split(state.key, 1)[0])
 
 
 def estimate(p: Float[Array, " N"], feedback: Feedback, low: Scalar = 0.0) -> Float[Array, " N"]:
@@ -122,12 +122,12 @@ def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
     infinite after a round where (A.3) does not hold. Needs the losses of all arms. `u` is not
     looked at.
     """
-    inner: ExpertHparams = hp.experts.hparams
+    inner: ExpertHparams = hp.inner.hparams
 
     def one(state: BanditState, feedback: Feedback):
-        stats, (q, _) = state.experts.stats, ravel_pytree(state.experts.prior)
+        stats, (q, _) = state.inner.stats, ravel_pytree(state.inner.prior)
         now, s = stats.clock.now, stats.position
-        p = hp.experts.predict(state.experts, feedback.context)
+        p = hp.inner.predict(state.inner, feedback.context)
         awake = jnp.ones_like(p) if feedback.context is None else feedback.context
         low, high = (0.0, 1.0) if inner.span is None else inner.span
         losses = (jnp.where(awake == 0, low, feedback.outcome) - low) / (high - low)
@@ -161,7 +161,7 @@ def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
 
 def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
     """The lowest loss, and the loss of the arm pulled where it is legal."""
-    inner = hp.experts.hparams
+    inner = hp.inner.hparams
     if not isinstance(inner, ExpertHparams):
         return 0.0, feedback.value
     low, high = (0.0, 1.0) if inner.span is None else inner.span

@@ -134,7 +134,7 @@ def told_estimates(owner: str, learner: Learner) -> Learner:
         return learner
     if not hp.unbounded:
         raise TypeError(
-            f"{owner}: `experts` must take losses of any size, as estimates are, got `{hp.owner}`, "
+            f"{owner}: `inner` must take losses of any size, as estimates are, got `{hp.owner}`, "
             "whose losses have a known range; take `olx.hedge`, `olx.experts.anytime_hedge` or "
             "`olx.experts.potential_experts`."
         )

@@ -40,16 +40,16 @@ class Path(NamedTuple):
 
 @pytree
 class BestPruningHparams:
-    experts: Learner
+    inner: Learner
 
 
-def best_pruning(experts: Learner) -> Learner:
+def best_pruning(inner: Learner) -> Learner:
     """Mix the advice along the path; `params` holds the prior weight of every edge, all 1.
 
     The context is a `Path`, the action shaped like one piece of advice, the loss convex in it and
-    in the range that `experts` asks for.
+    in the range that `inner` asks for.
 
-    experts: a learner of sleeping experts, such as `ada_normal_hedge`, whose context says who is
+    inner: a learner of sleeping experts, such as `ada_normal_hedge`, whose context says who is
         awake. Arrays of its state must have a leading axis of experts who meet in the distribution
         alone; its numbers must not be shaped like the experts.
 
@@ -63,9 +63,9 @@ def best_pruning(experts: Learner) -> Learner:
     >>> bool(run.losses[:3].sum() > 2 * run.losses[-3:].sum())
     True
     """
-    check.instance("best_pruning", "experts", experts, Learner)
-    needs = (*within(experts, "experts", "params", "weight"), _PATHS)
-    return Learner(BestPruningHparams(experts), init, predict, update, needs=needs)
+    check.instance("best_pruning", "inner", inner, Learner)
+    needs = (*within(inner, "inner", "params", "weight"), _PATHS)
+    return Learner(BestPruningHparams(inner), init, predict, update, needs=needs)
 
 
 def _are_paths(hparams: BestPruningHparams, params: PyTree, rounds: Rounds) -> Path:
@@ -87,7 +87,7 @@ _PATHS = Need(
 
 
 def init(hp: BestPruningHparams, params: Float[Array, " E"]) -> PyTree:
-    return hp.experts.init(params)
+    return hp.inner.init(params)
 
 
 def predict(hp: BestPruningHparams, state: PyTree, context: Path) -> PyTree:
@@ -101,7 +101,7 @@ def update(hp: BestPruningHparams, state: PyTree, feedback: Feedback) -> PyTree:
     seen = linear_feedback(
         p, path_losses(feedback.loss, path), feedback.weight, _awake(path).astype(p.dtype)
     )
-    after = hp.experts.update(_along(path, state), seen)
+    after = hp.inner.update(_along(path, state), seen)
     at = jnp.where(_awake(path), path.edges, jnp.iinfo(path.edges.dtype).max)
     write = lambda whole, part: whole.at[at].set(part, mode="drop") if whole.ndim else part
     return jax.tree.map(write, state, after)
@@ -110,7 +110,7 @@ def update(hp: BestPruningHparams, state: PyTree, feedback: Feedback) -> PyTree:
 def path_weights(hp: BestPruningHparams, state: PyTree, path: Path) -> Float[Array, " L"]:
     """The distribution over the edges of the path."""
     dtype = jnp.result_type(*jax.tree.leaves(path.advice))
-    return hp.experts.predict(_along(path, state), _awake(path).astype(dtype))
+    return hp.inner.predict(_along(path, state), _awake(path).astype(dtype))
 
 
 def path_losses(loss: Callable[[PyTree], Array], path: Path) -> Float[Array, " L"]:

@@ -24,27 +24,27 @@ from olx.core import Feedback, Learner, Trace
 from olx.needs import within
 
 
-def experts_from_game(game: Learner) -> Learner:
-    r"""Algorithm 2: experts played by a `game` of $\beta = 0$, on moves $\ell_i - \langle p, \ell
+def experts_from_game(inner: Learner) -> Learner:
+    r"""Algorithm 2: experts played by a game of $\beta = 0$, on moves $\ell_i - \langle p, \ell
     \rangle$.
 
     Its bound is that of the game: of a `drifting_game` with the loss $L$, experts whose regret is
     $R_i$ cost $L(-R_i)$, at most $\Phi_0(0)$ in the mean.
     """
-    check.instance("experts_from_game", "game", game, Learner)
-    needs = within(game, None, "params", "context")
-    bound = None if game.bound_fn is None else _bound_of_game
-    return Learner(game, _init, _predict, update_experts, bound, needs=needs)
+    check.instance("experts_from_game", "inner", inner, Learner)
+    needs = within(inner, None, "params", "context")
+    bound = None if inner.bound_fn is None else _bound_of_game
+    return Learner(inner, _init, _predict, update_experts, bound, needs=needs)
 
 
-def game_from_experts(learner: Learner) -> Learner:
+def game_from_experts(inner: Learner) -> Learner:
     r"""Algorithm 1: the drifting game played by experts, on losses $z_i - \min_j z_j$.
 
     Nature may not move two chips apart by more than 1 in a round.
     """
-    check.instance("game_from_experts", "learner", learner, Learner)
-    needs = within(learner, None, "params", "context", "weight")
-    return Learner(learner, _init, _predict, update_game, needs=needs)
+    check.instance("game_from_experts", "inner", inner, Learner)
+    needs = within(inner, None, "params", "context", "weight")
+    return Learner(inner, _init, _predict, update_game, needs=needs)
 
 
 def _init(inner: Learner, params: PyTree) -> PyTree:

@@ -76,8 +76,8 @@ def bound(hp: BanditHparams, trace: Trace, u: Float[Array, " N"]) -> Certificate
       \sum_{s \le t} \ell_{s,i_s} + \frac{\ln E_{p_s} e^{-\eta\hat\ell_s}}\eta \le
       \frac{RE(u \| q)}\eta + \frac\eta2 \sum_{s \le t} \frac{\ell_{s,i_s}^2}{p_{s,i_s}}.$$
     """
-    eta, feedback = hp.experts.hparams, trace.feedback
-    log_weights = trace.state.experts.log_weights
+    eta, feedback = hp.inner.hparams, trace.feedback
+    log_weights = trace.state.inner.log_weights
     u = check.comparator("certify", u, log_weights[0])
     p = jnp.exp(log_weights)
     chance = jnp.sum(p * feedback.action, axis=1)

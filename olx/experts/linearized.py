@@ -24,10 +24,10 @@ from olx.losses.points import linear_feedback
 from olx.needs import within
 
 
-def linearized(experts: Learner) -> Learner:
-    r"""Let `experts` learn from the slope of the loss at what it plays.
+def linearized(inner: Learner) -> Learner:
+    r"""Let `inner` learn from the slope of the loss at what it plays.
 
-    experts: any learner whose action is a distribution. The range of losses it is made for must
+    inner: any learner whose action is a distribution. The range of losses it is made for must
         hold the $\ell_{t,i}$: from $-B$ to $B$ for forecasts that lie within $B$ of each other and
         a loss of slope 1.
 
@@ -40,31 +40,31 @@ def linearized(experts: Learner) -> Learner:
     >>> bool(run.losses[100:].mean() < 0.2)  # the better one alone loses 1
     True
     """
-    check.instance("linearized", "experts", experts, Learner)
-    proof = None if experts.bound_fn is None else bound
-    needs = within(experts, None, "params", "weight")
-    return Learner(experts, init, predict, update, proof, needs=needs)
+    check.instance("linearized", "inner", inner, Learner)
+    proof = None if inner.bound_fn is None else bound
+    needs = within(inner, None, "params", "weight")
+    return Learner(inner, init, predict, update, proof, needs=needs)
 
 
-def init(experts: Learner, params: PyTree) -> PyTree:
-    return experts.init(params)
+def init(inner: Learner, params: PyTree) -> PyTree:
+    return inner.init(params)
 
 
-def predict(experts: Learner, state: PyTree, context: PyTree) -> PyTree:
-    return experts.predict(state)
+def predict(inner: Learner, state: PyTree, context: PyTree) -> PyTree:
+    return inner.predict(state)
 
 
-def update(experts: Learner, state: PyTree, feedback: Feedback) -> PyTree:
-    return experts.update(state, _told(feedback))
+def update(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
+    return inner.update(state, _told(feedback))
 
 
-def bound(experts: Learner, trace: Trace, u: PyTree) -> Certificate:
+def bound(inner: Learner, trace: Trace, u: PyTree) -> Certificate:
     """The bound of the expert learner, on the losses that it is charged with."""
     told = jax.vmap(_told)(trace.feedback)
-    proof, rounds = experts.bound(Trace(trace.state, told), u), Rounds(None, told.outcome)
-    for need in experts.needs:
+    proof, rounds = inner.bound(Trace(trace.state, told), u), Rounds(None, told.outcome)
+    for need in inner.needs:
         if need.where == "outcome":
-            legal = need.legal_fn(experts.hparams, None, rounds)
+            legal = need.legal_fn(inner.hparams, None, rounds)
             proof = proof.given(need.demand, _per_round(legal))
     return proof
 

@@ -37,7 +37,7 @@ from olx.needs import within
 
 @pytree
 class ParticlesHparams:
-    experts: Learner
+    inner: Learner
     points: PyTree
 
 
@@ -53,10 +53,10 @@ class GibbsState(NamedTuple):
     key: Array
 
 
-def particles(experts: Learner, points: PyTree) -> Learner:
-    """Play the mean of `points` under what `experts` plays; `params` is the prior over the points.
+def particles(inner: Learner, points: PyTree) -> Learner:
+    """Play the mean of `points` under what `inner` plays; `params` is the prior over the points.
 
-    experts: any learner whose action is a distribution; losses must be in the range it asks for.
+    inner: any learner whose action is a distribution; losses must be in the range it asks for.
     points: decisions, a leading axis of length P on every leaf.
 
     >>> import jax.numpy as jnp, olx
@@ -66,29 +66,29 @@ def particles(experts: Learner, points: PyTree) -> Learner:
     >>> bool(olx.rollout(learner, olx.losses.squared, rounds, prior).losses[-1] < 1e-2)
     True
     """
-    check.instance("particles", "experts", experts, Learner)
-    bound = None if experts.bound_fn is None else particles_bound
-    needs = within(experts, "experts", "params", "weight")
-    return Learner(ParticlesHparams(experts, points), init, predict, update, bound, needs=needs)
+    check.instance("particles", "inner", inner, Learner)
+    bound = None if inner.bound_fn is None else particles_bound
+    needs = within(inner, "inner", "params", "weight")
+    return Learner(ParticlesHparams(inner, points), init, predict, update, bound, needs=needs)
 
 
 def init(hp: ParticlesHparams, params: Float[Array, " P"]) -> PyTree:
-    return hp.experts.init(params)
+    return hp.inner.init(params)
 
 
 def predict(hp: ParticlesHparams, state: PyTree, context: PyTree) -> PyTree:
-    return _mean(hp.points, hp.experts.predict(state))
+    return _mean(hp.points, hp.inner.predict(state))
 
 
 def update(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.experts.update(state, as_experts(hp, state, feedback))
+    return hp.inner.update(state, as_experts(hp, state, feedback))
 
 
 def particles_bound(hp: ParticlesHparams, trace: Trace, u: Float[Array, " P"]) -> Certificate:
     """The bound of the expert learner to a distribution `u` over the points, for convex losses."""
     seen = jax.vmap(lambda *one: as_experts(hp, *one))(trace.state, trace.feedback)
     u = check.comparator("certify", u, seen.outcome[0])
-    proof = hp.experts.bound(Trace(trace.state, seen), u)
+    proof = hp.inner.bound(Trace(trace.state, seen), u)
     value, weight = trace.feedback.value, trace.feedback.weight
     left = jnp.cumsum(weight * (value - seen.outcome @ u))
     scale = proof.scale + jnp.cumsum(jnp.abs(weight * value))
@@ -161,4 +161,4 @@ def _mean(points: PyTree, p: Float[Array, " P"]) -> PyTree:
 
 def as_experts(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> Feedback:
     losses = jax.vmap(feedback.loss)(hp.points)
-    return linear_feedback(hp.experts.predict(state), losses, feedback.weight)
+    return linear_feedback(hp.inner.predict(state), losses, feedback.weight)

@@ -35,19 +35,19 @@ from olx.needs import PARTS, within
 
 @pytree
 class SampledHparams:
-    experts: Learner
+    inner: Learner
     key: Array
 
 
 class SampledState(NamedTuple):
-    experts: PyTree
+    inner: PyTree
     key: Array  # of this round's draw; predicting twice draws the same
 
 
-def sampled(experts: Learner, key: Array) -> Learner:
-    """Play a vertex drawn from what `experts` plays, and let it learn from its own distribution.
+def sampled(inner: Learner, key: Array) -> Learner:
+    """Play a vertex drawn from what `inner` plays, and let it learn from its own distribution.
 
-    experts: any learner whose action is a distribution.
+    inner: any learner whose action is a distribution.
     key: of `jax.random`; a batch over keys repeats the game.
 
     >>> import jax, jax.numpy as jnp, olx
@@ -56,24 +56,24 @@ def sampled(experts: Learner, key: Array) -> Learner:
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
     [0.0, 0.0, 0.0, 0.0]
     """
-    check.instance("sampled", "experts", experts, Learner)
-    needs = within(experts, "experts", *PARTS)
-    return Learner(SampledHparams(experts, key), init, predict, update, needs=needs)
+    check.instance("sampled", "inner", inner, Learner)
+    needs = within(inner, "inner", *PARTS)
+    return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
 
 
-def committed(experts: Learner, key: Array) -> Learner:
-    """As `sampled`, but `experts` is told that it played the vertex drawn."""
-    check.instance("committed", "experts", experts, Learner)
-    needs = within(experts, "experts", *PARTS)
-    return Learner(SampledHparams(experts, key), init, predict, update_committed, needs=needs)
+def committed(inner: Learner, key: Array) -> Learner:
+    """As `sampled`, but `inner` is told that it played the vertex drawn."""
+    check.instance("committed", "inner", inner, Learner)
+    needs = within(inner, "inner", *PARTS)
+    return Learner(SampledHparams(inner, key), init, predict, update_committed, needs=needs)
 
 
 def init(hp: SampledHparams, params: PyTree) -> SampledState:
-    return SampledState(hp.experts.init(params), hp.key)
+    return SampledState(hp.inner.init(params), hp.key)
 
 
 def predict(hp: SampledHparams, state: SampledState, context: PyTree) -> Float[Array, " N"]:
-    return draw(state.key, hp.experts.predict(state.experts, context))
+    return draw(state.key, hp.inner.predict(state.inner, context))
 
 
 def update(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
@@ -99,7 +99,7 @@ def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scal
     hp, trace, feedback = learner.hparams, run.trace, run.trace.feedback
     u = check.comparator("sampled_bound", u, feedback.action[0])
     told = jax.vmap(lambda state, seen: _on_average(hp, state, seen))(trace.state, feedback)
-    proof = hp.experts.bound(Trace(trace.state.experts, told), u)
+    proof = hp.inner.bound(Trace(trace.state.inner, told), u)
     weight, losses = feedback.weight, feedback.outcome
     spread = weight * (jnp.max(losses, axis=1) - jnp.min(losses, axis=1))
     luck = jnp.sqrt(jnp.log(1 / delta) / 2 * jnp.sum(spread**2))
@@ -118,11 +118,9 @@ def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:
 
 
 def _on_average(hp: SampledHparams, state: SampledState, feedback: Feedback) -> Feedback:
-    p = hp.experts.predict(state.experts, feedback.context)
+    p = hp.inner.predict(state.inner, feedback.context)
     return linear_feedback(p, feedback.outcome, feedback.weight, feedback.context)
 
 
 def _next(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
-    return SampledState(
-        hp.experts.update(state.experts, feedback), jax.random.split(state.key, 1)[0]
-    )
+    return SampledState(hp.inner.update(state.inner, feedback), jax.random.split(state.key, 1)[0])

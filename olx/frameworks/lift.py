@@ -34,17 +34,18 @@ def linear(inner: Learner) -> Learner:
 
     The context is shaped like `params`: an array, or a dictionary of them.
     """
-    return model(dot, inner)
+    check.instance("linear", "inner", inner, Learner)
+    return model(inner, dot)
 
 
-def model(apply: Callable[[PyTree, PyTree], PyTree], inner: Learner) -> Learner:
+def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     """Predict `apply(w, x)` with the decisions `w` of `inner`.
 
     apply: any differentiable function of parameters and context, a named function or a `Partial`.
         Bounds hold when the loss of its output is convex in the parameters.
     """
-    check.function("model", "apply", apply)
     check.instance("model", "inner", inner, Learner)
+    check.function("model", "apply", apply)
     adds = apply is dot and isinstance(inner.adds, AddsGradient)
     return Learner(
         LiftHparams(as_tree(apply), inner),

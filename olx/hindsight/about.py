@@ -178,5 +178,5 @@ INTERVALS = About(
 FIXED_SHARE = About("a `fixed_share`", _expert(FixedShareHparams))
 BEST_PRUNING = About(
     "a `best_pruning` of `ada_normal_hedge()`",
-    with_hparams(BestPruningHparams, lambda hp: alike(hp.experts, ada_normal_hedge())),
+    with_hparams(BestPruningHparams, lambda hp: alike(hp.inner, ada_normal_hedge())),
 )

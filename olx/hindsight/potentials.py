@@ -42,7 +42,7 @@ def _fixed_hedge(hp: PyTree) -> bool:
 def _drawn(learner: Learner) -> bool:
     if learner.update_fn is not update_committed:
         return False
-    hp = learner.hparams.experts.hparams
+    hp = learner.hparams.inner.hparams
     other = isinstance(hp, ExpertHparams) and (
         hp.learn_fn is by_normal_hedge_dt or (hp.weigh_fn is by_ada_normal and hp.own is not None)
     )
@@ -59,7 +59,7 @@ POINTS = About(
     "a `particles` learner of one of `olx.experts` that comes with a bound",
     lambda one: (
         isinstance(one.hparams, ParticlesHparams)
-        and isinstance(one.hparams.experts.hparams, ExpertHparams)
+        and isinstance(one.hparams.inner.hparams, ExpertHparams)
         and one.bound_fn is not None
     ),
 )
@@ -99,7 +99,7 @@ def committed_bound(learner: Learner, run: Run, u: PyTree, delta: Scalar) -> Cer
     delta = check.above("committed_bound", "delta", delta, 0.0, 1.0)
     game = played("committed_bound", DRAWN, learner, run, u)
     hp: SampledHparams = learner.hparams
-    inner, trace = hp.experts.hparams, Trace(game.trace.state.experts, game.trace.feedback)
+    inner, trace = hp.inner.hparams, Trace(game.trace.state.inner, game.trace.feedback)
     past, flat = history(inner, trace), ravel_pytree(game.u)[0]
     t, known = past.rounds[:, None], past.prior > 0
     rarity = 1 / jnp.where(known, past.prior, 1.0) / delta
@@ -129,8 +129,8 @@ def points_bound(
     game = played("points_bound", POINTS, learner, run, u)
     hp, trace = learner.hparams, game.trace
     seen = jax.vmap(lambda *one: as_experts(hp, *one))(*trace)
-    past = history(hp.experts.hparams, Trace(trace.state, seen))
-    proof = quantile_bound(hp.experts, Run(None, None, Trace(trace.state, seen)), epsilon)
+    past = history(hp.inner.hparams, Trace(trace.state, seen))
+    proof = quantile_bound(hp.inner, Run(None, None, Trace(trace.state, seen)), epsilon)
     points = jax.vmap(lambda point: ravel_pytree(point)[0])(hp.points)
     at = ravel_pytree(game.u)[0]
     ends = [jnp.broadcast_to(jnp.asarray(end, at.dtype), at.shape) for end in (low, high)]

@@ -30,7 +30,7 @@ NEVER = -1e30  # the logarithm of no weight: finite, so that differences and gra
 
 @pytree
 class AdaptiveHparams:
-    base: Learner
+    inner: Learner
     number: Scalar  # of the algorithm that mixes
     period: tuple[int, ...] = static()
     phase: tuple[int, ...] = static()
@@ -43,8 +43,8 @@ class AdaptiveState(NamedTuple):
     now: Int[Array, ""]  # the number of the round about to be played, from 1
 
 
-def check_arguments(owner: str, base: Learner, levels: int) -> None:
-    check.instance(owner, "base", base, Learner)
+def check_arguments(owner: str, inner: Learner, levels: int) -> None:
+    check.instance(owner, "inner", inner, Learner)
     check.count(owner, "levels", levels)
     if levels > 29:
         raise ValueError(f"{owner}: `levels` must be at most 29, got {levels}.")
@@ -52,14 +52,14 @@ def check_arguments(owner: str, base: Learner, levels: int) -> None:
 
 def start(hp: AdaptiveHparams, params: PyTree, log_weights: Float[Array, " K"]) -> AdaptiveState:
     """The state before round 1; `log_weights` are those with which a copy enters."""
-    fresh = jax.tree.map(jnp.asarray, hp.base.init(params))
+    fresh = jax.tree.map(jnp.asarray, hp.inner.init(params))
     copies = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(hp.period)), fresh)
     now = jnp.ones((), int)
     return AdaptiveState(copies, jnp.where(begins(hp, now), log_weights, NEVER), fresh, now)
 
 
 def predict(hp: AdaptiveHparams, state: AdaptiveState, context: PyTree) -> PyTree:
-    actions = jax.vmap(lambda own: hp.base.predict(own, context))(state.copies)
+    actions = jax.vmap(lambda own: hp.inner.predict(own, context))(state.copies)
     return mean(softmax(state.log_weights), actions)
 
 
@@ -69,8 +69,8 @@ def learn(
     """Every copy learns from its own action; the copies and what they lost."""
 
     def one(own: PyTree):
-        seen = its_own(hp.base, own, feedback)
-        return hp.base.update(own, seen), seen.value
+        seen = its_own(hp.inner, own, feedback)
+        return hp.inner.update(own, seen), seen.value
 
     return jax.vmap(one)(state.copies)
 
@@ -97,7 +97,7 @@ def used(state: AdaptiveState) -> Bool[Array, "... K"]:
 
 def history(hp: AdaptiveHparams, trace: Trace) -> tuple[Float[Array, "T K"], Float[Array, "T 1"]]:
     """What every copy lost in every round of a run, and the weights of the rounds."""
-    of_copy = lambda own, feedback: feedback.loss(hp.base.predict(own, feedback.context))
+    of_copy = lambda own, feedback: feedback.loss(hp.inner.predict(own, feedback.context))
     every = lambda state, feedback: jax.vmap(lambda own: of_copy(own, feedback))(state.copies)
     losses = jax.vmap(every)(trace.state, trace.feedback)
     return losses, jnp.broadcast_to(trace.feedback.weight, losses.shape[:1])[:, None]

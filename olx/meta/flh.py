@@ -27,10 +27,10 @@ from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
 from olx.needs import PARTS, within
 
 
-def flh(base: Learner, eta: Scalar, levels: int) -> Learner:
-    r"""Mix copies of `base` born in every round, the longer-lived the rarer.
+def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
+    r"""Mix copies of `inner` born in every round, the longer-lived the rarer.
 
-    base: its actions are real; it need not know about change.
+    inner: its actions are real; it need not know about change.
     eta: positive; $\alpha$ for $\alpha$-exp-concave losses, else about $\sqrt{8 \ln T / T}$ for
         losses in $[0, 1]$ and the length $T$ of the intervals that matter.
     levels: half the number of copies; the longest life is 2 to the power `levels` rounds.
@@ -42,15 +42,15 @@ def flh(base: Learner, eta: Scalar, levels: int) -> Learner:
     >>> bool(play(flh(average, 1.0, 7)).total < 0.3 * play(average).total)
     True
     """
-    adaptive.check_arguments("flh", base, levels)
+    adaptive.check_arguments("flh", inner, levels)
     eta = check.positive("flh", "eta", eta)
     period, phase = [], []
     for k in range(levels):
         top = k == levels - 1  # where even multiples are born as well
         period += [2 ** (k + 1 if top else k + 2)] * 2
         phase += [0, 2**k] if top else [2**k, 3 * 2**k]
-    hparams = AdaptiveHparams(base, eta, tuple(period), tuple(phase))
-    needs = within(base, "base", *PARTS)
+    hparams = AdaptiveHparams(inner, eta, tuple(period), tuple(phase))
+    needs = within(inner, "inner", *PARTS)
     return Learner(hparams, init, adaptive.predict, update, bound, needs=needs)
 
 

@@ -36,14 +36,14 @@ class RestartsState(NamedTuple):
     candidates: PyTree  # a leading axis of blocks
 
 
-def restarts(inner: Learner, key: Array, length: int, blocks: int) -> Learner:
+def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     """Play `inner`, start it anew after every `length` rounds, and keep a decision of each block.
 
     inner: a learner of points; a predictor is lifted afterwards, `olx.linear(restarts(...))`.
     blocks: how many to keep a candidate of; later ones take the place of the last.
 
     >>> import jax, jax.numpy as jnp, olx
-    >>> learner = restarts(olx.ogd(1.0), jax.random.key(0), length=2, blocks=3)
+    >>> learner = restarts(olx.ogd(1.0), 2, 3, jax.random.key(0))
     >>> rounds = olx.Rounds(None, jnp.ones((6, 1)))
     >>> run = olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1))
     >>> run.losses.tolist(), candidates(run.state).shape

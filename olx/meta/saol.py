@@ -27,10 +27,10 @@ from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
 from olx.needs import PARTS, within
 
 
-def saol(base: Learner, levels: int, span: Scalar = 1.0) -> Learner:
-    """Mix copies of `base` that restart every 1, 2, 4, ... rounds.
+def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
+    """Mix copies of `inner` that restart every 1, 2, 4, ... rounds.
 
-    base: its actions are real; it need not know about change.
+    inner: its actions are real; it need not know about change.
     levels: how many copies; the longest life is 2 to the power `levels` - 1 rounds.
     span: the largest difference between two losses of one round.
 
@@ -41,11 +41,11 @@ def saol(base: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     >>> bool(play(saol(average, 7)).total < 0.5 * play(average).total)
     True
     """
-    adaptive.check_arguments("saol", base, levels)
+    adaptive.check_arguments("saol", inner, levels)
     span = check.positive("saol", "span", span)
     period = tuple(2**k for k in range(levels))
-    hparams = AdaptiveHparams(base, span, period, (0,) * levels)
-    needs = within(base, "base", *PARTS)
+    hparams = AdaptiveHparams(inner, span, period, (0,) * levels)
+    needs = within(inner, "inner", *PARTS)
     return Learner(hparams, init, adaptive.predict, update, bound, needs=needs)
 
 

@@ -16,11 +16,11 @@ def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
     return MirrorMap(
         Partial(_shrunk, total, mirror.potential),
         Partial(_grown, total, mirror.conjugate),
-        mirror.norm,
-        mirror.modulus / total**2,
-        Partial(_shrunk, total, mirror.contains),
-        Partial(_between, total, mirror.retraction),
-        mirror.centering,
+        norm=mirror.norm,
+        modulus=mirror.modulus / total**2,
+        contains=Partial(_shrunk, total, mirror.contains),
+        retraction=Partial(_between, total, mirror.retraction),
+        centering=mirror.centering,
         offset=mirror.offset,
     )
 

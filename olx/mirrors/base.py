@@ -8,6 +8,7 @@ threshold are all gradients of one.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -43,6 +44,7 @@ class MirrorMap:
 
     potential: Partial
     conjugate: Partial
+    _: dataclasses.KW_ONLY
     norm: Norm | None = None
     modulus: Scalar | None = None
     contains: Partial | None = None
@@ -171,9 +173,9 @@ def mirror_map(
     return MirrorMap(
         primal,
         dual,
-        norm,
-        modulus,
-        None if contains is None else as_tree(contains),
+        norm=norm,
+        modulus=modulus,
+        contains=None if contains is None else as_tree(contains),
         centering=None if total is None else Partial(_domain.below_top),
         separable=separable and total is None,
     )

@@ -34,8 +34,8 @@ def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
     return MirrorMap(
         Partial(_potential, scale),
         Partial(_conjugate, scale),
-        norms.l2(),
-        4 * scale,
+        norm=norms.l2(),
+        modulus=4 * scale,
         contains=Partial(_domain.unit_box),
         retraction=Partial(_domain.same),
         separable=True,

@@ -51,12 +51,12 @@ def leafwise(maps: PyTree) -> MirrorMap:
     return MirrorMap(
         Partial(_sum, pick(lambda part: part.potential)),
         Partial(_sum, pick(lambda part: part.conjugate)),
-        norm,
-        None if norm is None else 1.0,
-        contains,
-        Partial(_tree, pick(lambda part: Partial(_retract, part))),
-        Partial(_tree, pick(lambda part: Partial(_center, part))),
-        all(part.separable for part in parts),
+        norm=norm,
+        modulus=None if norm is None else 1.0,
+        contains=contains,
+        retraction=Partial(_tree, pick(lambda part: Partial(_retract, part))),
+        centering=Partial(_tree, pick(lambda part: Partial(_center, part))),
+        separable=all(part.separable for part in parts),
     )
 
 
@@ -85,12 +85,12 @@ def _repeated(mirror: MirrorMap, over: Partial) -> MirrorMap:
     return MirrorMap(
         Partial(_total, over, mirror.potential),
         Partial(_total, over, mirror.conjugate),
-        norm,
-        mirror.modulus,
-        None if mirror.contains is None else Partial(_everywhere, over, mirror.contains),
-        Partial(over, Partial(_retract, mirror)),
-        None if mirror.centering is None else Partial(over, mirror.centering),
-        mirror.separable,
+        norm=norm,
+        modulus=mirror.modulus,
+        contains=None if mirror.contains is None else Partial(_everywhere, over, mirror.contains),
+        retraction=Partial(over, Partial(_retract, mirror)),
+        centering=None if mirror.centering is None else Partial(over, mirror.centering),
+        separable=mirror.separable,
     )
 
 

@@ -28,12 +28,14 @@ def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
     return MirrorMap(
         Partial(_times, factor, mirror.potential),
         Partial(_perspective, factor, mirror.conjugate),
-        mirror.norm,
-        _if(mirror.modulus, lambda modulus: factor * modulus),
-        mirror.contains,
-        _if(mirror.retraction, lambda retract: Partial(_perspective_map, factor, retract)),
-        mirror.centering,
-        mirror.separable,
+        norm=mirror.norm,
+        modulus=_if(mirror.modulus, lambda modulus: factor * modulus),
+        contains=mirror.contains,
+        retraction=_if(
+            mirror.retraction, lambda retract: Partial(_perspective_map, factor, retract)
+        ),
+        centering=mirror.centering,
+        separable=mirror.separable,
         offset=_if(mirror.offset, lambda offset: Partial(_times, factor, offset)),
     )
 
@@ -52,12 +54,12 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
     return MirrorMap(
         Partial(_moved, center, mirror.potential),
         Partial(_tilted, center, mirror.conjugate),
-        mirror.norm,
-        mirror.modulus,
-        _if(mirror.contains, lambda contains: Partial(_moved, center, contains)),
-        mirror.retraction,
-        mirror.centering,
-        mirror.separable,
+        norm=mirror.norm,
+        modulus=mirror.modulus,
+        contains=_if(mirror.contains, lambda contains: Partial(_moved, center, contains)),
+        retraction=mirror.retraction,
+        centering=mirror.centering,
+        separable=mirror.separable,
     )
 
 
@@ -80,10 +82,10 @@ def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
     return MirrorMap(
         forth(mirror.potential),
         back(mirror.conjugate),
-        _if(mirror.norm, lambda norm: Norm(forth(norm.primal), back(norm.dual))),
-        mirror.modulus,
-        _if(mirror.contains, forth),
-        _if(mirror.retraction, lambda retract: Partial(_between, matrix, retract)),
+        norm=_if(mirror.norm, lambda norm: Norm(forth(norm.primal), back(norm.dual))),
+        modulus=mirror.modulus,
+        contains=_if(mirror.contains, forth),
+        retraction=_if(mirror.retraction, lambda retract: Partial(_between, matrix, retract)),
     )
 
 

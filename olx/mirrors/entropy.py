@@ -39,8 +39,8 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
     return MirrorMap(
         Partial(_potential, scale, prior),
         Partial(_conjugate, scale, prior),
-        norms.l1(),
-        scale,
+        norm=norms.l1(),
+        modulus=scale,
         contains=Partial(_domain.unit_simplex),
         retraction=Partial(_retract, scale, prior),
         centering=Partial(_domain.below_top),

@@ -30,8 +30,8 @@ def euclidean(domain: ConvexSet | None = None) -> MirrorMap:
         return MirrorMap(
             Partial(_half),
             Partial(_half),
-            norms.l2(),
-            1.0,
+            norm=norms.l2(),
+            modulus=1.0,
             retraction=Partial(_domain.same),
             separable=True,
             identity=True,

@@ -38,8 +38,8 @@ def pnorm(q: Scalar) -> MirrorMap:
     return MirrorMap(
         Partial(_squared, q),
         Partial(_squared, q / (q - 1)),
-        norms.lp(q),
-        1.0,
+        norm=norms.lp(q),
+        modulus=1.0,
         retraction=Partial(_domain.same),
     )
 
@@ -55,8 +55,8 @@ def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
     return MirrorMap(
         Partial(_stretched, q, weights),
         Partial(_shrunk, q, weights),
-        norms.weighted_lp(q, weights),
-        1.0,
+        norm=norms.weighted_lp(q, weights),
+        modulus=1.0,
         contains=Partial(_absent, weights),
         retraction=Partial(_present, weights),
     )

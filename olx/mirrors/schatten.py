@@ -40,8 +40,8 @@ def schatten(q: Scalar) -> MirrorMap:
     return MirrorMap(
         Partial(_half_square, q),
         Partial(_half_square, p),
-        schatten_norm(q),
-        1.0,
+        norm=schatten_norm(q),
+        modulus=1.0,
         retraction=Partial(_domain.same),
     )
 

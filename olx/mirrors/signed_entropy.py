@@ -39,8 +39,8 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
     unit = MirrorMap(
         Partial(_signed_potential),
         Partial(_signed_conjugate),
-        norms.l1(),
-        1.0,
+        norm=norms.l1(),
+        modulus=1.0,
         contains=Partial(_in_ball),
         retraction=Partial(_domain.same),
         offset=Partial(_constants),

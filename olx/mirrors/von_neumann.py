@@ -38,11 +38,11 @@ def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
     return MirrorMap(
         Partial(_potential, scale),
         Partial(_conjugate, scale),
-        trace_norm(),
-        scale,
-        Partial(_contains),
-        Partial(_retract, scale),
-        Partial(_below_top),
+        norm=trace_norm(),
+        modulus=scale,
+        contains=Partial(_contains),
+        retraction=Partial(_retract, scale),
+        centering=Partial(_below_top),
     )
 
 

@@ -74,8 +74,8 @@ def at(
     return MirrorMap(
         Partial(_potential, q, beta, b),
         Partial(_conjugate, p, beta, b),
-        Norm(Partial(_norm, q, b), Partial(_dual_norm, p, b)),
-        beta * (q - 1),
+        norm=Norm(Partial(_norm, q, b), Partial(_dual_norm, p, b)),
+        modulus=beta * (q - 1),
     )
 
 

@@ -88,7 +88,7 @@ def looked_up(w, x):
 
 
 def test_an_index_that_a_model_looks_up_stays_one():
-    learner = olx.model(looked_up, olx.ogd(0.1))
+    learner = olx.model(olx.ogd(0.1), looked_up)
     context = np.arange(60) % 4
     seen, wanted = play(learner, context), play(learner, context, olx.rollout)
     np.testing.assert_allclose(seen.losses, wanted.losses, 1e-12)

@@ -277,7 +277,7 @@ REFUSED = {
     "group penalty": olx.linear(
         olx.ftrl(0.1, regularizers.composite(convex.group_l2(0.1), rate=0.3))
     ),
-    "model": olx.model(lambda w, x: jnp.tanh(jnp.vdot(w, x)), olx.ogd(0.1)),
+    "model": olx.model(olx.ogd(0.1), lambda w, x: jnp.tanh(jnp.vdot(w, x))),
 }
 
 

@@ -45,7 +45,7 @@ def hedges():
         rounds = olx.Rounds(None, losses)
         run = olx.rollout(learner, olx.losses.linear_loss, rounds, UNIFORM, record=olx.record.trace)
         proofs = jax.vmap(lambda u: sampled_bound(learner, run, u, DELTA))(jnp.eye(N))
-        p = jax.vmap(learner.hparams.experts.predict)(run.trace.state.experts)
+        p = jax.vmap(learner.hparams.inner.predict)(run.trace.state.inner)
         return run.losses, proofs.slack, proofs.tightness, run.trace.feedback.action, p
 
     over = jax.vmap(jax.vmap(play, (None, 0)), (0, None))
@@ -96,7 +96,7 @@ def normal_hedges():
         learner = committed(ada_normal_hedge(exponent=0.0), key)
         record = lambda state, feedback: (
             feedback.action,
-            learner.hparams.experts.predict(state.experts),
+            learner.hparams.inner.predict(state.inner),
         )
         rounds = olx.Rounds(None, losses)
         run = olx.rollout(learner, olx.losses.linear_loss, rounds, UNIFORM, record=record)
@@ -139,7 +139,7 @@ def bandits():
         )
         points = jnp.concatenate([jnp.eye(N), UNIFORM[None]])
         proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(points)
-        p = jnp.exp(run.trace.state.experts.log_weights)
+        p = jnp.exp(run.trace.state.inner.log_weights)
         return run.losses, proofs.holds, proofs.tightness, run.trace.feedback.action, p
 
     over = jax.vmap(jax.vmap(play, (None, 0)), (0, None))
@@ -188,7 +188,7 @@ def test_only_the_loss_of_the_arm_pulled_is_looked_at(bandits):
     hidden = jnp.where(action[0, 0] == 1, LOSSES[0], jnp.nan)
     run = olx.rollout(exp3(eta, KEYS[0]), expected_loss, olx.Rounds(None, hidden), UNIFORM)
     np.testing.assert_array_equal(run.losses, losses[0, 0])
-    assert np.all(np.isfinite(run.state.experts.log_weights))
+    assert np.all(np.isfinite(run.state.inner.log_weights))
 
 
 def test_exp3_keeps_its_bound_on_weighted_rounds():
@@ -197,7 +197,7 @@ def test_exp3_keeps_its_bound_on_weighted_rounds():
     run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
     proof = olx.certify(learner, run, jnp.eye(N)[2])
     assert proof.holds
-    seen = run.trace.feedback.action * rounds.outcome / jnp.exp(run.trace.state.experts.log_weights)
+    seen = run.trace.feedback.action * rounds.outcome / jnp.exp(run.trace.state.inner.log_weights)
     gap = rounds.weight * (run.losses - seen[:, 2])
     np.testing.assert_allclose(proof.left, jnp.cumsum(gap), rtol=1e-9, atol=1e-9)
 
@@ -241,7 +241,7 @@ def test_exp3_refuses_steps_its_theorem_is_not_for(eta):
 
 @pytest.mark.parametrize("make", [sampled, committed, bandit])
 def test_what_is_no_learner_is_refused(make):
-    with pytest.raises(TypeError, match="`experts` must be a Learner"):
+    with pytest.raises(TypeError, match="`inner` must be a Learner"):
         make("hedge", KEYS[0])
 
 
@@ -311,7 +311,7 @@ def test_a_potential_without_the_condition_of_theorem_20_is_not_judged_by_it():
 )
 def test_experts_whose_losses_are_bounded_are_not_for_bandits(experts):
     owner = experts.hparams.owner
-    with pytest.raises(TypeError, match=f"bandit: `experts` must take .*, got `{owner}`"):
+    with pytest.raises(TypeError, match=f"bandit: `inner` must take .*, got `{owner}`"):
         bandit(experts, KEYS[0])
 
 

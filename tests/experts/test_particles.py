@@ -131,7 +131,7 @@ def averaged(request):
         run = olx.rollout(
             learner, distance, olx.Rounds(None, outcomes), PRIOR, record=olx.record.trace
         )
-        p = jax.vmap(learner.hparams.experts.predict)(run.trace.state)
+        p = jax.vmap(learner.hparams.inner.predict)(run.trace.state)
         proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(comparators())
         return run.losses, run.trace.feedback.action, p, proofs
 

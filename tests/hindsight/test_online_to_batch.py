@@ -186,7 +186,7 @@ def blocks():
 
     @quick
     def one(key, rows):
-        learner = olx.linear(restarts(descent, key, length=T // 4, blocks=4))
+        learner = olx.linear(restarts(descent, T // 4, 4, key))
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(Y)[rows])
         run = olx.rollout(learner, half_absolute, rounds, np.zeros(D), record=olx.record.trace)
         fresh = olx.Rounds(jnp.asarray(X), jnp.asarray(Y))
@@ -390,7 +390,7 @@ def test_multiclass_perceptrons_of_a_random_round_err_rarely():
     """Proposition 3, with psi(x, l) the rows of a matrix, two of which change in a mistake."""
     truth = np.array([[1.0, 0, 0], [-1.0, 1, 0], [-1.0, -1, 0]])
     labels = (X @ truth.T).argmax(axis=1)
-    learner = olx.model(product, olx.ogd(1.0))
+    learner = olx.model(olx.ogd(1.0), product)
 
     @quick
     def one(rows):

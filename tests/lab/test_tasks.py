@@ -48,7 +48,7 @@ COUNTS = tasks.Task(
     dataclasses.replace(
         tasks.SCORE,
         first=0.5,
-        lift=lambda inner: olx.model(twice, inner),
+        lift=lambda inner: olx.model(inner, twice),
         apply=twice,
         zero=jnp.ones_like,
     ),

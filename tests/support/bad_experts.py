@@ -27,7 +27,7 @@ def kind(call, says):
 
 
 POSITIVE = "`eta` must be positive, got"
-BOUNDED = "bandit: `experts` must take losses of any size, as estimates are, got `"
+BOUNDED = "bandit: `inner` must take losses of any size, as estimates are, got `"
 A_TUPLE = "mix: `experts` must be a tuple of learners"
 UNIT = "drifting_game: `moves` must be finite multiples of a common unit"
 BAD = {
@@ -74,7 +74,7 @@ BAD = {
         lambda: experts.potential_experts(3.0), "potential_experts: `potential` must be a function"
     ),
     "bandit of no learner": kind(
-        lambda: experts.bandit("hedge", KEY), "bandit: `experts` must be a Learner, got str"
+        lambda: experts.bandit("hedge", KEY), "bandit: `inner` must be a Learner, got str"
     ),
     "bandit of ada_normal_hedge": kind(
         lambda: experts.bandit(experts.ada_normal_hedge(), KEY), f"{BOUNDED}ada_normal_hedge`"
@@ -86,22 +86,22 @@ BAD = {
     "bandit of squint": kind(lambda: experts.bandit(experts.squint(), KEY), f"{BOUNDED}squint`"),
     "bandit of two_norm": kind(lambda: experts.bandit(experts.two_norm(), KEY), BOUNDED),
     "sampled of no learner": kind(
-        lambda: experts.sampled(0.1, KEY), "sampled: `experts` must be a Learner, got float"
+        lambda: experts.sampled(0.1, KEY), "sampled: `inner` must be a Learner, got float"
     ),
     "committed of no learner": kind(
-        lambda: experts.committed(None, KEY), "committed: `experts` must be a Learner, got NoneType"
+        lambda: experts.committed(None, KEY), "committed: `inner` must be a Learner, got NoneType"
     ),
     "particles of no learner": kind(
-        lambda: experts.particles(HALF, HALF), "particles: `experts` must be a Learner"
+        lambda: experts.particles(HALF, HALF), "particles: `inner` must be a Learner"
     ),
     "best_pruning of no learner": kind(
-        lambda: experts.best_pruning(1), "best_pruning: `experts` must be a Learner, got int"
+        lambda: experts.best_pruning(1), "best_pruning: `inner` must be a Learner, got int"
     ),
     "experts_from_game of no learner": kind(
-        lambda: experts.experts_from_game(step), "experts_from_game: `game` must be a Learner"
+        lambda: experts.experts_from_game(step), "experts_from_game: `inner` must be a Learner"
     ),
     "game_from_experts of no learner": kind(
-        lambda: experts.game_from_experts(step), "game_from_experts: `learner` must be a Learner"
+        lambda: experts.game_from_experts(step), "game_from_experts: `inner` must be a Learner"
     ),
     "mix, one learner that is no batch": kind(
         lambda: olx.meta.mix(olx.ogd(0.1), olx.hedge(1.0)), "mix: `experts` must be a batch"

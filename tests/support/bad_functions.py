@@ -340,27 +340,28 @@ LEARNER = olx.ogd(0.1)
 WRAPPERS = {
     f"{name} of no learner": Bad(make, TypeError, f"{name}: `{argument}` must be a Learner")
     for (name, argument), make in {
-        ("model", "inner"): lambda: olx.linear(0.1),
+        ("linear", "inner"): lambda: olx.linear(0.1),
+        ("model", "inner"): lambda: olx.model(0.1, olx.dot),
         ("average", "inner"): lambda: meta.average(olx.ogd),
         ("random_stop", "inner"): lambda: meta.random_stop("ogd", KEY),
-        ("restarts", "inner"): lambda: meta.restarts(None, KEY, 2, 2),
-        ("saol", "base"): lambda: meta.saol(3, 2),
+        ("restarts", "inner"): lambda: meta.restarts(None, 2, 2, KEY),
+        ("saol", "inner"): lambda: meta.saol(3, 2),
         ("mix", "mixer"): lambda: olx.meta.mix(olx.batch(olx.ogd, eta=np.ones(2)), None),
-        ("sampled", "experts"): lambda: experts.sampled(None, KEY),
-        ("committed", "experts"): lambda: experts.committed(None, KEY),
-        ("bandit", "experts"): lambda: experts.bandit(0.5, KEY),
-        ("linearized", "experts"): lambda: experts.linearized(None),
-        ("best_pruning", "experts"): lambda: experts.best_pruning(None),
-        ("particles", "experts"): lambda: experts.particles(None, jnp.zeros(3)),
-        ("experts_from_game", "game"): lambda: experts.experts_from_game(None),
-        ("game_from_experts", "learner"): lambda: experts.game_from_experts(None),
+        ("sampled", "inner"): lambda: experts.sampled(None, KEY),
+        ("committed", "inner"): lambda: experts.committed(None, KEY),
+        ("bandit", "inner"): lambda: experts.bandit(0.5, KEY),
+        ("linearized", "inner"): lambda: experts.linearized(None),
+        ("best_pruning", "inner"): lambda: experts.best_pruning(None),
+        ("particles", "inner"): lambda: experts.particles(None, jnp.zeros(3)),
+        ("experts_from_game", "inner"): lambda: experts.experts_from_game(None),
+        ("game_from_experts", "inner"): lambda: experts.game_from_experts(None),
     }.items()
 } | {
     "a mixture of one learner": Bad(
         lambda: olx.meta.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `experts` must be a batch"
     ),
     "a model by name": Bad(
-        lambda: olx.model("dot", LEARNER), TypeError, "model: `apply` must be a function"
+        lambda: olx.model(LEARNER, "dot"), TypeError, "model: `apply` must be a function"
     ),
     "omd with a number for a map": Bad(
         lambda: olx.omd(0.1, 2.0), TypeError, "omd: `mirror` must be a MirrorMap"

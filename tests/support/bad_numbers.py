@@ -109,8 +109,8 @@ COUNTS = {
     ("ada_normal_hedge_streaming", "rounds"): experts.ada_normal_hedge_streaming,
     ("drifting_game", "rounds"): lambda v: experts.drifting_game(jnp.exp, v),
     ("saol", "levels"): lambda v: meta.saol(olx.ogd(0.1), v),
-    ("restarts", "length"): lambda v: meta.restarts(olx.ogd(0.1), KEY, v, 2),
-    ("restarts", "blocks"): lambda v: meta.restarts(olx.ogd(0.1), KEY, 2, v),
+    ("restarts", "length"): lambda v: meta.restarts(olx.ogd(0.1), v, 2, KEY),
+    ("restarts", "blocks"): lambda v: meta.restarts(olx.ogd(0.1), 2, v, KEY),
 }
 NO_NUMBER = {"text": "0.1", "a truth value": True, "two numbers": np.array([0.1, 0.2])}
 

@@ -144,7 +144,7 @@ CASES = {
     "optimistic md": regression(olx.optimistic_md(0.1, mirrors.euclidean(sets.ball(0.8)))),
     "optimistic md entropy": experts(olx.optimistic_md(0.5, mirrors.negative_entropy())),
     "model": Case(
-        olx.model(affine, olx.ogd(0.1)),
+        olx.model(olx.ogd(0.1), affine),
         losses.squared,
         REGRESSION,
         {"w": ZEROS, "b": jnp.zeros(())},

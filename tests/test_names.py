@@ -1,0 +1,59 @@
+"""Factories name their arguments alike and take them in one order."""
+
+import inspect
+
+import pytest
+
+import olx
+from olx.core import Learner
+
+ROOMS = (
+    olx,
+    olx.classification,
+    olx.first_order,
+    olx.experts,
+    olx.meta,
+    olx.mirrors,
+    olx.regularizers,
+    olx.schedules,
+    olx.ascents,
+)
+FACTORIES = {
+    f"{room.__name__}.{name}": thing
+    for room in ROOMS
+    for name, thing in vars(room).items()
+    if inspect.isfunction(thing) and not name.startswith("_")
+}
+MADE_OF_TWO = "olx.meta.mix"  # a batch of learners, and the one that mixes them
+
+
+def learners(factory):
+    hints = inspect.get_annotations(factory)
+    wrapped = [name for name, hint in hints.items() if hint is Learner and name != "return"]
+    return wrapped if hints.get("return") is Learner else []
+
+
+def test_there_are_factories_to_look_at():
+    assert len(FACTORIES) > 100
+    assert sum(bool(learners(factory)) for factory in FACTORIES.values()) > 12
+
+
+@pytest.mark.parametrize("name", [name for name in FACTORIES if name != MADE_OF_TWO])
+def test_arguments_are_named_and_ordered_alike(name):
+    parameters = inspect.signature(FACTORIES[name]).parameters
+    order = list(parameters)
+    if wrapped := learners(FACTORIES[name]):
+        assert wrapped == order[:1] == ["inner"]
+    if "eta" in order:
+        assert order.index("eta") == len(wrapped)
+    if "key" in order:
+        assert order[-1] == "key"
+    for word in ("low", "high"):
+        if "prior" in order and word in order:
+            assert parameters[word].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_facts_about_a_mirror_map_are_given_by_name():
+    flat = olx.mirrors.euclidean()
+    with pytest.raises(TypeError, match="positional"):
+        olx.MirrorMap(flat.potential, flat.conjugate, flat.norm)
