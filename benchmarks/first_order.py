@@ -17,7 +17,7 @@ WIDTHS = (50, 200)
 PA = "PA-I"
 
 
-AGGRESSIVE = olx.dual_ascent(mirrors.euclidean(), HINGE, olx.ascents.aggressive(), 10.0)
+AGGRESSIVE = olx.dual_ascent(mirrors.euclidean(), HINGE, olx.ascents.aggressive(), 0.1)
 LEARNERS = {
     PA: olx.classification.passive_aggressive_1(0.1),
     "PA": olx.classification.passive_aggressive(),

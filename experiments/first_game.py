@@ -24,7 +24,7 @@ def main() -> None:
     etas = jnp.geomspace(1e-3, 10.0, 64)
     learners = olx.batch(make, eta=etas)
     runs = olx.sweep(learners, loss, rounds, start, record=olx.record.trace)
-    proofs = jax.vmap(olx.certify, (0, 0, None))(learners, runs, truth)
+    proofs = jax.vmap(olx.certify, (0, 0, None))(learners.learners, runs, truth)
 
     print(f"{'eta':>9} {'total loss':>12} {'regret <= bound':>24}  theorem")
     for i in range(0, 64, 7):

@@ -17,6 +17,7 @@ from olx import testing as testing
 from olx.certificate import Certificate as Certificate
 from olx.convex.norms import Norm as Norm
 from olx.core import Adversary as Adversary
+from olx.core import Batch as Batch
 from olx.core import Feedback as Feedback
 from olx.core import Learner as Learner
 from olx.core import Process as Process
@@ -25,12 +26,20 @@ from olx.core import Run as Run
 from olx.core import Trace as Trace
 from olx.engine.batch import batch as batch
 from olx.engine.batch import grid as grid
+from olx.engine.certify import certify as certify
 from olx.engine.checkpoint import checkpoint as checkpoint
 from olx.engine.play import play as play
 from olx.engine.rollout import rollout as rollout
 from olx.engine.run import run as run
 from olx.engine.sweep import sweep as sweep
+from olx.facts import AddsContext as AddsContext
+from olx.facts import AddsGradient as AddsGradient
+from olx.facts import Facts as Facts
 from olx.frameworks import ascents as ascents
+from olx.frameworks.corollaries import composite_regret as composite_regret
+from olx.frameworks.corollaries import leader_regret as leader_regret
+from olx.frameworks.corollaries import root_regret as root_regret
+from olx.frameworks.descent import surrogate_regret as surrogate_regret
 from olx.frameworks.dual_ascent import dual_ascent as dual_ascent
 from olx.frameworks.ftrl import ftrl as ftrl
 from olx.frameworks.implicit import implicit as implicit
@@ -44,7 +53,6 @@ from olx.frameworks.omd import omd as omd
 from olx.frameworks.optimistic import optimistic as optimistic
 from olx.frameworks.optimistic_md import optimistic_md as optimistic_md
 from olx.hindsight.best import best_in_hindsight as best_in_hindsight
-from olx.hindsight.certify import certify as certify
 from olx.hindsight.regret import regret as regret
 from olx.hindsight.regret import shifting_regret as shifting_regret
 from olx.mirrors.base import MirrorMap as MirrorMap

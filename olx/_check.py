@@ -5,6 +5,7 @@ under `vmap`, becomes NaN where it is not legal, so that a bad grid point shows 
 at its own index and ends no sweep.
 """
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
@@ -134,7 +135,8 @@ def _values(
 
 def _one_number(owner: str, name: str, value: Any) -> None:
     if isinstance(value, str | bool) or not jax.tree_util.all_leaves([value]):
-        raise TypeError(f"{owner}: `{name}` must be a number, got {value!r}.")
+        seen = f"a {type(value).__name__}" if dataclasses.is_dataclass(value) else repr(value)
+        raise TypeError(f"{owner}: `{name}` must be a number, got {seen}.")
     if np.ndim(value) > 0:
         raise TypeError(
             f"{owner}: `{name}` must be one number, got an array of shape {np.shape(value)}; "

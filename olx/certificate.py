@@ -1,7 +1,9 @@
 """A theorem about a run, both sides of it, after every round."""
 
 import dataclasses
-from typing import Any
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,41 +17,78 @@ DOMAIN = "`u` must lie in the domain"
 UNIT_WEIGHTS = "weights must be 0 or 1"
 
 
+class SoFar(NamedTuple):
+    """A summary of a certificate over all rounds so far, so that thinned ones forget nothing."""
+
+    failed: Int[Array, ""]  # the first round after which an inequality failed; 0 if none did
+    slack: Float[Array, ""]  # the least slack
+    slackest: Int[Array, ""]  # the round after which it was least
+    tightness: Float[Array, ""]  # the largest left / right
+    broken: dict[str, Int[Array, ""]]  # the first round that broke each condition; 0 if none did
+
+    @classmethod
+    def none(cls, sides: Any) -> "SoFar":
+        """Before the first round, for sides of such types."""
+        none, most = jnp.zeros((), jnp.uint32), jnp.asarray(jnp.inf, sides.left.dtype)
+        return cls(none, most, none, -most, dict.fromkeys(sides.conditions, none))
+
+    def after(self, now: Int[Array, ""], sides: "Certificate") -> "SoFar":
+        """After one more round, the number of which is `now`."""
+        first = lambda seen, bad: jnp.where((seen == 0) & bad, now, seen)
+        least = (sides.slack < self.slack) | (self.slackest == 0)
+        return SoFar(
+            first(self.failed, sides.fails),
+            jnp.where(least, sides.slack, self.slack),
+            jnp.where(least, now, self.slackest),
+            jnp.maximum(self.tightness, sides.ratio),
+            {name: first(self.broken[name], ~met) for name, met in sides.conditions.items()},
+        )
+
+
 @pytree
 class Certificate:
-    """Both sides of a theorem after every round: it says that `left <= right <= printed`.
+    """Both sides of a theorem after every round: it says that `left <= right <= published`.
+
+    Inside a `Theorem` the sides are those after one round. What `olx.certify` gives has an axis of
+    rounds.
 
     scale: the size of the numbers that went into either side, so that rounding can be told from
         a violation.
-    printed: the right side in the looser form of the source, with norms; None where the geometry
-        is not known or the source prints nothing looser.
+    published: the right side in the looser form of the source, with norms; None where the geometry
+        is not known or the source has nothing looser.
     conditions: what the theorem asks of the run, by name: whether it was met in all rounds so far.
         Where one was not, the theorem says nothing and the right sides are infinite. See `given`.
+    at: the numbers of the rounds, if only some were kept.
+    so_far: the summary over all rounds, also those that were not kept.
     """
 
-    left: Float[Array, " T"]
-    right: Float[Array, " T"]
-    scale: Float[Array, " T"]
-    printed: Float[Array, " T"] | None = None
+    left: Float[Array, "*T"]
+    right: Float[Array, "*T"]
+    scale: Float[Array, "*T"]
+    published: Float[Array, "*T"] | None = None
+    name: str = static(default="")
     theorem: str = static(default="")
-    conditions: dict[str, Bool[Array, " T"]] = dataclasses.field(default_factory=dict)
+    conditions: dict[str, Bool[Array, "*T"]] = dataclasses.field(default_factory=dict)
+    at: Int[Array, " T"] | None = None
+    so_far: SoFar | None = None
 
     def given(self, condition: str, met: Any) -> "Certificate":
-        """The same theorem under one more condition; right sides are infinite once it was not met.
+        """The same theorem under one more condition; right sides are infinite where it is broken.
 
         condition: a demand, as in "gradients must be at most 1".
-        met: whether each round meets it, or all of them if it is one truth value.
+        met: whether each round meets it; inside a `Theorem`, whether all rounds so far do.
         """
-        here = jnp.broadcast_to(met, self.left.shape)
-        so_far = jnp.cumsum(~here, axis=-1) == 0
+        met = jnp.broadcast_to(met, self.left.shape)
+        if met.ndim:
+            met = jnp.cumsum(~met, axis=-1) == 0
         if condition in self.conditions:
-            so_far &= self.conditions[condition]
-        only = lambda side: None if side is None else jnp.where(so_far, side, jnp.inf)
+            met &= self.conditions[condition]
+        only = lambda side: None if side is None else jnp.where(met, side, jnp.inf)
         return dataclasses.replace(
             self,
             right=only(self.right),
-            printed=only(self.printed),
-            conditions=self.conditions | {condition: so_far},
+            published=only(self.published),
+            conditions=self.conditions | {condition: met},
         )
 
     def under(self, conditions: dict[str, Bool[Array, " T"]]) -> "Certificate":
@@ -74,62 +113,88 @@ class Certificate:
         known = jnp.isfinite(self.scale)
         rounding = 64 * jnp.finfo(self.scale.dtype).eps * jnp.where(known, self.scale, 0.0)
         good = self.left <= self.right + rounding
-        if self.printed is not None:
-            good &= self.right <= self.printed + rounding
+        if self.published is not None:
+            good &= self.right <= self.published + rounding
         for met in self.conditions.values():
             good |= ~met
         return ~good
 
     @property
+    def ratio(self) -> Float[Array, "*T"]:
+        """Left side over right side; 0 where the right side is no positive number."""
+        told = (self.right > 0) & jnp.isfinite(self.right)
+        return safe.divide(self.left, self.right, 0.0, told)
+
+    @property
+    def summary(self) -> SoFar:
+        """The summary over all rounds."""
+        if self.so_far is not None:
+            return jax.tree.map(lambda leaf: leaf[..., -1], self.so_far)
+        first = lambda bad: jnp.where(jnp.any(bad, axis=-1), jnp.argmax(bad, axis=-1) + 1, 0)
+        return SoFar(
+            first(self.fails),
+            jnp.min(self.slack, axis=-1),
+            jnp.argmin(self.slack, axis=-1) + 1,
+            jnp.max(self.ratio, axis=-1),
+            {name: first(~met) for name, met in self.conditions.items()},
+        )
+
+    @property
     def holds(self) -> Array:
-        """Whether the inequalities hold at every round, up to rounding."""
-        return ~jnp.any(self.fails, axis=-1)
+        """Whether the inequalities hold after every round, up to rounding."""
+        return self.summary.failed == 0
 
     @property
     def tightness(self) -> Array:
         """The largest left / right seen: 1 means that the bound is attained."""
-        told = (self.right > 0) & jnp.isfinite(self.right)
-        ratio = self.left / safe.or_one(self.right, told)
-        return jnp.max(jnp.where(told, ratio, 0.0), axis=-1)
+        return self.summary.tightness
 
     def __str__(self) -> str:
         if self.left.ndim != 1 or isinstance(self.left, Tracer):
             return f"{self.theorem}: {self.left.shape}"
-        worst = int(jnp.argmin(self.slack))
-        verdict = "holds after each" if self.holds else "FAILS after some"
+        seen, rounds = self.summary, self.left.size if self.at is None else int(self.at[-1])
+        verdict = "FAILS after some" if seen.failed else "holds after each"
         said = (
-            f"{self.theorem}: {verdict} of {self.left.size} rounds. "
+            f"{self.theorem}: {verdict} of {rounds} rounds. "
             f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}; least slack "
-            f"{self.slack[worst]:.3g} after round {worst + 1}; tightness {self.tightness:.3f}."
+            f"{seen.slack:.3g} after round {seen.slackest}; tightness {seen.tightness:.3f}."
         )
-        if not self.holds:
-            first = int(jnp.argmax(self.fails))
-            undefined = jnp.isnan(self.left[first]) | jnp.isnan(self.right[first])
-            said += f" It {'is NaN' if undefined else 'fails'} first after round {first + 1}."
-        for condition, met in self.conditions.items():
-            if not jnp.all(met):
-                said += f" It says nothing from round {int(jnp.argmin(met)) + 1} on: {condition}."
+        if seen.failed:
+            undefined = jnp.isnan(self.left[-1]) | jnp.isnan(self.right[-1])
+            said += f" It {'is NaN' if undefined else 'fails'} first after round {seen.failed}."
+        for condition, first in seen.broken.items():
+            if first:
+                said += f" It says nothing from round {first} on: {condition}."
         return said
 
 
-def idle_last(trace: Any) -> tuple[Any, Int[Array, " T"], Int[Array, " T"]]:
-    """A trace whose rounds of weight zero come last, its order, and the others counted so far.
+@pytree
+class Certificates:
+    """What the theorems of a learner say about one run: a tuple that also knows their names."""
 
-    A round of weight zero leaves the state as it is and is no round for any theorem. What a theorem
-    says after the first n rounds of this trace, it says of every round up to which n were played;
-    see `after`.
-    """
-    value = trace.feedback.value
-    idle = jnp.broadcast_to(jnp.asarray(trace.feedback.weight) == 0, value.shape)
-    order = jnp.argsort(idle, stable=True)
-    weight = jnp.broadcast_to(trace.feedback.weight, value.shape)
-    trace = trace._replace(feedback=trace.feedback._replace(weight=weight))
-    packed = jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], trace)
-    return packed, order, jnp.cumsum(~idle)
+    each: tuple[Certificate, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.each)
 
-def after(proof: Certificate, count: Int[Array, " T"]) -> Certificate:
-    """A certificate in every round after which so many rounds were played; 0 <= 0 before any."""
-    none, at = count == 0, jnp.maximum(count - 1, 0)
-    empty = lambda leaf: jnp.full_like(leaf, leaf.dtype == bool)  # conditions met, sides 0
-    return jax.tree.map(lambda leaf: jnp.where(none, empty(leaf), leaf[at]), proof)
+    @property
+    def holds(self) -> Array:
+        """Whether all theorems hold after every round."""
+        return functools.reduce(jnp.logical_and, [one.holds for one in self.each])
+
+    def __getitem__(self, key: str | int) -> Certificate:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"no theorem of this learner is named {key!r}; it has {self.names}.")
+            return self.each[self.names.index(key)]
+        return self.each[key]
+
+    def __iter__(self) -> Iterator[Certificate]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.each))

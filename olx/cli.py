@@ -189,7 +189,7 @@ FORMAT = """a config:
 
 All keys: python -c "import olx.lab.experiment as e; help(e)"."""
 CERTIFY = """Every theorem about a learner is judged on the run shown; a learner of the config may
-name some: theorems = ["certify"]. The comparator is the best in hindsight if the config names none.
+name some: theorems = ["lemma_5"]. The comparator is the best in hindsight if the config names none.
 Exit status 1 if one fails."""
 BENCH = "For races against other libraries: python -m benchmarks, in a checkout."
 

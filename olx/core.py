@@ -13,8 +13,9 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import pytree, static
-from olx.certificate import Certificate, after, idle_last
+from olx.facts import Facts
 from olx.needs import Need
+from olx.theorem import Theorem
 
 Scalar = int | float | Array
 Loss = Callable[[Any, Any], Array]
@@ -47,18 +48,6 @@ class Trace(NamedTuple):
     feedback: Feedback
 
 
-class AddsGradient(NamedTuple):
-    """Of a point learner: its state is one array, its decision; an update adds a * gradient."""
-
-    coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
-
-
-class AddsContext(NamedTuple):
-    """Of a predictor: its state is one array w, its score <w, x>; an update adds a * x."""
-
-    coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
-
-
 @pytree
 class Learner:
     """Three module-level pure functions and the numbers they share.
@@ -71,21 +60,9 @@ class Learner:
     init_fn: Callable[..., Any] = static()  # (hparams, params) -> state
     predict_fn: Callable[..., Any] = static()  # (hparams, state, context) -> action
     update_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> state
-    bound_fn: Callable[..., Certificate] | None = static(default=None)
-    # (hparams, trace, u) -> Certificate: the theorem this algorithm comes with
-    separable: bool = static(default=False)
-    # coordinates meet only in the score and in norms of the context, and one whose gradient, or
-    # whose entry of the context, is zero keeps its state
-    rowwise: bool = static(default=False)
-    # of a point learner: likewise, but coordinates meet in sums to which one adds nothing where its
-    # gradient is zero
-    rotates: bool = static(default=False)
-    # of a predictor: its state is one vector and numbers, and it plays the same in any orthogonal
-    # basis, so that coordinates where a context is zero change by one common factor
-    adds: AddsGradient | AddsContext | None = static(default=None)
-    # what an update adds to the state, where it is a multiple of one vector
+    facts: Facts = static(default=Facts())  # what the engine may exploit
     needs: tuple[Need, ...] = static(default=())  # what it needs of its data
-    axes: PyTree = None  # of a batch: the values each learner was made from, by name
+    theorems: tuple[Theorem, ...] = ()  # what is known about it, each in the file of its rule
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -100,30 +77,41 @@ class Learner:
             return new
         return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
 
-    def bound(self, trace: Trace, u: PyTree) -> Certificate:
-        """The theorem on a trace. A round of weight zero is no round for it."""
-        if self.bound_fn is None:
-            raise TypeError(
-                f"{self.update_fn.__module__} comes with no bound; see olx.hindsight for those "
-                "that hold for any run."
-            )
-        trace, _, count = idle_last(trace)
-        return after(self.bound_fn(self.hparams, trace, u), count)
+
+@pytree
+class Batch:
+    """Learners of one structure, and the values that each was made from; see `olx.batch`."""
+
+    learners: Learner  # every leaf has a leading axis of learners
+    axes: dict[str, Array]  # the values of an argument of each, by its name
+
+    def __len__(self) -> int:
+        return next(iter(self.axes.values())).shape[0]
+
+    def __getitem__(self, i: int) -> Learner:
+        """Learner number `i`."""
+        return jax.tree.map(lambda leaf: leaf[i], self.learners)
+
+
+STEP, REGULARIZER, HINT, WEIGHT = "step size", "regularizer", "gradient", "weight"
 
 
 @pytree
 class Process:
     r"""A quantity that changes as the game goes on, known before acting.
 
-    What it is: a step size $\eta_t$ (`olx.schedules`), a regularizer $\psi_t$ as a `MirrorMap`
-    (`olx.regularizers`), a guess of the next gradient (`olx.frameworks.hints`).
+    gives: what it is: a "step size" $\eta_t$ (`olx.schedules`); a "regularizer" $\psi_t$, which is
+        a `MirrorMap` (`olx.regularizers`); a guess of the next "gradient"
+        (`olx.frameworks.hints`); or the "weight" of a round.
+    separable: whether what it gives for a coordinate depends on that coordinate alone.
     """
 
     hparams: PyTree
     init_fn: Callable[..., Any] = static()  # (hparams, params) -> stats
     update_fn: Callable[..., Any] = static()  # (hparams, stats, feedback) -> stats
     at_fn: Callable[..., Any] = static()  # (hparams, stats, context) -> the quantity now
-    separable: bool = static(default=False)  # what it gives for a coordinate depends on it alone
+    gives: str = static()
+    separable: bool = static(default=False)
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -133,6 +121,15 @@ class Process:
 
     def at(self, stats: PyTree, context: PyTree = None) -> Any:
         return self.at_fn(self.hparams, stats, context)
+
+    def must_give(self, owner: str, name: str, *legal: str) -> "Process":
+        """The process itself, or a refusal where it gives something else."""
+        if self.gives not in legal:
+            raise TypeError(
+                f"{owner}: `{name}` must give a {' or a '.join(legal)}, got a process that gives a "
+                f"{self.gives}."
+            )
+        return self
 
 
 @pytree

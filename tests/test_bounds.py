@@ -13,7 +13,6 @@ from jax.tree_util import Partial
 import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
 from olx.convex import sets
-from olx.hindsight import corollaries
 
 KEY = jax.random.key(11)
 ETAS = np.geomspace(1e-3, 10.0, 7)
@@ -106,14 +105,14 @@ SQUARED, HINGE, LINEAR = Partial(scored, 0), Partial(scored, 1), Partial(losses.
 @functools.partial(jax.jit, static_argnums=0)
 def judge(make, loss, rounds, params, comparators):
     """Play a batch on a stream and check its certificates against several comparators."""
-    learners = olx.batch(make, eta=ETAS)
+    learners = olx.batch(make, eta=ETAS).learners
     play = lambda learner: olx.rollout(learner, loss, rounds, params, record=olx.record.trace)
     runs = jax.vmap(play)(learners)
     one = lambda learner, run, u: olx.certify(learner, run, u)
     for_each_u = jax.vmap(jax.vmap(one, (0, 0, None)), (None, None, 0))
     proofs = for_each_u(learners, runs, comparators)
     finite = jnp.all(jnp.isfinite(runs.losses), axis=1)
-    return proofs.holds, proofs.tightness, finite
+    return proofs.holds, proofs[0].tightness, finite
 
 
 def check(make, loss, rounds, params, comparators):
@@ -186,7 +185,7 @@ def test_certificates_hold_against_adversaries(name):
         run = olx.play(learner, adversary, jnp.array(start), T, record=olx.record.trace)
         return jax.vmap(lambda u: olx.certify(learner, run, u).holds)(comparators)
 
-    assert np.all(jax.jit(lambda: judge(olx.batch(make, eta=ETAS)))())
+    assert np.all(jax.jit(lambda: judge(olx.batch(make, eta=ETAS).learners))())
 
 
 def test_bounds_are_tight_somewhere():
@@ -239,11 +238,12 @@ def corollary_1():
         steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(4.0, penalty, rate=eta)))
         steep_run = played(steep, losses.hinge, stream.rounds)
         adagrad = regularizers.adagrad(4.0)
-        return {
-            "tight": corollaries.composite_bound(root, run, u, growing, penalty.value),
-            "loose": corollaries.root_bound(root, run, u, base, penalty.value),
-            "steep": corollaries.composite_bound(steep, steep_run, u, adagrad, penalty.value),
-        }
+        tight = olx.composite_regret(growing, penalty.value)
+        loose = olx.root_regret(base, penalty.value)
+        both = olx.certify(root, run, u, theorems=(tight, loose))
+        steeper = olx.composite_regret(adagrad, penalty.value)
+        (own,) = olx.certify(steep, steep_run, u, theorems=(steeper,))
+        return {"tight": both[0], "loose": both[1], "steep": own}
 
     return with_verdicts(prove)
 
@@ -276,7 +276,7 @@ def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
     @with_verdicts
     def prove(u):
         run = played(learner, losses.hinge, stream.rounds)
-        return {"leader": corollaries.leader_bound(learner, run, u, both)}
+        return {"leader": olx.certify(learner, run, u, theorems=(olx.leader_regret(both),))[0]}
 
     for u in comparators(stream.truth):
         proofs, holds = prove(u)
@@ -296,7 +296,8 @@ def theorem_5():
 
         learner = olx.md(schedules.decay(1 / sigma, 1.0), mirrors.euclidean(sets.ball(2.0)))
         run = played(learner, regularized, rounds)
-        return {"theorem 5": corollaries.strongly_convex_bound(learner, run, u, sigma)}
+        theorem = olx.first_order.strongly_convex_regret(sigma)
+        return {"theorem 5": olx.certify(learner, run, u, theorems=(theorem,))[0]}
 
     return with_verdicts(prove)
 
@@ -319,7 +320,7 @@ def test_outside_the_domain_a_certificate_says_nothing():
         )
         return olx.certify(learner, run, u)
 
-    assert np.all(np.isinf(judge(np.ones(D)).right))
+    assert np.all(np.isinf(judge(np.ones(D))[0].right))
 
 
 def test_a_wrong_update_fails_its_certificate():
@@ -330,7 +331,7 @@ def test_a_wrong_update_fails_its_certificate():
         good.init_fn,
         lambda hp, state, x: jnp.roll(good.predict_fn(hp, state, x), 1),
         good.update_fn,
-        good.bound_fn,
+        theorems=good.theorems,
     )
     rounds = olx.Rounds(None, np.tile([1.0, 0.0, 0.0, 0.0], (T, 1)))
 

@@ -123,6 +123,7 @@ def test_an_update_need_not_be_a_gradient():
         lambda a, params: a * jnp.eye(params.size),
         lambda a, matrix, feedback: matrix + jnp.outer(feedback.context, feedback.context),
         lambda a, matrix, x: mirrors.full_quadratic(matrix + jnp.outer(x, x)),
+        gives="regularizer",
     )
     learner = olx.linear(olx.ftrl(1.0, gram, toward_label))
     run = olx.rollout(learner, losses.squared, REGRESSION, jnp.zeros(D), record=olx.record.actions)

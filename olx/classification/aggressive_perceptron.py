@@ -9,6 +9,22 @@ w_t, x_t\rangle < 1$, the mistake bound grows by $\eta_t \big( (\eta_t \|x_t\|_*
 $$\eta_t = \mathrm{clip}\Big( \frac{X_t^2 - \beta y_t \langle w_t, x_t\rangle}{\|x_t\|_*^2},
   0, 1 \Big), \qquad X_t = \max_{s \le t} \|x_s\|_*.$$
 
+Lemma 3 counts mistakes 1 each on the left: for any $u$ and rounds of weight 1,
+
+$$\sum_{s \le t} \eta_s \le \sum_{s \le t} \eta_s \ell_s(u) + 2 \sqrt{f(u)}
+  \sqrt{\Big[ \sum_{s \le t} \frac{\eta_s^2 \|x_s\|_*^2}{2 \beta} +
+  \eta_s y_s \langle w_s, x_s\rangle \Big]_+}.$$
+
+Corollary 2 is about the number $|M|$ of mistakes. With $a^2 = \frac2\beta f(u) X^2$, $E$ the sum of
+the steps on margin errors, $L = \sum_s \eta_s \ell_s(u)$ and, over the margin errors,
+
+$$D' = \sum_s \frac{\eta_s^2 \|x_s\|_*^2 + 2 \beta \eta_s y_s \langle w_s, x_s\rangle}{X_s^2} -
+  \eta_s, \qquad |M| \le L + \frac{a^2}2 + a \sqrt{\frac{a^2}4 + L + D'} - E,$$
+
+which is (21) of the paper. The corollary goes on to $L + a^2 + a \sqrt L + D' - E$. That takes
+$D' \ge 0$; a negative $D'$ enters times $\kappa = a / (2 \sqrt{a^2 / 4 + L}) \le 1$ only, so
+`published` has $\max(D', \kappa D')$ in its place.
+
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, corollary 2 and lemma 3.
 """
@@ -17,18 +33,20 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
-from olx.core import Feedback, Learner, Trace
+from olx.core import Feedback, Learner
+from olx.facts import Facts
 from olx.frameworks.lift import dot
 from olx.losses.hinges import hinge
 from olx.losses.signs import signs
 from olx.mirrors.base import MirrorMap
+from olx.theorem import theorem
 
 
 @pytree
@@ -59,14 +77,15 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
     True
     """
     check.instance("aggressive_perceptron", "mirror", mirror, MirrorMap)
-    if mirror.norm is None or mirror.modulus is None:
+    if not mirror.states_norm:
         raise TypeError(
             "aggressive_perceptron: `mirror` states no norm and modulus, which set the step; give "
             "them to `olx.mirror_map`."
         )
     hparams = AggressivePerceptronHparams(mirror)
-    needs = (signs("aggressive_perceptron"),)
-    return Learner(hparams, init, predict, update, bound, separable=mirror.separable, needs=needs)
+    needs, theorems = (signs("aggressive_perceptron"),), (steps, mistakes)
+    facts = Facts(separable=mirror.separable)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def init(hp: AggressivePerceptronHparams, params: PyTree) -> AggressivePerceptronState:
@@ -83,12 +102,12 @@ def predict(
 def update(
     hp: AggressivePerceptronHparams, state: AggressivePerceptronState, feedback: Feedback
 ) -> AggressivePerceptronState:
-    eta, largest = step(hp, state, feedback)
+    eta, largest = _step(hp, state, feedback)
     move = feedback.weight * eta * feedback.outcome
     return AggressivePerceptronState(tree.add_scale(state.theta, move, feedback.context), largest)
 
 
-def step(
+def _step(
     hp: AggressivePerceptronHparams, state: AggressivePerceptronState, feedback: Feedback
 ) -> tuple[Array, Array]:
     r"""$\eta_t$ and $X_t$."""
@@ -101,29 +120,76 @@ def step(
     return jnp.where(margin <= 0, jnp.ones_like(margin), learns), largest
 
 
-def bound(hp: AggressivePerceptronHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Lemma 3, for any $u$ and rounds of weight 0 or 1:
-
-    $$\sum_{s \le t} \eta_s \le \sum_{s \le t} \eta_s \ell_s(u) + 2 \sqrt{f(u)}
-      \sqrt{\Big[ \sum_{s \le t} \frac{\eta_s^2 \|x_s\|_*^2}{2 \beta} +
-      \eta_s y_s \langle w_s, x_s\rangle \Big]_+}.$$
-
-    Mistakes count 1 each on the left.
-    """
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta))
-    terms = jax.vmap(lambda state, feedback: _terms(hp, u, state, feedback))
-    eta, other, spent, size = jax.tree.map(jnp.cumsum, terms(*trace))
-    price = hp.mirror.potential(u)
-    right = other + 2 * jnp.sqrt(price * jnp.maximum(spent, 0.0))
-    scale = eta + other + 4 * jnp.sqrt(price * size)
-    name = "Orabona, Crammer, Cesa-Bianchi 2015, lemma 3"
-    proof = Certificate(eta, right, scale, theorem=name)
-    proof = proof.given(UNIT_WEIGHTS, trace.feedback.weight == 1)
-    return proof.given(DOMAIN, hp.mirror.outside(u) == 0)
+class Account(NamedTuple):
+    eta: Float[Array, ""]  # the sum of the steps
+    other: Float[Array, ""]  # L
+    spent: Float[Array, ""]
+    size: Float[Array, ""]  # of what `spent` is made of
+    excess: Float[Array, ""]  # D'
+    spared: Float[Array, ""]  # E
+    largest: Float[Array, ""]  # X
+    wrong: Float[Array, ""]  # mistakes
+    unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def _terms(hp, u, state, feedback):
+def open_account(
+    hp: AggressivePerceptronHparams, state: AggressivePerceptronState, u: PyTree
+) -> Account:
+    check.comparator("certify", u, state.theta)
+    zero = jnp.zeros_like(state.largest)
+    return Account(zero, zero, zero, zero, zero, zero, zero, zero, jnp.ones((), bool))
+
+
+def add_round(
+    hp: AggressivePerceptronHparams,
+    account: Account,
+    state: AggressivePerceptronState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
     x, y = feedback.context, feedback.outcome
-    eta, _ = step(hp, state, feedback)
-    spent, gained = hp.mirror.energy(eta * x), eta * y * feedback.action
-    return eta, eta * hinge(dot(u, x), y), spent + gained, spent + jnp.abs(gained)
+    eta, largest = _step(hp, state, feedback)
+    assert hp.mirror.norm is not None  # the factory has looked
+    assert hp.mirror.modulus is not None
+    margin, size = y * feedback.action, hp.mirror.norm.dual(x)
+    spent, gained = (eta * size) ** 2 / (2 * hp.mirror.modulus), eta * margin
+    only = jnp.where(margin > 0, eta, 0.0)
+    rise = (only * size) ** 2 + 2 * hp.mirror.modulus * only * margin
+    return Account(
+        account.eta + eta,
+        account.other + eta * hinge(dot(u, x), y),
+        account.spent + (spent + gained),
+        account.size + (spent + jnp.abs(gained)),
+        account.excess + (rise / safe.or_one(largest) ** 2 - only),
+        account.spared + only,
+        largest,
+        account.wrong + jnp.where(margin <= 0, jnp.ones_like(eta), 0.0),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def steps_made(hp: AggressivePerceptronHparams, account: Account, u: PyTree) -> Certificate:
+    price = hp.mirror.potential(u)
+    right = account.other + 2 * jnp.sqrt(price * jnp.maximum(account.spent, 0.0))
+    scale = account.eta + account.other + 4 * jnp.sqrt(price * account.size)
+    return _judged(hp, Certificate(account.eta, right, scale), account, u)
+
+
+def mistakes_made(hp: AggressivePerceptronHparams, account: Account, u: PyTree) -> Certificate:
+    other, excess, spared = account.other, account.excess, account.spared
+    a = account.largest * jnp.sqrt(2 * hp.mirror.potential(u) / hp.mirror.modulus)
+    under = a**2 / 4 + other
+    right = other + a**2 / 2 + a * jnp.sqrt(jnp.maximum(under + excess, 0.0)) - spared
+    part = a / (2 * jnp.sqrt(safe.or_one(under)))
+    published = other + a**2 + a * jnp.sqrt(other) + jnp.maximum(excess, part * excess) - spared
+    scale = account.wrong + spared + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
+    return _judged(hp, Certificate(account.wrong, right, scale, published), account, u)
+
+
+SOURCE = "Orabona, Crammer, Cesa-Bianchi 2015"
+steps = theorem("steps", f"{SOURCE}, lemma 3", open_account, add_round, steps_made)
+mistakes = theorem("mistakes", f"{SOURCE}, corollary 2", open_account, add_round, mistakes_made)
+
+
+def _judged(hp, proof: Certificate, account: Account, u: PyTree) -> Certificate:
+    return proof.under({UNIT_WEIGHTS: account.unit, DOMAIN: hp.mirror.outside(u) == 0})

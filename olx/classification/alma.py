@@ -12,6 +12,14 @@ and $w = \nabla \frac12 \|\theta\|_p^2$, so that $\|w\|_q = \|\theta\|_p$. It lo
 $1 - \alpha$ times the largest there is. With $p = 2$ it is projected gradient descent on the
 corrections; with $p$ of the order of $\log d$ it is at home where few features matter.
 
+For $u$ in the unit ball and rounds of weight 1, the regret on the $m$ corrections made is
+
+$$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big):$$
+
+it is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly convex,
+whose divergences in the ball are at most 2 and whose steps shrink: $2 / \eta_m + \sum_k \eta_k
+(p - 1) / 2$. See `olx.classification.alma_mistakes` for what follows from it.
+
 Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
 """
 
@@ -19,7 +27,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -29,9 +37,11 @@ from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex import norms
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
+from olx.theorem import theorem
 
 
 @pytree
@@ -73,8 +83,9 @@ def alma(
     asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
     step = check.positive("alma", "step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
-    needs = (signs("alma"),)
-    return Learner(hparams, init, predict, update, bound, rotates=p is None, needs=needs)
+    needs, facts = (signs("alma"),), Facts(rotates=p is None)
+    theorems = (regret_on_corrections,)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
@@ -115,34 +126,46 @@ def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
     return jax.grad(lambda theta: norms.power_squared(p, theta) / 2)(state.theta)
 
 
-def bound(hp: ALMAHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Regret on the corrections $s$, of which $m$ were made, for $u$ in the unit ball and rounds
-    of weight 0 or 1:
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    made: Float[Array, ""]  # corrections
+    unit: Bool[Array, ""]  # whether all weights were 1
 
-    $$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big).$$
 
-    It is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly
-    convex, whose divergences in the ball are at most 2 and whose steps shrink: $2 / \eta_m +
-    \sum_k \eta_k (p - 1) / 2$. For $u$ of margin $\gamma$ the left side is at least $m \gamma$ less
-    the hinge of $u$ and the $\sum_k (1 - \alpha) \gamma_k$ of the rule; see
-    `olx.hindsight.alma_bound`.
-    """
+def open_account(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
+    check.comparator("certify", u, state.theta)
+    zero = jnp.zeros((), state.corrections.dtype)
+    return Account(zero, zero, jnp.ones((), bool))
 
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.theta))
 
-    def one(state: ALMAState, feedback: Feedback):
-        corrects, _ = correction(hp, state, feedback)
-        x, size = feedback.context, _size(hp, feedback.context)
-        left = feedback.outcome * (dot(u, x) - feedback.action) / safe.or_one(size)
-        return jnp.where(corrects, left, 0.0), jnp.where(corrects, jnp.ones_like(left), 0.0)
+def add_round(
+    hp: ALMAHparams, account: Account, state: ALMAState, feedback: Feedback, u: PyTree
+) -> Account:
+    corrects, _ = correction(hp, state, feedback)
+    x, size = feedback.context, _size(hp, feedback.context)
+    left = feedback.outcome * (dot(u, x) - feedback.action) / safe.or_one(size)
+    return Account(
+        account.left + jnp.where(corrects, left, 0.0),
+        account.made + jnp.where(corrects, jnp.ones_like(left), 0.0),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
 
-    left, made = jax.tree.map(jnp.cumsum, jax.vmap(one)(trace.state, trace.feedback))
-    p = power_of(hp)
-    inside = norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(left.dtype).eps
-    right = jnp.sqrt((p - 1) * made) * (2 / hp.step + hp.step)
-    name = "Gentile 2001, regret on the corrections"
-    proof = Certificate(left, right, 10 * made, theorem=name).given(DOMAIN, inside)
-    return proof.given(UNIT_WEIGHTS, trace.feedback.weight == 1)
+
+def both_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
+    right = jnp.sqrt((power_of(hp) - 1) * account.made) * (2 / hp.step + hp.step)
+    proof = Certificate(account.left, right, 10 * account.made)
+    return proof.under({DOMAIN: in_ball(hp, u), UNIT_WEIGHTS: account.unit})
+
+
+regret_on_corrections = theorem(
+    "regret_on_corrections", "Gentile 2001", open_account, add_round, both_sides
+)
+
+
+def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
+    """Whether `u` lies in the unit ball of the q-norm, up to rounding."""
+    p, kind = power_of(hp), jnp.result_type(*jax.tree.leaves(u))
+    return norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(kind).eps
 
 
 def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:

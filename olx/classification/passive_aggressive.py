@@ -12,6 +12,22 @@ $C$ times its square. PA-I is the aggressive dual ascent on the hinge with $c = 
 the squared hinge with $c = 1/(2C)$. A round of weight $h$ has $h C$ in the place of $C$; for PA it
 makes no difference.
 
+What the steps are worth, for any $u$:
+
+$$\sum_{s \le t} \tau_s \big(2 \ell_s - \tau_s \|x_s\|^2\big) \le \|u - w_1\|^2 +
+  2 \sum_{s \le t} \tau_s \ell_s(u).$$
+
+Proof: $\|w_s - u\|^2 - \|w_{s+1} - u\|^2 = -2 \tau_s y_s \langle w_s - u, x_s\rangle - \tau_s^2
+\|x_s\|^2$, where $-y_s \langle w_s, x_s\rangle = \ell_s - 1$ whenever $\tau_s > 0$ and $y_s
+\langle u, x_s\rangle \ge 1 - \ell_s(u)$; add up. With $X$ the largest norm of a row there are
+
+$$|M| \le \max\Big(X^2 + \sigma, \frac1C\Big) \Big( \|u - w_1\|^2 + 2 \sum_{s \le t} \tau_s
+  \ell_s(u) \Big)$$
+
+mistakes, with $\sigma = 1 / (2C)$ for PA-II and 0 else, the $1/C$ for PA-I only; rows of zeros
+count 1 each. For PA-I $\tau_s \le C$, which is how it is `published`; for a $u$ without loss it is
+$X^2 \|u - w_1\|^2$. Weights must be 1, except for PA, where they make no difference.
+
 Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, 2006.
 """
 
@@ -19,17 +35,19 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
-from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
+from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import AddsContext, Facts
 from olx.frameworks.lift import dot
 from olx.losses.hinges import hinge
 from olx.losses.signs import signs
+from olx.theorem import theorem
 
 
 @pytree
@@ -85,11 +103,11 @@ def predict(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, context
 def update(
     hp: PassiveAggressiveHparams, state: PassiveAggressiveState, feedback: Feedback
 ) -> PassiveAggressiveState:
-    moved = tree.add_scale(state.w, coefficient(hp, feedback), feedback.context)
+    moved = tree.add_scale(state.w, _coefficient(hp, feedback), feedback.context)
     return PassiveAggressiveState(moved)
 
 
-def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
+def _coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
     r"""$\tau_t y_t$, what the row is added with; 0 for a row of zeros."""
     gap = hinge(feedback.action, feedback.outcome)
     squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
@@ -101,32 +119,72 @@ def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
     return feedback.outcome * jnp.where(real, tau, 0.0)
 
 
-def bound(hp: PassiveAggressiveHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""What the steps are worth, for any $u$:
+class Account(NamedTuple):
+    start: Float[Array, ""]  # |u - w_1|^2
+    gain: Float[Array, ""]
+    paid: Float[Array, ""]  # the sum of tau l(u)
+    lost: Float[Array, ""]  # the sum of l(u)
+    size: Float[Array, ""]
+    largest: Float[Array, ""]  # X^2
+    zeros: Float[Array, ""]  # rows of zeros
+    wrong: Float[Array, ""]  # mistakes
+    unit: Bool[Array, ""]  # whether all weights were 1
 
-    $$\sum_{s \le t} \tau_s \big(2 \ell_s - \tau_s \|x_s\|^2\big) \le \|u - w_1\|^2 +
-      2 \sum_{s \le t} \tau_s \ell_s(u).$$
 
-    Proof: $\|w_s - u\|^2 - \|w_{s+1} - u\|^2 = -2 \tau_s y_s \langle w_s - u, x_s\rangle - \tau_s^2
-    \|x_s\|^2$, where $-y_s \langle w_s, x_s\rangle = \ell_s - 1$ whenever $\tau_s > 0$ and $y_s
-    \langle u, x_s\rangle \ge 1 - \ell_s(u)$; add up.
-    """
+def open_account(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, u: PyTree) -> Account:
+    apart = tree.sub(check.comparator("certify", u, state.w), state.w)
+    start = jnp.asarray(tree.vdot(apart, apart))
+    zero = jnp.zeros_like(start)
+    return Account(start, zero, zero, zero, zero, zero, zero, zero, jnp.ones((), bool))
 
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
 
-    def one(feedback: Feedback):
-        x, y = feedback.context, feedback.outcome
-        tau = y * coefficient(hp, feedback)
-        own = tau * 2 * hinge(feedback.action, y)
-        spent = tau**2 * tree.vdot(x, x)
-        return own - spent, 2 * tau * hinge(dot(u, x), y), jnp.abs(own) + spent
+def add_round(
+    hp: PassiveAggressiveHparams,
+    account: Account,
+    state: PassiveAggressiveState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    x, y = feedback.context, feedback.outcome
+    tau, squares = y * _coefficient(hp, feedback), jnp.asarray(tree.vdot(x, x))
+    own, spent = tau * 2 * hinge(feedback.action, y), tau**2 * squares
+    lost = hinge(dot(u, x), y)
+    count = lambda met: jnp.where(met, jnp.ones_like(tau), 0.0)
+    return Account(
+        account.start,
+        account.gain + (own - spent),
+        account.paid + tau * lost,
+        account.lost + lost,
+        account.size + (jnp.abs(own) + spent),
+        jnp.maximum(account.largest, squares),
+        account.zeros + count(squares == 0),
+        account.wrong + count(y * feedback.action <= 0),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
 
-    gain, other, size = jax.tree.map(jnp.cumsum, jax.vmap(one)(trace.feedback))
-    start = jax.tree.map(lambda leaf: leaf[0], trace.state.w)
-    apart = tree.sub(u, start)
-    right = tree.vdot(apart, apart) + other
-    name = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006, the lemma behind all bounds"
-    return Certificate(gain, right, size + right, theorem=name)
+
+def distances(hp: PassiveAggressiveHparams, account: Account, u: PyTree) -> Certificate:
+    right = account.start + 2 * account.paid
+    return Certificate(account.gain, right, account.size + right)
+
+
+def mistakes_made(hp: PassiveAggressiveHparams, account: Account, u: PyTree) -> Certificate:
+    factor = account.largest + hp.softness
+    factor = factor if hp.most is None else jnp.maximum(factor, 1 / hp.most)
+    whole = lambda sums: factor * (account.start + 2 * sums) + account.zeros
+    right = whole(account.paid)
+    published = None if hp.most is None else whole(hp.most * account.lost)
+    scale = account.wrong + account.zeros + right
+    hard = (jnp.asarray(hp.softness) == 0) & (hp.most is None)
+    proof = Certificate(account.wrong, right, scale, published)
+    return proof.given(UNIT_WEIGHTS, hard | account.unit)
+
+
+SOURCE = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
+distance = theorem(
+    "distance", f"{SOURCE}, the lemma behind all bounds", open_account, add_round, distances
+)
+mistakes = theorem("mistakes", SOURCE, open_account, add_round, mistakes_made)
 
 
 def _learner(hp: PassiveAggressiveHparams) -> Learner:
@@ -135,8 +193,7 @@ def _learner(hp: PassiveAggressiveHparams) -> Learner:
         init,
         predict,
         update,
-        bound,
-        separable=True,
-        adds=AddsContext(coefficient),
+        facts=Facts(AddsContext(_coefficient), separable=True),
         needs=(signs("passive_aggressive"),),
+        theorems=(distance, mistakes),
     )

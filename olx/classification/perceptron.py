@@ -4,26 +4,46 @@ $$w_1 = 0, \qquad w_{t+1} = \begin{cases} w_t + y_t x_t & y_t \langle w_t, x_t\r
   w_t & \text{otherwise.} \end{cases}$$
 
 It is the conservative dual ascent on the hinge in Euclidean space. Another learning rate only
-scales $w_t$, so there is none. With $H$ the hinge of $u$ on the mistakes and $X$ the longest row
-among them, there are at most $H + X \|u\| \sqrt H + X^2 \|u\|^2$ mistakes:
-`olx.hindsight.perceptron_mistake_bound`.
+scales $w_t$, so there is none. With $M$ the mistakes, $H$ the hinge of $u$ on them and $X$ the
+longest row among them,
+
+$$|M| \le H + \|u\| \sqrt{\sum_{s \in M} \|x_s\|^2} \le H + X \|u\| \sqrt H + X^2 \|u\|^2.$$
 
 Rosenblatt, The Perceptron, 1958; Shalev-Shwartz, Online Learning: Theory, Algorithms, and
-Applications, 2007, corollary 5.
+Applications, 2007, corollary 5; Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023,
+chapter 14.
 """
 
-from olx.core import Learner
+import dataclasses
+
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from olx.certificate import Certificate
+from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
+from olx.frameworks.mistakes import (
+    Tally,
+    add_round,
+    at_margin,
+    counted,
+    is_conservative,
+    open_tally,
+    solved,
+)
+from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import hinge
 from olx.mirrors.euclidean import euclidean
+from olx.mirrors.pnorm import pnorm
+from olx.theorem import About, Theorem, theorem
 
 
 def perceptron() -> Learner:
     """Learn from mistakes by adding them up.
 
-    A predictor for labels of +1 and -1; the context is shaped like `params`, whose values are of
-    no account. Its first score is 0, which counts as a mistake.
+    A predictor for labels of +1 and -1; the context is shaped like `params`, of which only the
+    shape is used. Its first score is 0, which counts as a mistake.
 
     >>> import jax.numpy as jnp, olx
     >>> rows = jnp.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
@@ -32,4 +52,54 @@ def perceptron() -> Learner:
     >>> run.losses.tolist(), run.state.acc.tolist()
     ([1.0, 1.0, 0.0, 0.0], [0.0, -1.0])
     """
-    return dual_ascent(euclidean(), hinge, conservative())
+    learner = dual_ascent(euclidean(), hinge, conservative())
+    return dataclasses.replace(learner, theorems=(*learner.theorems, perceptron_mistakes))
+
+
+def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:
+    return open_tally(1.0, hp, state, u)
+
+
+def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    r"""Corollaries 5 and 7, with $\gamma = 1$:
+
+    $$|M| \le H + \sqrt{\tfrac2\beta f(u) \sum_{s \in M} \|x_s\|_*^2} \le
+      H + X \sqrt{\tfrac2\beta f(u) H} + \tfrac2\beta f(u) X^2,$$
+
+    where $\frac2\beta f(u)$ is $\|u\|_2^2$ for `perceptron` and $(p - 1) \|u\|_q^2$ for
+    `pnorm_perceptron`. It holds for every conservative learner with $f(\lambda u) \le \lambda^2
+    f(u)$, whatever its $c$.
+    """
+    twice = 2 * tally.price
+    right = tally.gaps + jnp.sqrt(twice * tally.squares)
+    return counted(tally, right, solved(tally.gaps, jnp.sqrt(twice * tally.square)))
+
+
+def separable_mistakes(margin: Scalar) -> Theorem:
+    r"""If $y_s \langle u, x_s\rangle \ge \gamma$ in all rounds so far, $|M| \le \frac2\beta f(u)
+    X^2 / \gamma^2$ with $X$ over all rounds, which is $\|u\|^2 X^2 / \gamma^2$ for `perceptron`.
+
+    margin: $\gamma$, positive.
+    """
+    source = "Zhang 2023, chapter 14, the Perceptron"
+    return at_margin("separable_mistakes", source, separable_sides, margin, PERCEPTRONS)
+
+
+def separable_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    proof = counted(tally, 2 * tally.price * tally.longest / tally.margin**2)
+    return proof.given("`u` must have the margin in every round", tally.apart)
+
+
+def _is_perceptron(learner: Learner) -> bool:
+    return is_conservative(learner, euclidean(), pnorm(1.5))
+
+
+PERCEPTRONS = About("`perceptron` or `pnorm_perceptron`", _is_perceptron)
+perceptron_mistakes = theorem(
+    "perceptron_mistakes",
+    "Shalev-Shwartz 2007, corollaries 5 and 7",
+    open_account,
+    add_round,
+    both_sides,
+    about=PERCEPTRONS,
+)

@@ -6,13 +6,16 @@ $$w_{t,i} \propto \mathrm{sign}(\theta_{t,i}) |\theta_{t,i}|^{p-1}, \qquad
 $p = 2$ is the Perceptron; $p$ of the order of $\log d$ is close to Winnow, needs no learning rate
 and takes weights of either sign. With $H$ the hinge of $u$ on the mistakes and $X$ the largest
 $\|x_t\|_p$ among them, there are at most $H + X \|u\|_q \sqrt{(p - 1) H} + (p - 1) X^2 \|u\|_q^2$
-mistakes: `olx.hindsight.perceptron_mistake_bound`.
+mistakes: `perceptron_mistakes` of `olx.classification.perceptron`.
 
 Grove, Littlestone, Schuurmans, General Convergence Results for Linear Discriminant Updates, 2001;
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 7.
 """
 
+import dataclasses
+
 from olx import _check as check
+from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -32,4 +35,5 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     True
     """
     p = check.between("pnorm_perceptron", "p", p, 2, float("inf"))
-    return dual_ascent(pnorm(p / (p - 1)), hinge, conservative())
+    learner = dual_ascent(pnorm(p / (p - 1)), hinge, conservative())
+    return dataclasses.replace(learner, theorems=(*learner.theorems, perceptron_mistakes))

@@ -15,6 +15,15 @@ $$a = \frac{\|x_t\|^2 \|w_t\|^2 - y_t s_t}{\|x_t\|^2 \|w_t\|^2 - s_t^2}, \qquad
 where $y_t s_t \ge \|x_t\|^2 \|w_t\|^2$, the first constraint alone gives $w_{t+1} = y_t x_t /
 \|x_t\|^2$. ROMMA changes on mistakes, its aggressive form whenever $y_t s_t < 1$.
 
+For $u$ with $y_s \langle u, x_s\rangle \ge 1$ in all rounds that asked for a change,
+
+$$\sum_{s \le t} \frac{(1 - y_s s_s)^2}{\|x_s\|^2} \le \|u\|^2,$$
+
+over those rounds. Mistakes add at least $1 / \max_s \|x_s\|^2$ each, so there are at most $\|u\|^2
+\max_s \|x_s\|^2$ of them. Proof: $w_{s+1}$ lies past the half-space of $w_s$, so $\|w_{s+1}\|^2 \ge
+\|w_s\|^2 + \|w_{s+1} - w_s\|^2$, and in that of the example, as far from $w_s$ as the summand says;
+$u$ lies in all half-spaces, so no decision is longer.
+
 Li, Long, The Relaxed Online Maximum Margin Algorithm, 2002.
 """
 
@@ -22,16 +31,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
+from olx.theorem import theorem
 
 
 @pytree
@@ -66,9 +77,9 @@ def romma(threshold: Scalar = 0.0) -> Learner:
         init,
         predict,
         update,
-        bound,
-        rotates=True,
+        facts=Facts(rotates=True),
         needs=(signs("romma"),),
+        theorems=(half_spaces,),
     )
 
 
@@ -106,34 +117,34 @@ def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAStat
     return ROMMAState(jax.tree.map(lambda w, x: keep * w + add * x, state.w, x))
 
 
-def bound(hp: ROMMAHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""For $u$ with $y_s \langle u, x_s\rangle \ge 1$ in all rounds that asked for a change,
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    fits: Bool[Array, ""]  # whether u had margin 1 wherever a change was asked for
 
-    $$\sum_{s \le t} \frac{(1 - y_s s_s)^2}{\|x_s\|^2} \le \|u\|^2,$$
 
-    over those rounds; for any other $u$ the right side is infinite. Mistakes add at least
-    $1 / \max_s \|x_s\|^2$ each, so there are at most $\|u\|^2 \max_s \|x_s\|^2$ of them.
+def open_account(hp: ROMMAHparams, state: ROMMAState, u: PyTree) -> Account:
+    check.comparator("certify", u, state.w)
+    return Account(jnp.zeros((), jnp.result_type(*jax.tree.leaves(u))), jnp.ones((), bool))
 
-    Proof: $w_{s+1}$ lies past the half-space of $w_s$, so $\|w_{s+1}\|^2 \ge \|w_s\|^2 + \|w_{s+1}
-    - w_s\|^2$, and in that of the example, as far from $w_s$ as the summand says; $u$ lies in all
-    half-spaces, so no decision is longer.
-    """
 
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+def add_round(
+    hp: ROMMAHparams, account: Account, state: ROMMAState, feedback: Feedback, u: PyTree
+) -> Account:
+    x, y, asks = feedback.context, feedback.outcome, _asks(hp, feedback)
+    row = jnp.asarray(tree.vdot(x, x))
+    gain = (1 - y * feedback.action) ** 2 / safe.or_one(row)
+    misses = y * dot(u, x) < 1 - 1e3 * jnp.finfo(row.dtype).eps
+    left = account.left + jnp.where(asks & (row > 0), gain, 0.0)
+    return Account(left, account.fits & ~(asks & misses))
 
-    def one(feedback: Feedback):
-        x, y = feedback.context, feedback.outcome
-        row = jnp.asarray(tree.vdot(x, x))
-        asks = _asks(hp, feedback)
-        gain = (1 - y * feedback.action) ** 2 / safe.or_one(row)
-        misses = y * dot(u, x) < 1 - 1e3 * jnp.finfo(row.dtype).eps
-        return jnp.where(asks & (row > 0), gain, 0.0), asks & misses
 
-    gain, fails = jax.vmap(one)(trace.feedback)
-    left = jnp.cumsum(gain)
-    right = jnp.broadcast_to(tree.vdot(u, u), left.shape)
-    proof = Certificate(left, right, 10 * left + right, theorem="Li, Long 2002")
-    return proof.given("`u` must have margin 1 where a change was asked for", ~fails)
+def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
+    right = jnp.asarray(tree.vdot(u, u))
+    proof = Certificate(account.left, right, 10 * account.left + right)
+    return proof.given("`u` must have margin 1 where a change was asked for", account.fits)
+
+
+half_spaces = theorem("half_spaces", "Li, Long 2002", open_account, add_round, both_sides)
 
 
 def _asks(hp: ROMMAHparams, feedback: Feedback) -> Array:

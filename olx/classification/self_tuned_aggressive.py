@@ -5,24 +5,34 @@ $$w_t = \nabla f^*\Big(\frac{1}{c_t} \sum_{s < t} \alpha_s y_s x_s\Big), \qquad
 
 with $m_t$ mistakes before round $t$, and in every round the best $\alpha_t \in [0, 1]$ for the dual
 of the hinge with margin $\gamma$; where the loss is 0, so is $\alpha_t$. For every $u$ with $f(u)
-\le U$, with $G$ the hinge of $u$ in all rounds, there are at most $G / \gamma + 2 X \sqrt{U G} /
-\gamma^{3/2} + 4 X^2 U / \gamma^2$ mistakes: `olx.hindsight.self_tuned_aggressive_bound`.
+\le U$, with $X$ and the hinge $G$ of $u$ over all rounds, there are at most
+
+$$\frac G\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{U G} + \frac{4 X^2 U}{\gamma^2}$$
+
+mistakes.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 5.3 with its
 signs and norm put right, theorem 6.
 """
 
+import dataclasses
+
 import jax.numpy as jnp
 from jax.tree_util import Partial
+from jaxtyping import PyTree
 
 from olx import _check as check
+from olx.certificate import Certificate
 from olx.convex.norms import Norm
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.aggressive import aggressive
 from olx.frameworks.dual_ascent import dual_ascent
+from olx.frameworks.mistakes import Tally, add_round, alike, open_tally, self_tuned
+from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import margin_hinge
 from olx.mirrors.base import MirrorMap
 from olx.schedules.mistakes import mistakes
+from olx.theorem import About, theorem
 
 
 def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:
@@ -53,7 +63,36 @@ def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar 
     norm = Norm(
         Partial(_scaled, root, mirror.norm.primal), Partial(_scaled, 1 / root, mirror.norm.dual)
     )
-    return dual_ascent(mirror, margin_hinge(margin), aggressive(), mistakes(complexity, norm))
+    schedule = mistakes(complexity, norm)
+    learner = dual_ascent(mirror, margin_hinge(margin), aggressive(), schedule)
+    return dataclasses.replace(
+        learner, theorems=(*learner.theorems, self_tuned_aggressive_mistakes)
+    )
+
+
+def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:
+    return open_tally(hp.loss.hparams, hp, state, u, every=True)
+
+
+def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    return self_tuned(tally, hp.eta.hparams.complexity)
+
+
+def _is_self_tuned(learner: Learner) -> bool:
+    hp = learner.hparams
+    if not isinstance(hp, DualAscentHparams) or not hp.mirror.states_norm:
+        return False
+    return alike(hp, self_tuned_aggressive(hp.mirror, 1.0).hparams)
+
+
+self_tuned_aggressive_mistakes = theorem(
+    "self_tuned_aggressive_mistakes",
+    "Shalev-Shwartz 2007, theorem 6",
+    open_account,
+    add_round,
+    both_sides,
+    about=About("`self_tuned_aggressive`", _is_self_tuned),
+)
 
 
 def _scaled(factor, norm, x):

@@ -4,8 +4,9 @@ $$w_{t,i} \propto \exp\Big(\frac{1}{c_t} \sum_{s \in M,\, s < t} y_s x_{s,i}\Big
   c_t = X_t \sqrt{\frac{m_t + 1}{\log d}}, \qquad X_t = \max_{s \le t} \|x_s\|_\infty,$$
 
 with $m_t$ mistakes before round $t$. For every $u$ in the simplex and every margin $\gamma$, with
-$H$ the hinge of $u$ on the mistakes, there are at most $H / \gamma + 2 X \sqrt{H \log d} /
-\gamma^{3/2} + 4 X^2 \log d / \gamma^2$ of them: `olx.hindsight.self_tuned_winnow_bound`.
+$H$ the hinge of $u$ on the mistakes and $X$ the largest row, there are at most
+
+$$\frac H\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{H \log d} + \frac{4 X^2 \log d}{\gamma^2}.$$
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 5.2,
 corollary 6.
@@ -17,17 +18,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from olx.certificate import Certificate
 from olx.convex import norms
-from olx.core import Feedback, Learner, Process
+from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
+from olx.frameworks.mistakes import Tally, alike, at_margin, logarithm, self_tuned
+from olx.frameworks.primal_dual import DualAscentHparams
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
 from olx.schedules.mistakes import MistakesStats, mistakes
+from olx.theorem import About, Theorem
 
 
 def self_tuned_winnow() -> Learner:
-    """Winnow on the simplex of at least two weights, its learning rate its own affair.
+    """Winnow on the simplex of at least two weights, without a learning rate to choose.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
@@ -35,7 +40,8 @@ def self_tuned_winnow() -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    return dual_ascent(negative_entropy(), hinge, conservative(), Process(None, init, update, at))
+    schedule = Process(None, init, update, at, STEP)
+    return dual_ascent(negative_entropy(), hinge, conservative(), schedule)
 
 
 def init(_: None, params: PyTree) -> MistakesStats:
@@ -48,6 +54,21 @@ def update(_: None, stats: MistakesStats, feedback: Feedback) -> MistakesStats:
 
 def at(_: None, stats: MistakesStats, context: PyTree) -> Array:
     return _schedule(context).at(stats, context)
+
+
+def self_tuned_winnow_mistakes(margin: Scalar) -> Theorem:
+    r"""Corollary 6, for `self_tuned_winnow`, $u$ in the simplex and any `margin` $\gamma$."""
+    about = About("`self_tuned_winnow`", _is_self_tuned_winnow)
+    source = "Shalev-Shwartz 2007, corollary 6"
+    return at_margin("self_tuned_winnow_mistakes", source, both_sides, margin, about)
+
+
+def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    return self_tuned(tally, logarithm(u))
+
+
+def _is_self_tuned_winnow(learner: Learner) -> bool:
+    return alike(learner.hparams, self_tuned_winnow().hparams)
 
 
 def _schedule(row: PyTree) -> Process:

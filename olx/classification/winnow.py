@@ -8,7 +8,7 @@ form learns from $(x_t, -x_t)$ and so has weights of either sign, $w_{t,i} \prop
 
 For $u$ in the simplex, with $H$ its hinge at margin $\gamma$ and $X$ the largest $\|x_t\|_\infty$,
 both over the mistakes, $\gamma |M| \le H + \log d / \eta + \eta X^2 |M| / 2$: few relevant features
-among many cost only a logarithm. See `olx.hindsight.winnow_bound`.
+among many cost only a logarithm.
 
 Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Shwartz, Online
 Learning: Theory, Algorithms, and Applications, 2007, (5.7).
@@ -17,15 +17,28 @@ Learning: Theory, Algorithms, and Applications, 2007, (5.7).
 import math
 
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from olx import _check as check
+from olx import _safe as safe
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
+from olx.frameworks.mistakes import (
+    Tally,
+    at_margin,
+    at_price,
+    counted,
+    is_conservative,
+    logarithm,
+)
+from olx.frameworks.primal_dual import DualAscentHparams
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.orthant_entropy import unnormalized_entropy
 from olx.mirrors.signed_entropy import signed_entropy
+from olx.theorem import About, Theorem
 
 
 def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
@@ -42,7 +55,7 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     True
     """
     eta = _rate("winnow", eta, beta)
-    return dual_ascent(negative_entropy(), hinge, conservative(), 1 / eta)
+    return dual_ascent(negative_entropy(), hinge, conservative(), eta)
 
 
 def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
@@ -55,7 +68,7 @@ def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None
     eta, beta: one of them, as in `winnow`.
     """
     eta = _rate("unnormalized_winnow", eta, beta)
-    return dual_ascent(unnormalized_entropy(), hinge, conservative(), 1 / eta)
+    return dual_ascent(unnormalized_entropy(), hinge, conservative(), eta)
 
 
 def balanced_winnow(
@@ -67,7 +80,52 @@ def balanced_winnow(
     """
     eta = _rate("balanced_winnow", eta, beta)
     total = check.positive("balanced_winnow", "total", total)
-    return dual_ascent(signed_entropy(total), hinge, conservative(), 1 / eta)
+    return dual_ascent(signed_entropy(total), hinge, conservative(), eta)
+
+
+def winnow_mistakes(margin: Scalar) -> Theorem:
+    r"""(5.7), for `winnow`, $u$ in the simplex and any margin $\gamma$:
+
+    $$\gamma |M| \le \frac{f(u)}\eta + \frac\eta2 \sum_{s \in M} \|x_s\|_\infty^2 + H \le
+      \frac{\log d}\eta + \frac\eta2 X^2 |M| + H.$$
+    """
+    source = "Shalev-Shwartz 2007, (5.7)"
+    return at_margin("winnow_mistakes", source, winnow_sides, margin, WINNOW)
+
+
+def winnow_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    return at_price(tally, jnp.maximum(tally.price, logarithm(u)))
+
+
+def r_of_k_mistakes(r: int, k: int) -> Theorem:
+    r"""At most $8 (r + k - \frac12)^2 \log d$ mistakes on `streams.r_of_k`, whose truth is `u`, for
+    `winnow` with $\eta = 1 / (2 (r + k) - 1)$: the margin over $X^2 = 1$.
+
+    It is (5.7) solved for $|M|$, which holds for any rows in $[-1, 1]^d$ and any $\eta$; the form
+    above is infinite for another $\eta$ and for a $u$ without that margin.
+    """
+    check.count("r_of_k_mistakes", "r", r)
+    check.count("r_of_k_mistakes", "k", k)
+    source, margin = "Shalev-Shwartz 2007, section 5.1.2", 0.5 / (r + k - 0.5)
+    return at_margin("r_of_k_mistakes", source, r_of_k_sides, margin, WINNOW)
+
+
+def r_of_k_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    spared = tally.margin - 1 / (2 * tally.c)  # of the margin, once each mistake has paid its X^2
+    paid = (tally.c * tally.price + tally.gaps) / safe.or_one(spared)
+    rounding = 1e3 * jnp.finfo(paid.dtype).eps
+    told = jnp.abs(tally.c * tally.margin - 1) <= rounding
+    told &= tally.gaps <= rounding * tally.count
+    published = jnp.where(told, 2 / tally.margin**2 * logarithm(u), jnp.inf)
+    proof = counted(tally, jnp.where(spared > 0, paid, jnp.inf), published)
+    return proof.given("rows must lie in [-1, 1]", tally.square <= 1 + rounding)
+
+
+def _is_winnow(learner: Learner) -> bool:
+    return is_conservative(learner, negative_entropy())
+
+
+WINNOW = About("`winnow`", _is_winnow)
 
 
 def _rate(owner: str, eta: Scalar | None, beta: Scalar | None) -> Scalar:

@@ -1,6 +1,5 @@
 """Stacks of learners."""
 
-import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from olx.core import Learner
+from olx.core import Batch, Learner
 
 
 def grid(**axes: Any) -> dict[str, Array]:
@@ -29,16 +28,17 @@ def grid(**axes: Any) -> dict[str, Array]:
     }
 
 
-def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
-    """Stack a factory over values of its arguments: a learner whose leaves have a leading axis.
+def batch(make: Callable[..., Learner], /, **axes: Any) -> Batch:
+    """Stack a factory over values of its arguments, for `olx.sweep`.
 
-    It remembers the values as its `axes`, and the run of a sweep carries them on. The axes are
-    walked together and must be of one length; `grid` makes a product of them.
+    The batch remembers the values as its `axes`, and the run of a sweep carries them on. The axes
+    are walked together and must be of one length; `grid` makes a product of them. Its `learners`
+    are one learner whose leaves have a leading axis, for `jax.vmap`; `batch[i]` is a single one.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = batch(olx.hedge, **grid(eta=jnp.geomspace(1e-3, 1.0, 64)))
-    >>> learners.hparams.eta.shape
-    (64,)
+    >>> len(learners), learners.learners.hparams.eta.shape
+    (64, (64,))
     """
     if not callable(make):
         raise TypeError(
@@ -55,7 +55,7 @@ def batch(make: Callable[..., Learner], /, **axes: Any) -> Learner:
     learners = jax.vmap(lambda values: make(**values))(values)
     if not isinstance(learners, Learner):
         raise TypeError(f"batch: `make` must give a Learner, got {type(learners).__name__}.")
-    return dataclasses.replace(learners, axes=values)
+    return Batch(learners, values)
 
 
 def _check_names(make: Callable[..., Learner], axes: dict[str, Array]) -> None:

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree
 
-from olx.core import AddsContext, Learner, Loss, Rounds
+from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program, as_kernel
 from olx.engine.protocol import Watch, feedback_of
+from olx.facts import AddsContext
 from olx.record import actions
 
 ROWS = 32  # of a block, at the most: a chunk of very wide rows has fewer
@@ -32,7 +33,7 @@ def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurat
     shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
     return (
         configurations >= LEAST
-        and isinstance(learners.adds, AddsContext)
+        and isinstance(learners.facts.adds, AddsContext)
         and watch.record in (None, actions)
         and isinstance(rounds, Rounds)
         and hasattr(rounds.context, "shape")
@@ -58,8 +59,8 @@ def _one(
     """The coefficient of the row, and what the round leaves behind."""
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
-    assert isinstance(learner.adds, AddsContext)  # `fits` has looked
-    a = learner.adds.coefficient_fn(learner.hparams, feedback)
+    assert isinstance(learner.facts.adds, AddsContext)  # `fits` has looked
+    a = learner.facts.adds.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
     return a, watch.see(None, feedback)
 

@@ -13,17 +13,17 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Learner, Loss, Scalar
+from olx.core import Batch, Learner, Loss, Scalar
 from olx.needs import Need
 from olx.streams.judge import check_params, is_traced, remedy_of
 
 
 def check_game(owner: str, learner: Learner, loss: Loss) -> None:
     """Refuse what is no learner, a batch of them, and what is no loss."""
+    if isinstance(learner, Batch):
+        raise TypeError(f"{owner}: `learner` is a batch; `olx.sweep` plays all of its learners.")
     check.instance(owner, "learner", learner, Learner)
     check.takes(owner, "loss", loss, "action", "outcome")
-    if any(np.ndim(values) for values in jax.tree.leaves(learner.axes)):
-        raise TypeError(f"{owner}: `learner` is a batch; `olx.sweep` plays all of its learners.")
     if stacked := _stacked(learner):
         raise TypeError(
             f"{owner}: `learner` is a stack of learners, its `{stacked}` an array; `olx.sweep` "

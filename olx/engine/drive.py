@@ -86,7 +86,7 @@ def drive(
         if asked.by is not None:
             raise asked.error()
     losses, trace, curve = collector.result()
-    return Run(state, losses, trace, curve=curve, axes=learner.axes)
+    return Run(state, losses, trace, curve=curve)
 
 
 def _argument(leaf: Any) -> Any:

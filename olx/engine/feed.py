@@ -18,6 +18,7 @@ from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
 _MOST = 1 << 16  # rounds of a chunk
+_DENSE = 1 << 24  # bytes of sparse rows that are made dense at a time
 
 
 class Chunk(NamedTuple):
@@ -163,3 +164,14 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
                 f"{owner}: rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
                 f"{seen[1]}{list(seen[0])} a round, the first chunk {wanted[1]}{list(wanted[0])}."
             )
+
+
+def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
+    """Sparse rows as dense ones, a few at a time."""
+    for piece in [rounds] if isinstance(rounds, Rounds) else rounds:
+        rows = piece.context
+        step = max(1, _DENSE // (rows.shape[1] * rows.values.dtype.itemsize))
+        for begin in range(0, rows.shape[0], step):
+            part = slice(begin, begin + step)
+            rest = jax.tree.map(lambda leaf, part=part: np.asarray(leaf)[part], piece[1:])
+            yield Rounds(rows[part].toarray(), *rest)

@@ -18,11 +18,12 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Int, PyTree
 
-from olx.core import AddsContext, Feedback, Learner, Loss, Scalar
+from olx.core import Feedback, Learner, Loss, Scalar
 from olx.engine.loop import at
 from olx.engine.protocol import feedback_of, revealed
 from olx.engine.rows import Blocks
 from olx.engine.table import Layout, Packed, rows_of, state_of
+from olx.facts import AddsContext
 from olx.streams.sparse_rows import LANES
 
 Form = Callable[..., tuple[Packed, Array]]
@@ -71,8 +72,8 @@ def adding(
     batched, (_, x) = over is jax.vmap, now.row(0)
 
     def coefficient(learner: Learner, score: Array) -> Array:
-        assert isinstance(learner.adds, AddsContext)  # or this is not its form
-        a = learner.adds.coefficient_fn(learner.hparams, now.feedback(score, x))
+        assert isinstance(learner.facts.adds, AddsContext)  # or this is not its form
+        a = learner.facts.adds.coefficient_fn(learner.hparams, now.feedback(score, x))
         return jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
 
     def count(k: Int[Array, ""], sums: Array) -> Array:

@@ -22,6 +22,7 @@ class Watch(NamedTuple):
 
     record: Record | None = None  # to be kept, from the state before the update and the feedback
     measure: Measure | None = None  # to be summed over the rounds, from the feedback alone
+    after: bool = False  # whether `record` gets the state after the update instead
 
     def see(self, state: PyTree, feedback: Feedback) -> tuple[tuple[Array, PyTree], PyTree]:
         """What to sum, the loss first, and what to keep."""
@@ -76,9 +77,9 @@ def settle(
     learner: Learner, watch: Watch, state: PyTree, feedback: Feedback
 ) -> tuple[PyTree, tuple[PyTree, PyTree]]:
     """Close a round: the new state, and what was seen."""
-    seen = watch.see(state, feedback)
     new = learner.update(state, feedback)
     _check_state(state, new)
+    seen = watch.see(new if watch.after else state, feedback)
     return new, seen
 
 

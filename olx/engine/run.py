@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from jaxtyping import PyTree
 
@@ -11,7 +12,7 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.protocol import Measure, Record, watching
+from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.sparse import form_of, sparse_program
 from olx.engine.table import layout_of, pack, unpack
 from olx.keep import Keep
@@ -56,23 +57,38 @@ def run(
     >>> done.curve.at.tolist()
     [1000, 2000, 3000]
     """
+    options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     check_game("run", learner, loss)
     watch = watching("run", record, measure, keep)
-    options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
-    rows, rounds = peek("run", rounds)
+    return stream(learner, loss, rounds, params, watch, state=state, **options)
+
+
+def stream(
+    learner: Learner,
+    loss: Loss,
+    rounds: Rounds | Iterable[Rounds],
+    params: PyTree,
+    watch: Watch,
+    *,
+    owner: str = "run",
+    state: PyTree = None,
+    **options: Any,
+) -> Run:
+    """`run`, once it is known what to look at."""
+    rows, rounds = peek(owner, rounds)
     sparse = isinstance(rows, SparseRows)
-    layout = layout_of("run", learner, params, rows, batched=False) if sparse else None
+    layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None
     continued = state is not None
     if state is None:
-        state = first_state("run", learner, params)
+        state = first_state(owner, learner, params)
     else:
-        state = given_state("run", learner, params, state)
+        state = given_state(owner, learner, params, state)
     if layout is None:
         program = single_program(watch)
-        done = drive("run", program, learner, loss, rounds, params, state, **options)
+        done = drive(owner, program, learner, loss, rounds, params, state, **options)
     else:
         program = sparse_program(watch, layout, form_of(learner, layout), batched=False)
         packed = pack(layout, False, state)
-        done = drive("run", program, learner, loss, rounds, params, packed, **options)
+        done = drive(owner, program, learner, loss, rounds, params, packed, **options)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
     return dataclasses.replace(done, continued=continued)

@@ -13,20 +13,21 @@ from collections.abc import Callable
 import jax
 from jaxtyping import Array, Int, PyTree
 
-from olx.core import AddsContext, Learner, Loss, Rounds
+from olx.core import Learner, Loss, Rounds
 from olx.engine.forms import Form, Round, adding, alone, block_by_block, whole_row
 from olx.engine.kernel import Program
 from olx.engine.loop import at, over_rounds
 from olx.engine.protocol import Watch
 from olx.engine.rotating import rotating
 from olx.engine.table import Layout, Packed, is_linear, state_of
+from olx.facts import AddsContext
 
 
 def form_of(learner: Learner, layout: Layout) -> Form:
     """The form in which the engine plays `learner`."""
     if layout.rotates:
         return rotating
-    if isinstance(learner.adds, AddsContext) and len(layout.axes) == 1:
+    if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
     return block_by_block if is_linear(learner) else whole_row
 

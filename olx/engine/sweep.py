@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +11,14 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Curve, Learner, Loss, Rounds, Run
+from olx.core import Batch, Curve, Learner, Loss, Rounds, Run
 from olx.engine.block import block_program, fits
 from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
-from olx.engine.protocol import Measure, Record, watching
+from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.sparse import form_of, sparse_program
 from olx.engine.table import Packed, layout_of, pack, unpack
 from olx.keep import Keep
@@ -25,7 +26,7 @@ from olx.streams.sparse_rows import SparseRows
 
 
 def sweep(
-    learners: Learner,
+    learners: Batch | Learner,
     loss: Loss,
     rounds: Rounds | Iterable[Rounds],
     params: PyTree,
@@ -44,6 +45,8 @@ def sweep(
     carries the `axes` of the batch: the values of each configuration, by name. With
     `keep=olx.keep.totals` thousands of configurations over millions of rounds fit in memory.
 
+    learners: a batch, or a learner whose leaves have a leading axis.
+
     A configuration that diverges shows non-finite losses at its own index and disturbs no other.
 
     >>> import jax.numpy as jnp, olx
@@ -53,20 +56,38 @@ def sweep(
     >>> runs.total.round(2).tolist(), runs.axes["eta"].tolist()
     ([1.85, 0.94, 0.5], [0.1, 1.0, 10.0])
     """
+    axes = None
+    if isinstance(learners, Batch):
+        learners, axes = learners.learners, learners.axes
     check.instance("sweep", "learners", learners, Learner)
     check.takes("sweep", "loss", loss, "action", "outcome")
-    count = _configurations(learners)
-    rows, rounds = peek("sweep", rounds)
+    options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     watch = watching("sweep", record, measure, keep)
+    done = streams(learners, loss, rounds, params, watch, **options)
+    return dataclasses.replace(done, axes=axes)
+
+
+def streams(
+    learners: Learner,
+    loss: Loss,
+    rounds: Rounds | Iterable[Rounds],
+    params: PyTree,
+    watch: Watch,
+    *,
+    owner: str = "sweep",
+    **options: Any,
+) -> Run:
+    """`sweep`, once it is known what to look at."""
+    count = _configurations(learners)
+    rows, rounds = peek(owner, rounds)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     play = lambda program, state: drive(
-        "sweep", program, learners, loss, rounds, params, state, configurations=count, **options
+        owner, program, learners, loss, rounds, params, state, configurations=count, **options
     )
     sparse = isinstance(rows, SparseRows)
-    layout = layout_of("sweep", learners, params, rows, batched=True) if sparse else None
-    state = first_states("sweep", learners, params)
+    layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
+    state = first_states(owner, learners, params)
     if layout is None:
         program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
         done = play(program(watch, spread(devices)), state)
@@ -104,4 +125,4 @@ def _trim(run: Run, count: int) -> Run:
     """Forget the repeated configurations."""
     cut = lambda tree: jax.tree.map(lambda leaf: leaf[:count], tree)
     curve = run.curve and Curve(run.curve.at, *cut((run.curve.total, run.curve.sums)))
-    return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve, axes=cut(run.axes))
+    return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve)

@@ -85,7 +85,7 @@ def layout_of(
 def is_linear(learner: Learner) -> bool:
     """Whether it is `linear` of a separable learner, which can be played block by block."""
     hp = learner.hparams
-    return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.separable
+    return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.facts.separable
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -139,7 +139,7 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
     """
     leaves = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     learner = jax.tree.unflatten(structure, leaves)
-    if not (is_linear(learner) or learner.separable or learner.rotates):
+    if not (is_linear(learner) or learner.facts.separable or learner.facts.rotates):
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:
@@ -158,9 +158,9 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
         for shape, axis in zip(shapes, axes, strict=True)
     )
     own = [shape for axis, shape in zip(axes, others, strict=True) if axis is not None]
-    if learner.rotates and own != [()]:
+    if learner.facts.rotates and own != [()]:
         return None
-    return Layout(jax.tree.structure(small), axes, others, learner.rotates)
+    return Layout(jax.tree.structure(small), axes, others, learner.facts.rotates)
 
 
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from olx.experts._vectors import expm1
+from olx.experts.account import relative_entropy
 from olx.experts.base import Weights
-from olx.experts.history import relative_entropy
 
 
 def difference(regret: Array) -> Array:
@@ -37,8 +37,12 @@ def regret_bound(
 
     $$\langle u, R\rangle \le \sqrt{3 \langle u, C\rangle (\mathrm{RE}(u \| q) + \ln(D + q(S)))}.$$
 
-    size, excess: $C$ and $D$ after every round.
+    size, excess: $C$ and $D$.
     """
+    return jnp.sqrt(3 * (size @ u) * price(u, prior, excess))
+
+
+def price(u: Float[Array, " N"], prior: Float[Array, " N"], excess: Array) -> Array:
+    r"""$\mathrm{RE}(u \| q) + \ln(D + q(S))$."""
     support = jnp.sum(jnp.where(u > 0, prior, 0.0))
-    price = relative_entropy(u, prior) + jnp.log(excess + support)
-    return jnp.sqrt(3 * (size @ u) * jnp.maximum(price, 0.0))  # below 0 by rounding only
+    return jnp.maximum(relative_entropy(u, prior) + jnp.log(excess + support), 0.0)  # by rounding

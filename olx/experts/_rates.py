@@ -19,9 +19,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx.certificate import Certificate
-from olx.core import Trace
-from olx.experts.base import ExpertHparams, Weights
-from olx.experts.history import certificate, history, mixture
+from olx.experts.account import Account, certificate, expert_theorem, mixture
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights
+from olx.theorem import Theorem
 
 
 class RatesStats(NamedTuple):
@@ -44,13 +44,32 @@ def rates(prior: Array, squares: Array) -> Array:
     return jnp.minimum(0.5, jnp.sqrt(-jnp.log(known) / (1 + squares)))
 
 
-def rates_bound(hp: ExpertHparams, trace: Trace, u: PyTree, theorem: str) -> Certificate:
+class RatesSums(NamedTuple):
+    last: Float[Array, " N"]  # the rates after the last round
+    grown: Float[Array, ""]  # W less 1, times e
+    cost: Float[Array, " N"]  # of the squared regrets
+
+
+def second_order(source: str) -> Theorem:
     r"""$R_T(u) \le \sum_i u_i \big( \frac1{\eta_{T,i}} \ln \frac{W_T}{q_i} + \sum_t \eta_{t-1,i}
     r_{t,i}^2 \big)$, as $S_{t,i} - S_{t-1,i} \ge r_{t,i} - \eta_{t-1,i} r_{t,i}^2$."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    before = trace.state.stats.squares
-    old, new = rates(past.prior, before), rates(past.prior, before + past.regret**2)
-    grown = 1 + jnp.cumsum((old / new - 1) @ past.prior) / jnp.e
-    cost = jnp.log(grown)[:, None] - jnp.log(past.prior)
-    each = cost / new + jnp.cumsum(old * past.regret**2, axis=0)
-    return certificate(past, flat, jnp.where(flat > 0, each, 0.0) @ flat, theorem)
+    return expert_theorem("second_order", source, both_sides, open_sums, add_sums)
+
+
+def open_sums(hp: ExpertHparams, prior: Array) -> RatesSums:
+    zeros = jnp.zeros_like(prior)
+    return RatesSums(rates(prior, zeros), jnp.zeros((), prior.dtype), zeros)
+
+
+def add_sums(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> RatesSums:
+    prior, before, squares = account.flat_prior, state.stats.squares, seen.regret**2
+    old, new = rates(prior, before), rates(prior, before + squares)
+    grown = account.own.grown + (old / new - 1) @ prior
+    return RatesSums(new, grown, account.own.cost + old * squares)
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    flat, own = mixture(account, u), account.own
+    logs = jnp.log(1 + own.grown / jnp.e) - jnp.log(account.flat_prior)
+    right = jnp.where(flat > 0, logs / own.last + own.cost, 0.0) @ flat
+    return certificate(hp, account, u, right)

@@ -17,17 +17,18 @@ Luo, Optimal and Adaptive Online Learning, 2016, algorithm 6, theorems 4 and 6, 
 $\ln(1 + \ln N)$ more; Jensen's inequality shows that it is not needed.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
 from olx.experts import _normal
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.theorem import About, Theorem
 
 
 class AdaNormalHedgeStats(NamedTuple):
@@ -61,9 +62,8 @@ def ada_normal_hedge(
     """
     if exponent is not None:
         exponent = check.between("ada_normal_hedge", "exponent", exponent, 0.0, 1.0)
-    return expert_learner(
-        "ada_normal_hedge", exponent, start, weigh, learn, bound, prior=prior, low=low, high=high
-    )
+    parts = start, weigh, learn, theorem_4, *((small_losses,) if exponent is None else ())
+    return expert_learner("ada_normal_hedge", exponent, *parts, prior=prior, low=low, high=high)
 
 
 def start(exponent: Scalar | None, prior: Array) -> AdaNormalHedgeStats:
@@ -79,21 +79,98 @@ def learn(exponent, prior: Array, stats: AdaNormalHedgeStats, seen: Seen) -> Ada
     return AdaNormalHedgeStats(stats.regret + seen.regret, size)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+class Sizes(NamedTuple):
+    size: Float[Array, " N"]  # C
+    excess: Float[Array, ""]  # B less 1
+    below: Float[Array, " N"]  # by how much each expert lost more than the learner, in all
+    losses: Float[Array, " N"]
+
+
+def open_sizes(hp: ExpertHparams, prior: Array) -> Sizes:
+    zeros = jnp.zeros_like(prior)
+    return Sizes(zeros, jnp.zeros((), prior.dtype), zeros, zeros)
+
+
+def add_sizes(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Sizes:
+    own, before = account.own, state.stats.size
+    return Sizes(
+        before + _size(hp.own, seen.regret),
+        own.excess + 1.5 * ((jnp.abs(seen.regret) / (1 + before)) @ account.flat_prior),
+        own.below + jnp.maximum(-seen.regret, 0.0),
+        own.losses + seen.loss,
+    )
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     r"""Theorems 4 and 6, with the sum in $B$ as it came about.
 
-    Printed with $B \le \frac52 + \frac32 \ln(1 + T)$ and $\ln(1 + \ln N)$ more.
+    Published with $B \le \frac52 + \frac32 \ln(1 + T)$ and $\ln(1 + \ln N)$ more.
     """
-    past, flat = history(hp, trace), mixture(trace, u)
-    before = trace.state.stats.size
-    size = before + _size(hp.own, past.regret)
-    each = jnp.cumsum(jnp.abs(past.regret) / (1 + before), axis=0)
-    right = _normal.regret_bound(flat, past.prior, size, 1.5 * each @ past.prior)
-    b = 2.5 + 1.5 * jnp.log1p(past.rounds)
+    flat, prior, own = mixture(account, u), account.flat_prior, account.own
+    right = _normal.regret_bound(flat, prior, own.size, own.excess)
+    b = 2.5 + 1.5 * jnp.log1p(account.rounds)
     mixtures = jnp.log1p(jnp.log(jnp.asarray(flat.size, flat.dtype)))
-    entropy = relative_entropy(flat, past.prior)
-    printed = jnp.sqrt(3 * (size @ flat) * (entropy + jnp.log(b) + mixtures))
-    return certificate(past, flat, right, "Luo 2016, theorem 4", printed)
+    price = relative_entropy(flat, prior) + jnp.log(b) + mixtures
+    return certificate(hp, account, u, right, jnp.sqrt(3 * (own.size @ flat) * price))
+
+
+def small_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    r"""Theorem 5: regret of the order of the root of the comparator's loss.
+
+    From $R(u) \le \sqrt{\langle u, C\rangle A}$ and $C = R + 2 \tilde L$, where $\tilde L_i =
+    \sum_t [-r_{t,i}]_+ \le L_i$,
+
+    $$R(u) \le \sqrt{2 \langle u, \tilde L\rangle A} + A \le \sqrt{2 \langle u, L\rangle A} + A.$$
+    """
+    flat, price = mixture(account, u), _price(account, u)
+    known = jnp.where(jnp.isinf(price), 0.0, price)  # as 0 times infinity is NaN
+    root = lambda size: jnp.sqrt(2 * (size @ flat) * known) + price
+    return certificate(hp, account, u, root(account.own.below), root(account.own.losses))
+
+
+def _open_gap(gap: Scalar, *rest: Any) -> Sizes:
+    return open_sizes(*rest)
+
+
+def _add_gap(gap: Scalar, *rest: Any) -> Sizes:
+    return add_sizes(*rest)
+
+
+def _gap_sides(gap: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    return certificate(hp, account, u, _price(account, u) / gap)
+
+
+def random_gap(gap: Scalar) -> Theorem:
+    r"""Theorem 5 in expectation: a regret of $A / \alpha$, constant but for $\ln\ln T$.
+
+    For losses drawn independently in every round with an expert `u` better than each other one by
+    `gap` in the mean, the right side bounds the mean regret of `ada_normal_hedge()` over many runs.
+    A single run may exceed it.
+    """
+    gap = check.positive("random_gap", "gap", gap)
+    parts, source = (_gap_sides, _open_gap, _add_gap), "Luo 2016, theorem 5, in expectation"
+    return expert_theorem("random_gap", source, *parts, gap, about=PLAIN)
+
+
+theorem_4 = expert_theorem("theorem_4", "Luo 2016, theorem 4", both_sides, open_sizes, add_sizes)
+small_losses = expert_theorem(
+    "small_losses", "Luo 2016, theorem 5", small_sides, open_sizes, add_sizes
+)
+
+
+def _plain(learner: Learner) -> bool:
+    hp = learner.hparams
+    return isinstance(hp, ExpertHparams) and hp.weigh_fn is weigh and hp.own is None
+
+
+PLAIN = About("an `ada_normal_hedge` whose exponent is None", _plain)
+
+
+def _price(account: Account, u: PyTree) -> Array:
+    """A, the square of the right side of theorem 4 over the size of the regrets."""
+    flat, own = mixture(account, u), account.own
+    price = _normal.price(flat, account.flat_prior, own.excess)
+    return jnp.where(own.size @ flat > 0, 3 * price, 0.0)
 
 
 def _size(exponent: Scalar | None, regret: Array) -> Array:

@@ -21,11 +21,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _safe as safe
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import highest, lowest
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 
 
 class AdaHedgeStats(NamedTuple):
@@ -48,7 +48,7 @@ def adahedge(
     [0.5, 0.8, 0.5]
     """
     return expert_learner(
-        "adahedge", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "adahedge", None, start, weigh, learn, mixability_gaps, prior=prior, low=low, high=high
     )
 
 
@@ -69,16 +69,32 @@ def learn(_, prior: Array, stats: AdaHedgeStats, seen: Seen) -> AdaHedgeStats:
     return AdaHedgeStats(stats.regret + seen.regret, stats.gap + gap)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The inequality above; printed with the second one for $\Delta_T$."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    stats, log_n = trace.state.stats, _log_size(flat)
-    gap = jax.vmap(_gap)(stats, past.log_share, past.regret)
-    entropy = relative_entropy(flat, past.prior) / log_n
-    paid = jnp.where(jnp.isinf(entropy), jnp.inf, entropy * stats.gap)
-    most = jnp.sqrt(past.rounds * log_n) / 2 + 2 / 3 * log_n + 1
-    right, printed = paid + stats.gap + gap, (1 + entropy) * most
-    return certificate(past, flat, right, "de Rooij et al. 2014, AdaHedge", printed)
+class Gaps(NamedTuple):
+    before: Float[Array, ""]  # Delta before the last round
+    after: Float[Array, ""]
+
+
+def open_gaps(hp: ExpertHparams, prior: Array) -> Gaps:
+    return Gaps(jnp.zeros((), prior.dtype), jnp.zeros((), prior.dtype))
+
+
+def add_gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Gaps:
+    before = state.stats.gap
+    return Gaps(before, before + _gap(state.stats, seen.log_share, seen.regret))
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    r"""The inequality above; published with the second one for $\Delta_T$."""
+    log_n = _log_size(account.regret)
+    entropy = relative_entropy(mixture(account, u), account.flat_prior) / log_n
+    paid = jnp.where(jnp.isinf(entropy), jnp.inf, entropy * account.own.before)
+    most = jnp.sqrt(account.rounds * log_n) / 2 + 2 / 3 * log_n + 1
+    return certificate(hp, account, u, paid + account.own.after, (1 + entropy) * most)
+
+
+mixability_gaps = expert_theorem(
+    "mixability_gaps", "de Rooij et al. 2014, AdaHedge", both_sides, open_gaps, add_gap
+)
 
 
 def _gap(stats: AdaHedgeStats, log_share: Array, regret: Array) -> Array:

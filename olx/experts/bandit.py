@@ -25,20 +25,21 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Rounds, Scalar, Trace
+from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.experts._needs import unit
+from olx.experts.account import LIGHT
 from olx.experts.base import ExpertHparams, told_estimates
-from olx.experts.history import LIGHT
 from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
 from olx.needs import Need, within
+from olx.theorem import theorem
 
 
 @pytree
@@ -75,14 +76,8 @@ def bandit(inner: Learner, key: Array) -> Learner:
     hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
     needs = (*within(inner, "inner", "params", "context", "weight"), _KNOWN)
-    return Learner(
-        BanditHparams(inner, key),
-        init,
-        predict,
-        update,
-        bound if proven else None,
-        needs=needs,
-    )
+    hparams, theorems = BanditHparams(inner, key), (theorem_20,) if proven else ()
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def _are_known(hparams: BanditHparams, params: PyTree, rounds: Rounds) -> PyTree:
@@ -115,48 +110,72 @@ def estimate(p: Float[Array, " N"], feedback: Feedback, low: Scalar = 0.0) -> Fl
     return low + feedback.action * ((feedback.value - low) / safe.or_one(chance))
 
 
-def bound(hp: BanditHparams, trace: Trace, u: PyTree) -> Certificate:
+class Account(NamedTuple):
+    left: Float[Array, ""]  # after the last round
+    right: Float[Array, ""]
+    before: Float[Array, ""]  # the mean potential before the last round
+    falls: Bool[Array, ""]  # whether (A.3) held in every round
+    bends: Bool[Array, ""]  # whether the second derivative did not grow
+    light: Bool[Array, ""]
+
+
+def open_account(hp: BanditHparams, state: BanditState, u: PyTree) -> Account:
+    zero = jnp.zeros((), ravel_pytree(state.inner.prior)[0].dtype)
+    return Account(zero, zero, zero, *[jnp.ones((), bool)] * 3)
+
+
+def add_round(
+    hp: BanditHparams, account: Account, state: BanditState, feedback: Feedback, u: PyTree
+) -> Account:
+    inner: ExpertHparams = hp.inner.hparams
+    stats, (q, _) = state.inner.stats, ravel_pytree(state.inner.prior)
+    now, s = stats.clock.now, stats.position
+    p = hp.inner.predict(state.inner, feedback.context)
+    awake = jnp.ones_like(p) if feedback.context is None else feedback.context
+    low, high = (0.0, 1.0) if inner.span is None else inner.span
+    losses = (jnp.where(awake == 0, low, feedback.outcome) - low) / (high - low)
+    phi = lambda s: inner.own(now, s)
+    bend = _second(phi, s - 1)
+
+    def pulled(arm: Array, chance: Array, loss: Array):
+        move = arm * (loss / safe.or_one(chance)) - loss
+        after = s + feedback.weight * awake * move
+        grew = jnp.any((chance > 0) & (_second(phi, after) > bend * (1 + 1e-6)))
+        return jnp.where(chance > 0, chance * jnp.vdot(q, phi(after)), 0.0), grew
+
+    means, grew = jax.vmap(pulled)(jnp.eye(p.size, dtype=p.dtype), p, losses)
+    fall = phi(s - 1) - phi(s + 1)
+    flat = jnp.where(bend > 0, jnp.inf, 0.0)
+    alpha = jnp.max(jnp.where(fall > 0, bend / safe.or_one(fall), flat)) / 2
+    right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
+    before = jnp.vdot(q, inner.own(stats.clock.past, s))
+    new = account._replace(left=jnp.sum(means), right=right, before=before)
+    rises = right > new.before + 64 * jnp.finfo(right.dtype).eps * _scale(new)
+    return new._replace(
+        falls=account.falls & ~rises,
+        bends=account.bends & ~jnp.any(grew),
+        light=account.light & (feedback.weight <= 1),
+    )
+
+
+def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
     r"""Theorem 20: the mean potential after a round, in expectation over the draw of that round.
 
-    Printed with the mean potential before the round, which is what (A.3) asks of the potential;
+    Published with the mean potential before the round, which is what (A.3) asks of the potential;
     infinite after a round where (A.3) does not hold. Needs the losses of all arms. `u` is not
     looked at.
     """
-    inner: ExpertHparams = hp.inner.hparams
+    published = jnp.where(account.falls, account.before, jnp.inf)
+    proof = Certificate(account.left, account.right, _scale(account), published)
+    grows = "the second derivative of the potential must not grow"
+    return proof.given(grows, account.bends).given(LIGHT, account.light)
 
-    def one(state: BanditState, feedback: Feedback):
-        stats, (q, _) = state.inner.stats, ravel_pytree(state.inner.prior)
-        now, s = stats.clock.now, stats.position
-        p = hp.inner.predict(state.inner, feedback.context)
-        awake = jnp.ones_like(p) if feedback.context is None else feedback.context
-        low, high = (0.0, 1.0) if inner.span is None else inner.span
-        losses = (jnp.where(awake == 0, low, feedback.outcome) - low) / (high - low)
-        phi = lambda s: inner.own(now, s)
-        bend = _second(phi, s - 1)
 
-        def pulled(arm: Array, chance: Array, loss: Array):
-            move = arm * (loss / safe.or_one(chance)) - loss
-            after = s + feedback.weight * awake * move
-            grew = jnp.any((chance > 0) & (_second(phi, after) > bend * (1 + 1e-6)))
-            return jnp.where(chance > 0, chance * jnp.vdot(q, phi(after)), 0.0), grew
+theorem_20 = theorem("theorem_20", "Luo 2016, theorem 20", open_account, add_round, both_sides)
 
-        means, grew = jax.vmap(pulled)(jnp.eye(p.size, dtype=p.dtype), p, losses)
-        fall = phi(s - 1) - phi(s + 1)
-        flat = jnp.where(bend > 0, jnp.inf, 0.0)
-        alpha = jnp.max(safe.divide(bend, fall, flat)) / 2
-        right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
-        before = jnp.vdot(q, inner.own(stats.clock.past, s))
-        met = {
-            "the second derivative of the potential must not grow": ~jnp.any(grew),
-            LIGHT: jnp.asarray(feedback.weight <= 1),
-        }
-        return jnp.sum(means), right, before, met
 
-    left, right, before, met = jax.vmap(one)(*trace)
-    scale = 1 + jnp.abs(left) + jnp.abs(right) + jnp.abs(before)
-    rising = jnp.cumsum(right > before + 64 * jnp.finfo(scale.dtype).eps * scale) > 0
-    printed = jnp.where(rising, jnp.inf, before)
-    return Certificate(left, right, scale, printed, theorem="Luo 2016, theorem 20").under(met)
+def _scale(account: Account) -> Array:
+    return 1 + jnp.abs(account.left) + jnp.abs(account.right) + jnp.abs(account.before)
 
 
 def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:

@@ -30,11 +30,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
 from olx.experts._shares import log_normalized, normalized, of_heaviest
 from olx.needs import Need
+from olx.theorem import Theorem
 
 
 class Weights(NamedTuple):
@@ -77,8 +77,7 @@ def expert_learner(
     start: Callable[..., Any],
     weigh: Callable[..., Weights],
     learn: Callable[..., Any],
-    bound: Callable[..., Certificate] | None = None,
-    *,
+    *theorems: Theorem,
     prior: PyTree = None,
     low: Scalar | None = None,
     high: Scalar | None = None,
@@ -90,7 +89,7 @@ def expert_learner(
     own: the numbers of the algorithm. `start(own, prior)` gives its first statistics,
         `weigh(own, prior, stats)` the `Weights`, `learn(own, prior, stats, seen)` the next ones;
         decisions are flattened for them.
-    bound: as of a `Learner`; see `olx.experts.history`.
+    theorems: what is known about it; see `olx.experts.account`.
     prior: non-negative weights of the experts, of any sum; `params` if None.
     low, high: the range of losses, 0 and 1 if None.
     needs: what it needs of its data beside losses in their range and confidences in [0, 1].
@@ -114,7 +113,7 @@ def expert_learner(
         span = (low, low + check.positive(owner, "high - low", high - low))
     hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn, unbounded)
     needs = (*expert_needs(owner, prior), *needs)
-    return Learner(hparams, init, predict, update, bound, needs=needs)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def expected_loss(action: PyTree, outcome: PyTree) -> Array:

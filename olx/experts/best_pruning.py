@@ -8,34 +8,29 @@ $$\hat y_t = \sum_{e \in \mathrm{path}(x_t)} p_{t,e}\, y_{t,e}, \qquad
   \ell_{t,e} = f_t(y_{t,e}), \qquad r_{t,e} = \sum_{e'} p_{t,e'} \ell_{t,e'} - \ell_{t,e}.$$
 
 The regret to a pruning is the sum of the regrets to the edges it ends in, so a bound for sleeping
-experts is one for prunings: `olx.hindsight.pruning_bound`. A round reads and writes the edges of
-its path alone, whatever the size of the tree.
+experts is one for prunings; the learner of `ada_normal_hedge()` carries it. A round reads and
+writes the edges of its path alone, whatever the size of the tree.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.4; Helmbold, Schapire, Predicting
 Nearly as Well as the Best Pruning of a Decision Tree, 1997.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Rounds
+from olx.experts.ada_normal_hedge import ada_normal_hedge
+from olx.experts.base import ExpertState
+from olx.experts.paths import Path, along, awake, filled, on_edges, path_losses, places
 from olx.losses.points import linear_feedback
 from olx.needs import Need, within
-
-
-class Path(NamedTuple):
-    """A context: the path of an instance, padded to the depth of the tree."""
-
-    edges: Int[Array, " L"]  # from the root down; -1 past the leaf
-    advice: (
-        PyTree  # of the node below each edge, a leading axis of length L; anything past the leaf
-    )
+from olx.theorem import theorem
 
 
 @pytree
@@ -54,7 +49,6 @@ def best_pruning(inner: Learner) -> Learner:
         alone; its numbers must not be shaped like the experts.
 
     >>> import jax.numpy as jnp, olx
-    >>> from olx.experts.ada_normal_hedge import ada_normal_hedge
     >>> edges = jnp.array([[0, 2], [0, 3], [1, -1]] * 8)  # edge 0 parts into edges 2 and 3
     >>> advice = jnp.where(edges == 2, 1.0, jnp.where(edges == 3, 0.0, 0.5))
     >>> rounds = olx.Rounds(Path(edges, advice), jnp.array([1.0, 0.0, 0.5] * 8))
@@ -65,7 +59,9 @@ def best_pruning(inner: Learner) -> Learner:
     """
     check.instance("best_pruning", "inner", inner, Learner)
     needs = (*within(inner, "inner", "params", "weight"), _PATHS)
-    return Learner(BestPruningHparams(inner), init, predict, update, needs=needs)
+    plain = jax.tree.structure(inner) == jax.tree.structure(ada_normal_hedge())
+    hparams, theorems = BestPruningHparams(inner), (prunings,) if plain else ()
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def _are_paths(hparams: BestPruningHparams, params: PyTree, rounds: Rounds) -> Path:
@@ -92,17 +88,17 @@ def init(hp: BestPruningHparams, params: Float[Array, " E"]) -> PyTree:
 
 def predict(hp: BestPruningHparams, state: PyTree, context: Path) -> PyTree:
     p = path_weights(hp, state, context)
-    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), _filled(context))
+    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), filled(context))
 
 
 def update(hp: BestPruningHparams, state: PyTree, feedback: Feedback) -> PyTree:
     path = feedback.context
     p = path_weights(hp, state, path)
     seen = linear_feedback(
-        p, path_losses(feedback.loss, path), feedback.weight, _awake(path).astype(p.dtype)
+        p, path_losses(feedback.loss, path), feedback.weight, awake(path).astype(p.dtype)
     )
-    after = hp.inner.update(_along(path, state), seen)
-    at = jnp.where(_awake(path), path.edges, jnp.iinfo(path.edges.dtype).max)
+    after = hp.inner.update(along(path, state), seen)
+    at = places(path)
     write = lambda whole, part: whole.at[at].set(part, mode="drop") if whole.ndim else part
     return jax.tree.map(write, state, after)
 
@@ -110,25 +106,69 @@ def update(hp: BestPruningHparams, state: PyTree, feedback: Feedback) -> PyTree:
 def path_weights(hp: BestPruningHparams, state: PyTree, path: Path) -> Float[Array, " L"]:
     """The distribution over the edges of the path."""
     dtype = jnp.result_type(*jax.tree.leaves(path.advice))
-    return hp.inner.predict(_along(path, state), _awake(path).astype(dtype))
+    return hp.inner.predict(along(path, state), awake(path).astype(dtype))
 
 
-def path_losses(loss: Callable[[PyTree], Array], path: Path) -> Float[Array, " L"]:
-    """The loss of every piece of advice on the path, 0 past its end."""
-    return jnp.where(_awake(path), jax.vmap(loss)(_filled(path)), 0.0)
+class Account(NamedTuple):
+    size: Float[Array, " E"]  # C, the sizes of the regrets to every edge
+    met: Float[Array, " E"]  # 1 for the edges met so far
+    excess: Float[Array, ""]
+    regret: Float[Array, ""]
+    paid: Float[Array, ""]
+    equal: Bool[Array, ""]  # whether all priors are
+    unit: Bool[Array, ""]  # whether all weights are 0 or 1
 
 
-def _along(path: Path, state: PyTree) -> PyTree:
-    read = lambda whole: whole.at[path.edges].get(mode="clip") if whole.ndim else whole
-    return jax.tree.map(read, state)
+def open_account(hp: BestPruningHparams, state: ExpertState, u: Float[Array, " E"]) -> Account:
+    prior = jnp.asarray(state.prior)
+    check.comparator("certify", u, prior)
+    zeros, zero = jnp.zeros_like(prior), jnp.zeros((), prior.dtype)
+    equal = jnp.max(prior) - jnp.min(prior) <= 64 * jnp.finfo(prior.dtype).eps
+    return Account(zeros, zeros, zero, zero, zero, equal, jnp.ones((), bool))
 
 
-def _awake(path: Path) -> Bool[Array, " L"]:
-    return path.edges >= 0
+def add_round(
+    hp: BestPruningHparams, account: Account, state: ExpertState, feedback: Feedback, u: Array
+) -> Account:
+    path, value, edges = feedback.context, feedback.value, u.size
+    losses, p = path_losses(feedback.loss, path), path_weights(hp, state, path)
+    moves = on_edges(path, jnp.abs(jnp.sum(p * losses) - losses), edges)
+    ends = jnp.where(awake(path), u.at[path.edges].get(mode="clip"), 0.0)
+    other = jnp.sum(ends * losses)
+    return Account(
+        account.size + moves,
+        jnp.maximum(account.met, on_edges(path, jnp.ones_like(losses), edges)),
+        account.excess + jnp.sum(moves / (1 + account.size)),
+        account.regret + value - other,
+        account.paid + jnp.abs(value) + jnp.abs(other),
+        account.equal,
+        account.unit & (feedback.weight == 1),
+    )
 
 
-def _filled(path: Path) -> PyTree:
-    """The advice with that of the first node in place of what lies past the leaf."""
-    awake = _awake(path)
-    fill = lambda leaf: jnp.where(awake.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, leaf[0])
-    return jax.tree.map(fill, path.advice)
+def both_sides(hp: BestPruningHparams, account: Account, u: Float[Array, " E"]) -> Certificate:
+    r"""The regret of `best_pruning(ada_normal_hedge())` with equal priors to a pruning.
+
+    With $C_e$ the sum of the sizes of the regrets to edge $e$ so far, $m$ the edges met so far that
+    end in a leaf of the pruning $P$, and $\hat\ell_s$ the mean loss on the path,
+
+    $$\sum_{s \le t} f_s(\hat y_s) - f_s(P(x_s)) \le \sqrt{3 m \Big( \sum_{s \le t} |\hat\ell_s -
+      f_s(P(x_s))| \Big) \ln\Big( 1 + \frac{3}{2m} \sum_{s \le t} \sum_e
+      \frac{|r_{s,e}|}{1 + C_{s-1,e}} \Big)}.$$
+
+    Published with $\ln\frac Nm + \ln B + 1$ for the logarithm, $N$ the edges met so far and
+    $B = 1 + \frac{3}{2N} \sum_e 1 + \ln(1 + C_e)$.
+
+    u: 1 for the edges above the leaves of the pruning, else 0: `leaves` of an
+        `olx.hindsight.Pruning`.
+    """
+    size, met, count, used = account.size, account.met, jnp.sum(account.met), account.met @ u
+    b = 1 + 1.5 * jnp.sum(met * (1 + jnp.log1p(size))) / count
+    root = lambda logarithm: jnp.sqrt(3 * used * (size @ u) * logarithm)
+    right = root(jnp.log1p(1.5 * account.excess / used))
+    published = root(jnp.log(count / used) + jnp.log(b) + 1)
+    proof = Certificate(account.regret, right, account.paid + right, published)
+    return proof.given("priors must be equal", account.equal).given(UNIT_WEIGHTS, account.unit)
+
+
+prunings = theorem("prunings", "Luo 2016, section 2.3.4", open_account, add_round, both_sides)

@@ -10,10 +10,9 @@ Wintenberger, Optimal Learning with Bernstein Online Aggregation, 2017.
 
 from jaxtyping import Array, PyTree
 
-from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
-from olx.experts._rates import RatesStats, rates, rates_bound, start, weigh
-from olx.experts.base import ExpertHparams, Seen, expert_learner
+from olx.core import Learner, Scalar
+from olx.experts._rates import RatesStats, rates, second_order, start, weigh
+from olx.experts.base import Seen, expert_learner
 
 
 def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None) -> Learner:
@@ -27,7 +26,9 @@ def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None 
     >>> olx.rollout(boa(), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.378, 0.257]
     """
-    return expert_learner("boa", None, start, weigh, learn, bound, prior=prior, low=low, high=high)
+    return expert_learner(
+        "boa", None, start, weigh, learn, THEOREM, prior=prior, low=low, high=high
+    )
 
 
 def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
@@ -36,6 +37,5 @@ def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     return RatesStats(total, stats.squares + squares)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    """See `olx.experts._rates`; $e^{x - x^2} \\le 1 + x$ from $-\\frac12$ on."""
-    return rates_bound(hp, trace, u, "Wintenberger 2017, BOA")
+# e^(x - x^2) <= 1 + x from -1/2 on
+THEOREM = second_order("Wintenberger 2017, BOA")

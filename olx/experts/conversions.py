@@ -6,35 +6,47 @@ are played. With moves in $[-1, 1]$ and $\langle p, z\rangle \ge 0$ then, for ev
 
 $$\#\{i : s_{t,i} \le -R\} \le \#\{i : R_{t,i} \ge R\},$$
 
-with equality for experts played by a game: `olx.hindsight.equivalence_bound`.
+with equality for experts played by a game: see `equivalence`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.2, algorithms 1 and 2, theorem 1.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._pytree import pytree, static
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.needs import within
+from olx.theorem import INNER, About, Theorem, View, theorem, through
+
+
+@pytree
+class ConvertedHparams:
+    inner: Learner
+    told_fn: Callable[..., Feedback] = static()  # what the inner learner is told of a round
 
 
 def experts_from_game(inner: Learner) -> Learner:
     r"""Algorithm 2: experts played by a game of $\beta = 0$, on moves $\ell_i - \langle p, \ell
     \rangle$.
 
-    Its bound is that of the game: of a `drifting_game` with the loss $L$, experts whose regret is
-    $R_i$ cost $L(-R_i)$, at most $\Phi_0(0)$ in the mean.
+    Its theorems are those of the game: of a `drifting_game` with the loss $L$, experts whose regret
+    is $R_i$ cost $L(-R_i)$, at most $\Phi_0(0)$ in the mean.
     """
     check.instance("experts_from_game", "inner", inner, Learner)
-    needs = within(inner, None, "params", "context")
-    bound = None if inner.bound_fn is None else _bound_of_game
-    return Learner(inner, _init, _predict, update_experts, bound, needs=needs)
+    needs = within(inner, "inner", "params", "context")
+    theorems = tuple(through(_VIEW, one) for one in inner.theorems)
+    hparams = ConvertedHparams(inner, _as_moves)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def game_from_experts(inner: Learner) -> Learner:
@@ -43,38 +55,116 @@ def game_from_experts(inner: Learner) -> Learner:
     Nature may not move two chips apart by more than 1 in a round.
     """
     check.instance("game_from_experts", "inner", inner, Learner)
-    needs = within(inner, None, "params", "context", "weight")
-    return Learner(inner, _init, _predict, update_game, needs=needs)
+    needs = within(inner, "inner", "params", "context", "weight")
+    return Learner(ConvertedHparams(inner, _as_losses), init, predict, update, needs=needs)
 
 
-def _init(inner: Learner, params: PyTree) -> PyTree:
-    return inner.init(params)
+def init(hp: ConvertedHparams, params: PyTree) -> PyTree:
+    return hp.inner.init(params)
 
 
-def _predict(inner: Learner, state: PyTree, context: PyTree) -> PyTree:
-    return inner.predict(state, context)
+def predict(hp: ConvertedHparams, state: PyTree, context: PyTree) -> PyTree:
+    return hp.inner.predict(state, context)
 
 
-def update_experts(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
+def update(hp: ConvertedHparams, state: PyTree, feedback: Feedback) -> PyTree:
+    return hp.inner.update(state, hp.told_fn(feedback))
+
+
+def _as_moves(feedback: Feedback) -> Feedback:
     value = tree.vdot(feedback.action, feedback.outcome)
-    moves = jax.tree.map(lambda loss: loss - value, feedback.outcome)
-    return inner.update(state, _told(feedback, moves))
+    return _told(feedback, jax.tree.map(lambda loss: loss - value, feedback.outcome))
 
 
-def update_game(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
+def _as_losses(feedback: Feedback) -> Feedback:
     least = jnp.min(ravel_pytree(feedback.outcome)[0])
-    losses = jax.tree.map(lambda move: move - least, feedback.outcome)
-    return inner.update(state, _told(feedback, losses))
-
-
-def _bound_of_game(inner: Learner, trace: Trace, u: PyTree) -> Certificate:
-    value = lambda feedback: tree.vdot(feedback.action, feedback.outcome)
-    moves = lambda feedback: jax.tree.map(lambda loss: loss - value(feedback), feedback.outcome)
-    told = jax.vmap(lambda feedback: _told(feedback, moves(feedback)))(trace.feedback)
-    return inner.bound(Trace(trace.state, told), u)
+    return _told(feedback, jax.tree.map(lambda move: move - least, feedback.outcome))
 
 
 def _told(feedback: Feedback, outcome: PyTree) -> Feedback:
     loss = Partial(tree.vdot, outcome)
     value = jnp.asarray(loss(feedback.action))
     return feedback._replace(outcome=outcome, loss=loss, value=value, grad=outcome)
+
+
+def _same_state(state: PyTree) -> PyTree:
+    return state
+
+
+def _inside(hp: ConvertedHparams, state: PyTree, feedback: Feedback) -> Feedback:
+    return hp.told_fn(feedback)
+
+
+_VIEW = View(INNER.learner_fn, _same_state, _inside)
+
+
+def equivalence(margin: Scalar) -> Theorem:
+    r"""Theorem 1, after every round: the share of losers in one game, at most that in the other.
+
+    Of `game_from_experts` the share of chips at or below $-R$, against the share of experts whose
+    regret is at least $R$. Of `experts_from_game` the other way round, where both are equal: an
+    $\varepsilon$-regret of $R$ or more takes a share of $\varepsilon$ of the chips.
+
+    `u` is not looked at.
+
+    margin: $R$.
+    """
+    parts = open_account, add_round, both_sides
+    return theorem("equivalence", "Luo 2016, theorem 1", *parts, margin, about=_CONVERTED)
+
+
+def _is_converted(learner: Learner) -> bool:
+    return isinstance(learner.hparams, ConvertedHparams)
+
+
+_CONVERTED = About("one of `game_from_experts` or `experts_from_game`", _is_converted)
+
+
+class Account(NamedTuple):
+    told: Float[Array, " N"]  # all losses or moves
+    behind: Float[Array, " N"]  # regrets as the learner inside sees them
+    paid: Float[Array, ""]
+    largest: Float[Array, ""]  # the sum of the largest of each round
+    forward: Bool[Array, ""]
+    near: Bool[Array, ""]
+
+
+def open_account(margin: Scalar, hp: ConvertedHparams, state: PyTree, u: PyTree) -> Account:
+    zeros, _ = ravel_pytree(jax.tree.map(jnp.zeros_like, hp.inner.predict(state)))
+    zero, met = jnp.zeros((), zeros.dtype), jnp.ones((), bool)
+    return Account(zeros, zeros, zero, zero, met, met)
+
+
+def add_round(
+    margin: Scalar,
+    hp: ConvertedHparams,
+    account: Account,
+    state: PyTree,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    (told, _), (p, _) = ravel_pytree(feedback.outcome), ravel_pytree(feedback.action)
+    weight, paid = feedback.weight, jnp.sum(p * told)
+    apart, rounding = weight * (jnp.max(told) - jnp.min(told)), _rounding(told)
+    return Account(
+        account.told + weight * told,
+        account.behind + weight * (paid - told),
+        account.paid + weight * paid,
+        account.largest + jnp.max(jnp.abs(told)),
+        account.forward & ((hp.told_fn is _as_moves) | (paid >= -rounding)),
+        account.near & (apart <= 1 + rounding),
+    )
+
+
+def both_sides(margin: Scalar, hp: ConvertedHparams, account: Account, u: PyTree) -> Certificate:
+    paid = account.paid if hp.told_fn is _as_moves else 0.0
+    slack = _rounding(account.told) * (1 + account.largest)
+    share = lambda size: jnp.mean((size >= margin).astype(account.told.dtype))
+    left, right = share(paid - account.told), share(account.behind + slack)
+    proof = Certificate(left, right, jnp.ones_like(left))
+    proof = proof.given("moves must be at least 0 in the mean", account.forward)
+    return proof.given("no two moves or losses may differ by more than 1", account.near)
+
+
+def _rounding(told: Array) -> float:
+    return 64 * float(jnp.finfo(told.dtype).eps)

@@ -26,17 +26,17 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.experts._recursion import lattice, potentials, solve
+from olx.theorem import theorem
 
 _LARGEST_TABLE = 2**27
 
@@ -88,7 +88,8 @@ def drifting_game(
             f"fewer than {rounds}: the table of potentials would hold {size:,} numbers."
         )
     table = potentials(final, rounds, beta, steps, unit)
-    return Learner(GameHparams(beta, table, steps, unit), init, predict, update, bound)
+    hparams = GameHparams(beta, table, steps, unit)
+    return Learner(hparams, init, predict, update, theorems=(mean_potential,))
 
 
 def init(hp: GameHparams, params: PyTree) -> GameState:
@@ -111,39 +112,59 @@ def update(hp: GameHparams, state: GameState, feedback: Feedback) -> GameState:
     return GameState(position, state.rounds + 1)
 
 
-def bound(hp: GameHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The mean potential after a round, at most what it was before; printed with $\Phi_0(0)$.
+class Account(NamedTuple):
+    left: Float[Array, ""]  # the mean potential after the last round
+    right: Float[Array, ""]  # and before it
+    met: dict[str, Bool[Array, ""]]
+
+
+MEAN = "moves must be `beta` in the mean"
+LISTED = "moves must be of `moves`, or between them where the potential is convex"
+OVER = "the game must not be over"
+
+
+def open_account(hp: GameHparams, state: GameState, u: PyTree) -> Account:
+    zero = jnp.zeros_like(state.rounds)
+    return Account(zero, zero, dict.fromkeys((MEAN, LISTED, OVER), jnp.ones((), bool)))
+
+
+def add_round(
+    hp: GameHparams, account: Account, state: GameState, feedback: Feedback, u: PyTree
+) -> Account:
+    rounding = 64 * jnp.finfo(state.rounds.dtype).eps
+    bend = jnp.diff(hp.table, n=2, axis=1)
+    convex = jnp.all(bend >= -rounding * jnp.max(jnp.abs(hp.table)), axis=1)
+    least, most = hp.steps[0] * hp.unit - rounding, hp.steps[-1] * hp.unit + rounding
+    s, after = state.position, update(hp, state, feedback).position
+    mean = lambda t, s: jnp.mean(_potential(hp, t, ravel_pytree(s)[0]))
+    moved = feedback.weight * jnp.asarray(tree.vdot(feedback.action, feedback.outcome))
+    z = feedback.weight * ravel_pytree(feedback.outcome)[0]
+    away = [jnp.abs(z - step * hp.unit) for step in hp.steps]
+    listed = jnp.min(jnp.stack(away), axis=0) <= rounding
+    row = jnp.clip(state.rounds + 1, 0, convex.size - 1).astype(int)
+    between = convex[row] & (z >= least) & (z <= most)
+    met = {
+        MEAN: moved >= hp.beta - rounding,
+        LISTED: jnp.all(listed | between),
+        OVER: state.rounds < hp.table.shape[0] - 1,
+    }
+    met = {name: account.met[name] & here for name, here in met.items()}
+    return Account(mean(state.rounds + 1, after), mean(state.rounds, s), met)
+
+
+def both_sides(hp: GameHparams, account: Account, u: PyTree) -> Certificate:
+    r"""The mean potential after a round, at most what it was before; published with $\Phi_0(0)$.
 
     It says nothing once nature did not move by $\beta$ in the mean, made a move that is not legal,
     or the game was over. `u` is not looked at.
     """
-    rounding = 64 * jnp.finfo(trace.feedback.value.dtype).eps
-    bend = jnp.diff(hp.table, n=2, axis=1)
-    convex = jnp.all(bend >= -rounding * jnp.max(jnp.abs(hp.table)), axis=1)
-    least, most = hp.steps[0] * hp.unit - rounding, hp.steps[-1] * hp.unit + rounding
+    zero = jnp.zeros_like(account.left)
+    first = _potential(hp, zero, zero)
+    scale = 1 + jnp.abs(account.left) + first
+    return Certificate(account.left, account.right, scale, first).under(account.met)
 
-    def one(state: GameState, feedback: Feedback):
-        s, after = state.position, update(hp, state, feedback).position
-        mean = lambda t, s: jnp.mean(_potential(hp, t, ravel_pytree(s)[0]))
-        moved = feedback.weight * jnp.asarray(tree.vdot(feedback.action, feedback.outcome))
-        z = feedback.weight * ravel_pytree(feedback.outcome)[0]
-        away = [jnp.abs(z - step * hp.unit) for step in hp.steps]
-        listed = jnp.min(jnp.stack(away), axis=0) <= rounding
-        row = jnp.clip(state.rounds + 1, 0, convex.size - 1).astype(int)
-        between = convex[row] & (z >= least) & (z <= most)
-        met = {
-            "moves must be `beta` in the mean": moved >= hp.beta - rounding,
-            "moves must be of `moves`, or between them where the potential is convex": jnp.all(
-                listed | between
-            ),
-            "the game must not be over": state.rounds < hp.table.shape[0] - 1,
-        }
-        return mean(state.rounds + 1, after), mean(state.rounds, s), met
 
-    left, right, met = jax.vmap(one)(*trace)
-    first = _potential(hp, jnp.zeros_like(left[0]), jnp.zeros_like(left[0]))
-    scale, printed = 1 + jnp.abs(left) + first, jnp.full_like(left, first)
-    return Certificate(left, right, scale, printed, theorem="Luo 2016, (2.2)").under(met)
+mean_potential = theorem("mean_potential", "Luo 2016, (2.2)", open_account, add_round, both_sides)
 
 
 def _potential(hp: GameHparams, t: Array, s: Array) -> Array:

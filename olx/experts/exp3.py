@@ -17,14 +17,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import xlogy
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import prior_need
-from olx.experts.bandit import BanditHparams, bandit, estimate
+from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
+from olx.theorem import theorem
 
 
 class WeightsState(NamedTuple):
@@ -48,7 +49,8 @@ def exp3(eta: Scalar, key: Array) -> Learner:
     (True, True)
     """
     eta = check.above("exp3", "eta", eta, 0.0, 1.0)
-    return dataclasses.replace(bandit(exponential_weights(eta), key), bound_fn=bound)
+    learner = bandit(exponential_weights(eta), key)
+    return dataclasses.replace(learner, theorems=(estimated_regret,))
 
 
 def exponential_weights(eta: Scalar) -> Learner:
@@ -69,29 +71,60 @@ def update(eta: Scalar, state: WeightsState, feedback: Feedback) -> WeightsState
     return WeightsState(jax.nn.log_softmax(moved))
 
 
-def bound(hp: BanditHparams, trace: Trace, u: Float[Array, " N"]) -> Certificate:
+class Account(NamedTuple):
+    away: Float[Array, ""]  # RE(u || q) / eta
+    left: Float[Array, ""]
+    mixed: Float[Array, ""]
+    squares: Float[Array, ""]
+    size: Float[Array, ""]
+    positive: Bool[Array, ""]
+
+
+def open_account(hp: BanditHparams, state: BanditState, u: Float[Array, " N"]) -> Account:
+    log_weights = state.inner.log_weights
+    u = check.comparator("certify", u, log_weights)
+    zero = jnp.zeros((), log_weights.dtype)
+    known = jnp.where(u > 0, u * log_weights, 0.0)
+    away = jnp.sum(xlogy(u, u) - known) / hp.inner.hparams
+    return Account(away, zero, zero, zero, jnp.abs(away), jnp.ones((), bool))
+
+
+def add_round(
+    hp: BanditHparams, account: Account, state: BanditState, feedback: Feedback, u: Array
+) -> Account:
+    eta, p = hp.inner.hparams, jnp.exp(state.inner.log_weights)
+    chance, seen = jnp.sum(p * feedback.action), estimate(p, feedback)
+    paid, size = feedback.weight * feedback.value, feedback.weight * jnp.sum(seen)
+    return Account(
+        account.away,
+        account.left + paid - feedback.weight * (seen @ u),
+        account.mixed + paid + jnp.log1p(chance * jnp.expm1(-eta * size)) / eta,
+        account.squares + chance * size**2,
+        account.size + 2 * jnp.abs(paid) + size,
+        account.positive & (feedback.value >= 0),
+    )
+
+
+def both_sides(hp: BanditHparams, account: Account, u: Float[Array, " N"]) -> Certificate:
     r"""The regret on estimated losses, whatever the draws were.
 
     $$\sum_{s \le t} \ell_{s,i_s} - \langle u, \hat\ell_s \rangle \le \frac{RE(u \| q)}\eta +
       \sum_{s \le t} \ell_{s,i_s} + \frac{\ln E_{p_s} e^{-\eta\hat\ell_s}}\eta \le
       \frac{RE(u \| q)}\eta + \frac\eta2 \sum_{s \le t} \frac{\ell_{s,i_s}^2}{p_{s,i_s}}.$$
     """
-    eta, feedback = hp.inner.hparams, trace.feedback
-    log_weights = trace.state.inner.log_weights
-    u = check.comparator("certify", u, log_weights[0])
-    p = jnp.exp(log_weights)
-    chance = jnp.sum(p * feedback.action, axis=1)
-    seen = jax.vmap(estimate)(p, feedback)
-    paid, size = feedback.weight * feedback.value, feedback.weight * jnp.sum(seen, axis=1)
-    away = jnp.sum(xlogy(u, u) - jnp.where(u > 0, u * log_weights[0], 0.0)) / eta
-    mixed = jnp.log1p(chance * jnp.expm1(-eta * size)) / eta
-    left = jnp.cumsum(paid - feedback.weight * (seen @ u))
-    printed = away + eta / 2 * jnp.cumsum(chance * size**2)
-    scale = jnp.abs(away) + jnp.cumsum(2 * jnp.abs(paid) + size)
-    theorem = "exponential weights on estimated losses"
-    proof = Certificate(left, away + jnp.cumsum(paid + mixed), scale, printed, theorem)
-    proof = proof.given("losses must not be negative", feedback.value >= 0)
+    published = account.away + hp.inner.hparams / 2 * account.squares
+    proof = Certificate(account.left, account.away + account.mixed, account.size, published)
+    proof = proof.given("losses must not be negative", account.positive)
     return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))
+
+
+estimated_regret = theorem(
+    "estimated_regret",
+    "exponential weights on estimated losses",
+    open_account,
+    add_round,
+    both_sides,
+)
 
 
 def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:

@@ -9,24 +9,36 @@ $$\sum_{t \le T} r_{t, i_t} \le \frac1\eta \ln \frac1{\pi(i_1, \dots, i_T)} + \s
   \delta_t, \qquad \delta_t = \frac1\eta \ln \sum_i p_{t,i} e^{\eta r_{t,i}} \le \frac\eta8,$$
 
 and for one mixture $u$ throughout, $\mathrm{RE}(u \| q) - (T - 1) \ln(1 - \alpha)$ takes the place
-of the logarithm. Shifts are certified by `olx.hindsight.fixed_share_bound`.
+of the logarithm. Shifts are certified by `fixed_share_path`.
 
 Herbster, Warmuth, Tracking the Best Expert, 1998.
 """
 
-import jax
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import lowest
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
+from olx.experts.account import (
+    Account,
+    add_round,
+    certificate,
+    expert_theorem,
+    has_own,
+    in_units,
+    mixture,
+    open_account,
+    relative_entropy,
+)
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
+from olx.theorem import About, theorem
 
 
 @pytree
@@ -60,7 +72,7 @@ def fixed_share(
         check.positive("fixed_share", "eta", eta), check.above("fixed_share", "alpha", alpha, 0, 1)
     )
     return expert_learner(
-        "fixed_share", own, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "fixed_share", own, start, weigh, learn, one_mixture, prior=prior, low=low, high=high
     )
 
 
@@ -78,18 +90,75 @@ def learn(hp: FixedShareHparams, prior: Array, share: Array, seen: Seen) -> Arra
     return (1 - hp.alpha) * grown / jnp.sum(grown) + hp.alpha * prior
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The inequality above for one mixture; printed with $\delta_t \le \eta / 8$."""
-    past, flat = history(hp, trace), mixture(trace, u)
+def open_gaps(hp: ExpertHparams, prior: Array) -> Array:
+    return jnp.zeros((), prior.dtype)
+
+
+def add_gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
+    r"""$\sum_{s \le t} \delta_s$."""
+    return account.own + mix_gap(seen.log_share, seen.regret, hp.own.eta)
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    r"""The inequality above for one mixture; published with $\delta_t \le \eta / 8$."""
+    flat, t = mixture(account, u), account.rounds
     stay = -jnp.log1p(-jnp.asarray(hp.own.alpha, flat.dtype))
-    moves = jnp.where(past.rounds > 1, (past.rounds - 1) * stay, 0.0)
-    paid = (relative_entropy(flat, past.prior) + moves) / hp.own.eta
-    right, printed = paid + mix_gaps(hp, trace), paid + hp.own.eta * past.rounds / 8
-    return certificate(past, flat, right, "Herbster, Warmuth 1998, one expert", printed)
+    moves = jnp.where(t > 1, (t - 1) * stay, 0.0)
+    paid = (relative_entropy(flat, account.flat_prior) + moves) / hp.own.eta
+    return certificate(hp, account, u, paid + account.own, paid + hp.own.eta * t / 8)
 
 
-def mix_gaps(hp: ExpertHparams, trace: Trace) -> Float[Array, " T"]:
-    r"""$\sum_{s \le t} \delta_s$ after every round."""
-    past = history(hp, trace)
-    gap = lambda log_share, regret: mix_gap(log_share, regret, hp.own.eta)
-    return jnp.cumsum(jax.vmap(gap)(past.log_share, past.regret))
+one_mixture = expert_theorem(
+    "one_mixture", "Herbster, Warmuth 1998, one expert", both_sides, open_gaps, add_gap
+)
+
+
+class Path(NamedTuple):
+    gaps: Float[Array, ""]
+    last: Float[Array, " N"]  # the expert of the last round, 0 before the first
+    regret: Float[Array, ""]
+    chance: Float[Array, ""]  # the logarithm of that of the path
+    vertices: Bool[Array, ""]  # whether the path is one of single experts
+
+
+def open_path(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    account = open_account(state)
+    mixture(account, u)
+    zero = jnp.zeros((), account.regret.dtype)
+    return account._replace(own=Path(zero, account.regret, zero, zero, jnp.ones((), bool)))
+
+
+def add_step(
+    hp: ExpertHparams, account: Account, state: ExpertState, feedback: Feedback, u: PyTree
+) -> Account:
+    what, here, past = seen(hp, state, feedback), mixture(account, u), account.own
+    alpha, arrive = hp.own.alpha, account.flat_prior @ here
+    chance = alpha * arrive + (1 - alpha) * (here @ past.last)
+    path = Path(
+        add_gap(hp, account._replace(own=past.gaps), state, what),
+        here,
+        past.regret + what.regret @ here,
+        past.chance + jnp.log(jnp.where(account.rounds == 0, arrive, chance)),
+        past.vertices & (jnp.max(here) == 1) & (jnp.sum(jnp.abs(here)) == 1),
+    )
+    return add_round(account, what, path)
+
+
+def path_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    own, eta = account.own, hp.own.eta
+    paid = -own.chance / eta
+    published = paid + eta * account.rounds / 8
+    proof = in_units(hp, account, own.regret, paid + own.gaps, published)
+    return proof.given("`u` must follow one expert in every round", own.vertices)
+
+
+# About a sequence of experts: `u[t]` is 1 for the expert of round t and 0 for all others.
+fixed_share_path = theorem(
+    "fixed_share_path",
+    "Herbster, Warmuth 1998",
+    open_path,
+    add_step,
+    path_sides,
+    about=About("a `fixed_share`", lambda one: has_own(one, FixedShareHparams)),
+    sequence=True,
+)

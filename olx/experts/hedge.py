@@ -17,16 +17,16 @@ Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, section 2.3.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, PyTree
 
-from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Learner, Process, Scalar, Trace
+from olx.core import Learner, Process, Scalar
 from olx.experts._mix_gap import mix_gap
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.schedules._scalar import no_stats
 from olx.schedules.decay import as_schedule
 
 
@@ -55,15 +55,13 @@ def anytime_hedge(
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.33, 0.24, 0.182]
     """
-    if not isinstance(eta, Process):
-        eta = check.positive("anytime_hedge", "eta", eta)
     return expert_learner(
         "anytime_hedge",
-        as_schedule(eta),
+        as_schedule("anytime_hedge", "eta", eta),
         start,
         weigh,
         learn,
-        bound,
+        mixability_gaps,
         prior=prior,
         low=low,
         high=high,
@@ -83,14 +81,43 @@ def learn(eta: Process, prior: Array, stats: HedgeStats, seen: Seen) -> HedgeSta
     return HedgeStats(stats.regret + seen.regret, eta.update(stats.step, seen.feedback))
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The inequality above, as long as no step grew; printed with $\delta_t \le \eta_t / 8$."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    step = lambda stats, _: jnp.asarray(hp.own.at(stats.step), flat.dtype)
-    eta = jax.vmap(step)(trace.state.stats, past.rounds)
-    grew = eta > jnp.concatenate([eta[:1], eta[:-1]])
-    paid = relative_entropy(flat, past.prior) / eta
-    gaps = jax.vmap(mix_gap)(past.log_share, past.regret, eta)
-    right, printed = paid + jnp.cumsum(gaps), paid + jnp.cumsum(eta) / 8
-    proof = certificate(past, flat, right, "Hedge with steps that never grow", printed)
-    return proof.given("steps must not grow", ~grew)
+class HedgeSums(NamedTuple):
+    eta: Float[Array, ""]  # the last step, infinite before the first round
+    gaps: Float[Array, ""]
+    steps: Float[Array, ""]
+    shrinks: Bool[Array, ""]  # whether no step grew
+
+
+def open_sums(hp: ExpertHparams, prior: Array) -> HedgeSums:
+    zero = jnp.zeros((), prior.dtype)
+    return HedgeSums(zero + jnp.inf, zero, zero, jnp.ones((), bool))
+
+
+def add_sums(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> HedgeSums:
+    past, eta = account.own, step_of(hp, state)
+    gaps = past.gaps + mix_gap(seen.log_share, seen.regret, eta)
+    return HedgeSums(eta, gaps, past.steps + eta, past.shrinks & ~(eta > past.eta))
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    r"""The inequality above, as long as no step grew; published with $\delta_t \le \eta_t / 8$."""
+    own = account.own
+    paid = relative_entropy(mixture(account, u), account.flat_prior) / own.eta
+    proof = certificate(hp, account, u, paid + own.gaps, paid + own.steps / 8)
+    return proof.given("steps must not grow", own.shrinks)
+
+
+mixability_gaps = expert_theorem(
+    "mixability_gaps", "Hedge with steps that never grow", both_sides, open_sums, add_sums
+)
+
+
+def step_of(hp: ExpertHparams, state: ExpertState) -> Float[Array, ""]:
+    """The step of the round about to be played."""
+    return jnp.asarray(hp.own.at(state.stats.step), ravel_pytree(state.prior)[0].dtype)
+
+
+def has_fixed_step(learner: Learner) -> bool:
+    """Whether it is an `anytime_hedge` with one step throughout."""
+    hp = learner.hparams
+    return isinstance(hp, ExpertHparams) and hp.learn_fn is learn and hp.own.init_fn is no_stats

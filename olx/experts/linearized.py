@@ -14,14 +14,15 @@ Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, section 2.5.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Rounds, Trace
+from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
-from olx.needs import within
+from olx.needs import Need, within
+from olx.theorem import Theorem, theorem
 
 
 def linearized(inner: Learner) -> Learner:
@@ -41,9 +42,9 @@ def linearized(inner: Learner) -> Learner:
     True
     """
     check.instance("linearized", "inner", inner, Learner)
-    proof = None if inner.bound_fn is None else bound
     needs = within(inner, None, "params", "weight")
-    return Learner(inner, init, predict, update, proof, needs=needs)
+    theorems = tuple(_on_slopes(one) for one in inner.theorems)
+    return Learner(inner, init, predict, update, needs=needs, theorems=theorems)
 
 
 def init(inner: Learner, params: PyTree) -> PyTree:
@@ -58,21 +59,32 @@ def update(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
     return inner.update(state, _told(feedback))
 
 
-def bound(inner: Learner, trace: Trace, u: PyTree) -> Certificate:
-    """The bound of the expert learner, on the losses that it is charged with."""
-    told = jax.vmap(_told)(trace.feedback)
-    proof, rounds = inner.bound(Trace(trace.state, told), u), Rounds(None, told.outcome)
-    for need in inner.needs:
-        if need.where == "outcome":
-            legal = need.legal_fn(inner.hparams, None, rounds)
-            proof = proof.given(need.demand, _per_round(legal))
-    return proof
+def _on_slopes(one: Theorem) -> Theorem:
+    """A theorem of the expert learner, on the losses that it is charged with."""
+    return theorem(one.name, one.source, _open, _add, _sides, one, sequence=one.sequence)
 
 
-def _per_round(legal: PyTree) -> Array:
-    """Whether all entries of each round are legal."""
-    rows = [jnp.all(mask.reshape(len(mask), -1), axis=1) for mask in jax.tree.leaves(legal)]
-    return jnp.all(jnp.stack(rows), axis=0)
+def _ranges(experts: Learner) -> list[Need]:
+    return [need for need in experts.needs if need.where == "outcome"]
+
+
+def _open(one: Theorem, experts: Learner, state: PyTree, u: PyTree) -> tuple[PyTree, dict]:
+    met = {need.demand: jnp.ones((), bool) for need in _ranges(experts)}
+    return one.init_fn(experts.hparams, state, u), met
+
+
+def _add(one: Theorem, experts: Learner, account: tuple, state: PyTree, feedback: Feedback, u):
+    (inner, met), told = account, _told(feedback)
+    rounds = Rounds(None, jax.tree.map(lambda loss: loss[None], told.outcome))
+    for need in _ranges(experts):
+        legal = jax.tree.leaves(need.legal_fn(experts.hparams, None, rounds))
+        here = jnp.all(jnp.stack([jnp.all(jnp.asarray(mask)) for mask in legal]))
+        met = met | {need.demand: met[need.demand] & here}
+    return one.add_fn(experts.hparams, inner, state, told, u), met
+
+
+def _sides(one: Theorem, experts: Learner, account: tuple, u: PyTree) -> Certificate:
+    return one.sides_fn(experts.hparams, account[0], u).under(account[1])
 
 
 def _told(feedback: Feedback) -> Feedback:

@@ -14,9 +14,8 @@ Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx.certificate import Certificate
-from olx.core import Learner, Rounds, Scalar, Trace
-from olx.experts._rates import RatesStats, rates, rates_bound, start, weigh
+from olx.core import Learner, Rounds, Scalar
+from olx.experts._rates import RatesStats, rates, second_order, start, weigh
 from olx.experts.base import ExpertHparams, Seen, expert_learner
 from olx.needs import Need
 
@@ -41,7 +40,7 @@ def adapt_ml_prod(
         start,
         weigh,
         learn,
-        bound,
+        THEOREM,
         prior=prior,
         low=low,
         high=high,
@@ -68,6 +67,5 @@ def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     return RatesStats(total, stats.squares + seen.regret**2)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    """See `olx.experts._rates`; $\\ln(1 + x) \\ge x - x^2$ from $-\\frac12$ on."""
-    return rates_bound(hp, trace, u, "Gaillard, Stoltz, van Erven 2014, Adapt-ML-Prod")
+# ln(1 + x) >= x - x^2 from -1/2 on
+THEOREM = second_order("Gaillard, Stoltz, van Erven 2014, Adapt-ML-Prod")

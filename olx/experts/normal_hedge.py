@@ -12,7 +12,6 @@ $$R_T(u) \le \sqrt{c_{T+1} (1 + \mathrm{RE}(u \| q))}.$$
 Chaudhuri, Freund, Hsu, A Parameter-free Hedging Algorithm, 2009.
 """
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
@@ -21,9 +20,9 @@ from jaxtyping import Array, Float, PyTree
 from olx import _safe as safe
 from olx.certificate import Certificate
 from olx.convex.roots import root
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
 
 
 def normal_hedge(
@@ -41,7 +40,7 @@ def normal_hedge(
     [0.5, 0.0, 0.0, 0.0]
     """
     return expert_learner(
-        "normal_hedge", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "normal_hedge", None, start, weigh, learn, by_width, prior=prior, low=low, high=high
     )
 
 
@@ -58,14 +57,15 @@ def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
     return regret + seen.regret
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     """The inequality above: regret in terms of the width the potential has come to."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    squares = jnp.maximum(past.total, 0.0) ** 2
-    v = jax.vmap(inverse_width, (None, 0))(past.prior, squares)
-    width = jnp.where(jnp.any(squares > 0, axis=1), 1 / v, 0.0)
-    right = jnp.sqrt(width * (1 + relative_entropy(flat, past.prior)))
-    return certificate(past, flat, right, "NormalHedge, by its width")
+    prior, squares = account.flat_prior, jnp.maximum(account.regret, 0.0) ** 2
+    width = jnp.where(jnp.any(squares > 0), 1 / inverse_width(prior, squares), 0.0)
+    entropy = relative_entropy(mixture(account, u), prior)
+    return certificate(hp, account, u, jnp.sqrt(width * (1 + entropy)))
+
+
+by_width = expert_theorem("by_width", "NormalHedge, by its width", both_sides)
 
 
 def inverse_width(prior: Float[Array, " N"], squares: Float[Array, " N"]) -> Array:

@@ -21,10 +21,10 @@ from jaxtyping import Array, Float, PyTree
 from olx import _clock as clock
 from olx._clock import Clock
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
 from olx.experts import _normal
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture
+from olx.experts.account import Account, certificate, expert_theorem, mixture
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 
 
 class NormalHedgeDTStats(NamedTuple):
@@ -48,7 +48,7 @@ def normal_hedge_dt(
     [0.5, 0.09, 0.0, 0.0]
     """
     return expert_learner(
-        "normal_hedge_dt", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "normal_hedge_dt", None, start, weigh, learn, corollary_2, prior=prior, low=low, high=high
     )
 
 
@@ -70,13 +70,25 @@ def learn(_, prior: Array, stats: NormalHedgeDTStats, seen: Seen) -> NormalHedge
     )
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Corollary 2 for mixtures; printed with $D_T \le \frac12 (e^{4/3} - 1)(1 + \ln T)$."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    t = past.rounds
-    size = t[:, None] * jnp.ones_like(flat)
-    paid = jnp.cumsum(jnp.expm1(4 / (3 * t))) / 2
-    right = _normal.regret_bound(flat, past.prior, size, paid)
+def open_excess(hp: ExpertHparams, prior: Array) -> Array:
+    return jnp.zeros((), prior.dtype)
+
+
+def add_excess(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
+    """$D_T$."""
+    return account.own + jnp.expm1(4 / (3 * account.clock.now)) / 2
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    r"""Corollary 2 for mixtures; published with $D_T \le \frac12 (e^{4/3} - 1)(1 + \ln T)$."""
+    t = account.rounds
     most = float(np.expm1(4 / 3)) / 2 * (1 + jnp.log(t))
-    printed = _normal.regret_bound(flat, past.prior, size, most)
-    return certificate(past, flat, right, "Luo 2016, corollary 2", printed)
+    right = lambda excess: _normal.regret_bound(
+        mixture(account, u), account.flat_prior, t * jnp.ones_like(account.regret), excess
+    )
+    return certificate(hp, account, u, right(account.own), right(most))
+
+
+corollary_2 = expert_theorem(
+    "corollary_2", "Luo 2016, corollary 2", both_sides, open_excess, add_excess
+)

@@ -19,7 +19,6 @@ Luo, Optimal and Adaptive Online Learning, 2016, algorithm 3, theorem 2.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
@@ -29,9 +28,10 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import LIGHT, history
+from olx.core import Feedback, Learner, Scalar
+from olx.experts.account import LIGHT, Account, add_round, open_account
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
+from olx.theorem import theorem
 
 Potential = Callable[[Array, Array], Array]
 
@@ -74,7 +74,7 @@ def potential_experts(
         start,
         weigh,
         learn,
-        bound,
+        mean_potential,
         prior=prior,
         low=low,
         high=high,
@@ -96,18 +96,38 @@ def learn(potential: Partial, prior: Array, stats: PotentialStats, seen: Seen) -
     return PotentialStats(stats.position - seen.regret, time)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+class Means(NamedTuple):
+    """Of the potential, with their sizes."""
+
+    after: Float[Array, ""]
+    before: Float[Array, ""]  # the last round
+    size: Float[Array, ""]
+
+
+def open_means(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    zero = jnp.zeros((), state.stats.position.dtype)
+    return open_account(state, Means(zero, zero, zero))
+
+
+def add_means(
+    hp: ExpertHparams, account: Account, state: ExpertState, feedback: Feedback, u: PyTree
+) -> Account:
+    what, stats, prior = seen(hp, state, feedback), state.stats, account.flat_prior
+    after = hp.own(stats.clock.now, stats.position - what.regret)
+    before = hp.own(stats.clock.past, stats.position)
+    size = (jnp.abs(after) + jnp.abs(before)) @ prior
+    return add_round(account, what, Means(after @ prior, before @ prior, size))
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     r"""Theorem 2: the mean potential after a round, at most what it was before the round.
 
-    Printed with $\Phi_0(0)$. No comparator enters: `u` is not looked at.
+    Published with $\Phi_0(0)$. No comparator enters: `u` is not looked at.
     """
-    past, stats = history(hp, trace), trace.state.stats
-    phi = jax.vmap(hp.own)
-    after = phi(stats.clock.now, stats.position - past.regret)
-    before = phi(stats.clock.past, stats.position)
-    first = jnp.sum(past.prior * hp.own(jnp.zeros_like(past.unit), jnp.zeros_like(past.prior)))
-    left, right = after @ past.prior, before @ past.prior
-    scale = 1 + (jnp.abs(after) + jnp.abs(before)) @ past.prior + jnp.abs(first)
-    printed = first + jnp.zeros_like(left)
-    proof = Certificate(left, right, scale, printed, theorem="Luo 2016, theorem 2")
-    return proof.given(LIGHT, past.light)
+    own, prior = account.own, account.flat_prior
+    first = jnp.sum(prior * hp.own(jnp.zeros((), prior.dtype), jnp.zeros_like(prior)))
+    proof = Certificate(own.after, own.before, 1 + own.size + jnp.abs(first), first)
+    return proof.given(LIGHT, account.light)
+
+
+mean_potential = theorem("mean_potential", "Luo 2016, theorem 2", open_means, add_means, both_sides)

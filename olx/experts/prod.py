@@ -11,15 +11,17 @@ $$R_T(u) \le \frac{\mathrm{RE}(u \| q)}\eta + \sum_{t \le T} \sum_i u_i \Big( {-
 Cesa-Bianchi, Mansour, Stoltz, Improved Second-order Bounds for Prediction with Expert Advice, 2007.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Learner, Rounds, Scalar, Trace
+from olx.core import Learner, Rounds, Scalar
 from olx.experts._vectors import below_top
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 from olx.needs import Need
 
 
@@ -43,7 +45,7 @@ def prod(
         start,
         weigh,
         learn,
-        bound,
+        second_order,
         prior=prior,
         low=low,
         high=high,
@@ -76,11 +78,32 @@ def learn(eta: Scalar, prior: Array, logs: Array, seen: Seen) -> Array:
     return below_top(logs, prior > 0) + jnp.log1p(-eta * seen.loss)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The first inequality above; printed with the second."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    entropy = relative_entropy(flat, past.prior) / hp.own
-    over = -jnp.log1p(-hp.own * past.loss) / hp.own - past.loss
-    right = entropy + jnp.cumsum(over @ flat)
-    printed = entropy + hp.own * jnp.cumsum(past.loss**2 @ flat)
-    return certificate(past, flat, right, "Cesa-Bianchi, Mansour, Stoltz 2007, Prod", printed)
+class ProdSums(NamedTuple):
+    over: Float[Array, " N"]
+    squares: Float[Array, " N"]
+
+
+def open_sums(hp: ExpertHparams, prior: Array) -> ProdSums:
+    return ProdSums(jnp.zeros_like(prior), jnp.zeros_like(prior))
+
+
+def add_sums(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> ProdSums:
+    over = -jnp.log1p(-hp.own * seen.loss) / hp.own - seen.loss
+    return ProdSums(account.own.over + over, account.own.squares + seen.loss**2)
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    """The first inequality above; published with the second."""
+    flat, own = mixture(account, u), account.own
+    entropy = relative_entropy(flat, account.flat_prior) / hp.own
+    published = entropy + hp.own * (own.squares @ flat)
+    return certificate(hp, account, u, entropy + own.over @ flat, published)
+
+
+second_order = expert_theorem(
+    "second_order",
+    "Cesa-Bianchi, Mansour, Stoltz 2007, Prod",
+    both_sides,
+    open_sums,
+    add_sums,
+)

@@ -5,18 +5,10 @@ the vertex $e_{i_t}$, so that `olx.losses.linear_loss` charges the loss of the e
 regret is measured as for distributions.
 
 `sampled` tells the expert learner what $p_t$ would have paid. Whatever it guarantees for $p_t$ then
-holds for the draws, up to luck: with $\rho_t = \max_i \ell_{t,i} - \min_i \ell_{t,i}$, on losses
-fixed before the draws, with probability at least $1 - \delta$, for all $t \le T$ at once,
+holds for the draws, up to luck. `committed` charges the expert learner with the draw itself,
+regrets $\ell_{t,i_t} - \ell_{t,i}$. What is known about both is in `olx.experts.draws`.
 
-$$\sum_{s \le t} \ell_{s, i_s} - \langle u, \ell_s \rangle \le R_t(u) +
-  \sqrt{\tfrac12 \ln\tfrac1\delta \textstyle\sum_{s \le T} \rho_s^2}.$$
-
-`committed` charges the expert learner with the draw itself, regrets $\ell_{t,i_t} - \ell_{t,i}$.
-For a learner from a potential (Hedge, NormalHedge.DT) its bound on $\epsilon$-regret, taken at
-$\epsilon = \delta / N$, then holds for the draws with probability at least $1 - \delta$.
-
-Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.5; Azuma, Weighted Sums of Certain
-Dependent Random Variables, 1967.
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.5.
 """
 
 from typing import NamedTuple
@@ -27,8 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Run, Scalar, Trace
+from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.needs import PARTS, within
 
@@ -77,37 +68,11 @@ def predict(hp: SampledHparams, state: SampledState, context: PyTree) -> Float[A
 
 
 def update(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
-    return _next(hp, state, _on_average(hp, state, feedback))
+    return _next(hp, state, on_average(hp, state, feedback))
 
 
 def update_committed(hp: SampledHparams, state: SampledState, feedback: Feedback) -> SampledState:
     return _next(hp, state, feedback)
-
-
-def sampled_bound(learner: Learner, run: Run, u: Float[Array, " N"], delta: Scalar) -> Certificate:
-    r"""The regret of the draws of `sampled`: true at all rounds at once with chance $1 - \delta$.
-
-    run: played with `record=olx.record.trace`, on losses fixed before the draws, everyone awake.
-    """
-    delta = check.above("sampled_bound", "delta", delta, 0.0, 1.0)
-    if not isinstance(learner, Learner) or learner.update_fn is not update:
-        raise TypeError("sampled_bound: `learner` must be made by `sampled`.")
-    if not isinstance(run.trace, Trace) or run.curve is not None:
-        raise TypeError(
-            "sampled_bound: play the run with record=olx.record.trace and keep all of its rounds."
-        )
-    hp, trace, feedback = learner.hparams, run.trace, run.trace.feedback
-    u = check.comparator("sampled_bound", u, feedback.action[0])
-    told = jax.vmap(lambda state, seen: _on_average(hp, state, seen))(trace.state, feedback)
-    proof = hp.inner.bound(Trace(trace.state.inner, told), u)
-    weight, losses = feedback.weight, feedback.outcome
-    spread = weight * (jnp.max(losses, axis=1) - jnp.min(losses, axis=1))
-    luck = jnp.sqrt(jnp.log(1 / delta) / 2 * jnp.sum(spread**2))
-    left = jnp.cumsum(weight * (feedback.value - losses @ u))
-    scale = proof.scale + luck + jnp.cumsum(jnp.abs(weight * feedback.value))
-    return Certificate(left, proof.right + luck, scale, theorem="Azuma 1967").under(
-        proof.conditions
-    )
 
 
 def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:
@@ -117,7 +82,7 @@ def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:
     return jnp.where(jnp.isnan(total), jnp.nan, jnp.where(total == 0, 0.0, vertex))
 
 
-def _on_average(hp: SampledHparams, state: SampledState, feedback: Feedback) -> Feedback:
+def on_average(hp: SampledHparams, state: SampledState, feedback: Feedback) -> Feedback:
     p = hp.inner.predict(state.inner, feedback.context)
     return linear_feedback(p, feedback.outcome, feedback.weight, feedback.context)
 

@@ -21,9 +21,9 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture, relative_entropy
+from olx.core import Learner, Scalar
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 
 
 @pytree
@@ -57,7 +57,7 @@ def squint(
     check.count("squint", "rates", rates)
     own = SquintHparams(rates)
     return expert_learner(
-        "squint", own, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "squint", own, start, weigh, learn, second_order, prior=prior, low=low, high=high
     )
 
 
@@ -76,14 +76,25 @@ def learn(hp: SquintHparams, prior: Array, stats: SquintStats, seen: Seen) -> Sq
     return SquintStats(stats.regret + seen.regret, stats.squares + seen.regret**2)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+def open_squares(hp: ExpertHparams, prior: Array) -> Array:
+    return jnp.zeros_like(prior)
+
+
+def add_squares(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
+    return account.own + seen.regret**2
+
+
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     """The inequality above."""
-    past, flat = history(hp, trace), mixture(trace, u)
+    flat = mixture(account, u)
     eta = _rates(hp.own, flat)
-    squares = jnp.cumsum(past.regret**2 @ flat)
-    paid = relative_entropy(flat, past.prior) + jnp.log(jnp.asarray(eta.size, flat.dtype))
-    right = jnp.min(eta * squares[:, None] + paid / eta, axis=1)
-    return certificate(past, flat, right, "Koolen, van Erven 2015, on a grid")
+    paid = relative_entropy(flat, account.flat_prior) + jnp.log(jnp.asarray(eta.size, flat.dtype))
+    return certificate(hp, account, u, jnp.min(eta * (account.own @ flat) + paid / eta))
+
+
+second_order = expert_theorem(
+    "second_order", "Koolen, van Erven 2015, on a grid", both_sides, open_squares, add_squares
+)
 
 
 def _rates(hp: SquintHparams, like: Array) -> Float[Array, " K"]:

@@ -10,18 +10,20 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3; Hazan, Seshadhri
 Algorithms for Changing Environments, 2009.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jax import lax
+from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
 from olx.experts import _normal
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture
+from olx.experts.account import Account, certificate, expert_theorem, mixture
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 from olx.experts.tracking import price, together
 
 
@@ -61,7 +63,7 @@ def ada_normal_hedge_streaming(
         start,
         weigh,
         learn,
-        bound,
+        whole_run,
         prior=prior,
         low=low,
         high=high,
@@ -87,31 +89,66 @@ def learn(hp: StreamingHparams, prior: Array, stats: StreamingStats, seen: Seen)
     return _renewed(hp, StreamingStats(regret, size, stats.start, stats.now + 1))
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The certificate of the interval from the first round on."""
-    return chained_bound(hp, trace, u, 0)
+class Chain(NamedTuple):
+    """From round `begin` on."""
+
+    regret: Float[Array, " N"]
+    size: Float[Array, "K N"]  # on the rounds that each copy covers
 
 
-def chained_bound(hp: ExpertHparams, trace: Trace, u: PyTree, begin: int) -> Certificate:
-    """Regret on the rounds from `begin`, counted from 0, on: a sum over the copies that cover it.
+def open_chain(begin: Scalar, hp: ExpertHparams, prior: Array) -> Chain:
+    zeros = jnp.zeros_like(prior)
+    return Chain(zeros, jnp.stack([zeros] * _length(hp.own)))
 
-    begin: a Python integer, since it decides which copies do. From each copy on the next is the one
-        in its lifetime with the longest life.
+
+def add_link(
+    begin: Scalar, hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen
+) -> Chain:
+    now, (start, stop) = account.clock.rounds + 1, _chain(hp.own, begin)
+    regret = jnp.where(now > begin, seen.regret, 0.0)
+    inside = ((start <= now) & (now < stop))[:, None]
+    return Chain(
+        account.own.regret + regret,
+        account.own.size + jnp.where(inside, jnp.abs(regret), 0.0),
+    )
+
+
+def chained_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    """Regret on the rounds from `begin` on: a sum over the copies that cover them.
+
+    From each copy on the next is the one in its lifetime with the longest life.
     """
-    past, flat = history(hp, trace), mixture(trace, u)
-    total = past.regret.shape[0]
-    past = past._replace(regret=jnp.where(past.rounds[:, None] > begin, past.regret, 0.0))
-    right, at = jnp.zeros(total, flat.dtype), begin + 1
-    while at <= total:
-        level = _level(at)
-        after = (at + (4 << level)) >> (level + 2) << (level + 2)
-        inside = (past.rounds >= at) & (past.rounds < after)
-        size = jnp.cumsum(jnp.where(inside, jnp.abs(past.regret) @ flat, 0.0))
-        cost = jnp.sqrt(price(past, flat, at - 1) * size)
-        ended = cost[min(after, total + 1) - 2]
-        right += jnp.where(past.rounds < at, 0.0, jnp.where(past.rounds < after, cost, ended))
-        at = after
-    return certificate(past, flat, right, "Luo 2016, AdaNormalHedge.TV, streaming")
+    flat, now, (start, stop) = mixture(account, u), account.clock.rounds, _chain(hp.own, begin)
+    met = jnp.minimum(now, stop - 1).astype(flat.dtype)
+    cost = price(account.flat_prior, flat, met, (start - 1).astype(flat.dtype))
+    right = jnp.sum(jnp.where(start <= now, jnp.sqrt(cost * (account.own.size @ flat)), 0.0))
+    proof = certificate(hp, account._replace(regret=account.own.regret), u, right)
+    known = _level(start) < hp.own.levels
+    covered = (now <= begin) | jnp.any(known & (start <= now) & (now < stop))
+    return proof.given("copies must be made for as many `rounds`", covered)
+
+
+_PARTS = (functools.partial(part, 0) for part in (chained_sides, open_chain, add_link))
+whole_run = expert_theorem("whole_run", "Luo 2016, AdaNormalHedge.TV, streaming", *_PARTS)
+
+
+def _length(hp: StreamingHparams) -> int:
+    return (hp.levels + 1) // 2  # every copy of a chain is two levels above the one before
+
+
+def _chain(hp: StreamingHparams, begin: Scalar) -> tuple[UInt32[Array, " K"], UInt32[Array, " K"]]:
+    """The rounds that the copies of a chain cover: from `start` up to, not including, `stop`."""
+    starts, start = [], jnp.asarray(begin, jnp.uint32) + 1
+    for _ in range(_length(hp) + 1):
+        starts.append(start)
+        level = jnp.minimum(_level(start), 28)  # so that no number overflows
+        start = (start + (jnp.uint32(4) << level)) >> (level + 2) << (level + 2)
+    return jnp.stack(starts[:-1]), jnp.stack(starts[1:])
+
+
+def _level(start: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
+    """How often 2 divides it."""
+    return lax.population_count((start & (~start + 1)) - 1)
 
 
 def _renewed(hp: StreamingHparams, stats: StreamingStats) -> StreamingStats:
@@ -127,7 +164,3 @@ def _renewed(hp: StreamingHparams, stats: StreamingStats) -> StreamingStats:
 def _places(hp: StreamingHparams) -> tuple[Int[Array, " M"], Int[Array, " M"]]:
     places = jnp.arange(3 * hp.levels, dtype=jnp.int32)
     return places // 3, places % 3
-
-
-def _level(t: int) -> int:
-    return (t & -t).bit_length() - 1

@@ -8,12 +8,13 @@ $$p_{t,i} \propto q_i \sum_{\tau \le t} \tau^{-2}\, w\big( R_{[\tau, t-1], i}, C
   \mathrm{RE}(u \| q) + \ln \frac{\pi^2 t_1^2}6 + \ln B \Big)},$$
 
 $B = \frac52 + \frac32 \ln(1 + t_2)$. A round costs as many copies as there are. See
-`ada_normal_hedge_streaming` for a logarithmic number, and `olx.hindsight` for the certificates of
-intervals and of competitors that change.
+`ada_normal_hedge_streaming` for a logarithmic number, `interval_from` and `changing` for the
+certificates of intervals and of competitors that change.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -24,10 +25,12 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
 from olx.experts import _normal
-from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import History, certificate, history, mixture, relative_entropy
+from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+
+COPIED = "intervals must start in the first `rounds` rounds"
 
 
 @pytree
@@ -59,7 +62,7 @@ def ada_normal_hedge_tv(
     check.count("ada_normal_hedge_tv", "rounds", rounds)
     own = TrackingHparams(rounds)
     return expert_learner(
-        "ada_normal_hedge_tv", own, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "ada_normal_hedge_tv", own, start, weigh, learn, whole_run, prior=prior, low=low, high=high
     )
 
 
@@ -86,26 +89,39 @@ def learn(hp: TrackingHparams, prior: Array, stats: TrackingStats, seen: Seen) -
     return TrackingStats(stats.regret + regret, stats.size + jnp.abs(regret), stats.rounds + 1)
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The inequality above for the interval from the first round on."""
-    return interval_bound(hp, trace, u, 0)
+class Since(NamedTuple):
+    """From round `begin` on."""
+
+    regret: Float[Array, " N"]
+    size: Float[Array, " N"]
 
 
-def interval_bound(hp: ExpertHparams, trace: Trace, u: PyTree, begin: int | Array) -> Certificate:
-    r"""Regret on the rounds from `begin`, counted from 0, on; nothing before.
-
-    Printed with 1 more beside the logarithms, as in the source.
-    """
-    past, flat = history(hp, trace), mixture(trace, u)
-    begin = jnp.asarray(begin, flat.dtype)
-    past = past._replace(regret=jnp.where(past.rounds[:, None] > begin, past.regret, 0.0))
-    size, cost = jnp.cumsum(jnp.abs(past.regret) @ flat), price(past, flat, begin)
-    right, printed = jnp.sqrt(cost * size), jnp.sqrt((cost + 3) * size)
-    return certificate(past, flat, right, "Luo 2016, AdaNormalHedge.TV", printed)
+def open_since(begin: Scalar, hp: ExpertHparams, prior: Array) -> Since:
+    return Since(jnp.zeros_like(prior), jnp.zeros_like(prior))
 
 
-def price(past: History, u: Array, begin: int | Array) -> Float[Array, " T"]:
+def add_since(
+    begin: Scalar, hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen
+) -> Since:
+    regret = jnp.where(account.clock.rounds >= begin, seen.regret, 0.0)
+    return Since(account.own.regret + regret, account.own.size + jnp.abs(regret))
+
+
+def interval_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    """Published with 1 more beside the logarithms, as in the source."""
+    flat, own = mixture(account, u), account.own
+    size, cost = own.size @ flat, price(account.flat_prior, flat, account.rounds, begin)
+    account = account._replace(regret=own.regret)
+    proof = certificate(hp, account, u, jnp.sqrt(cost * size), jnp.sqrt((cost + 3) * size))
+    return proof.given(COPIED, (begin < hp.own.rounds) | (account.clock.rounds <= begin))
+
+
+def price(prior: Array, u: Array, rounds: Array, begin: Scalar) -> Array:
     r"""$A = 3 (\mathrm{RE}(u \| q) + \ln(\pi^2 t_1^2 / 6) + \ln B)$, with $t_1$ = `begin` + 1."""
     copies = jnp.log((jnp.asarray(begin, u.dtype) + 1) ** 2 * (np.pi**2 / 6))
-    b = 2.5 + 1.5 * jnp.log1p(past.rounds)
-    return 3 * (relative_entropy(u, past.prior) + copies + jnp.log(b))
+    b = 2.5 + 1.5 * jnp.log1p(rounds)
+    return 3 * (relative_entropy(u, prior) + copies + jnp.log(b))
+
+
+_PARTS = (functools.partial(part, 0) for part in (interval_sides, open_since, add_since))
+whole_run = expert_theorem("whole_run", "Luo 2016, AdaNormalHedge.TV", *_PARTS)

@@ -18,10 +18,10 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _safe as safe
 from olx.certificate import Certificate
-from olx.core import Learner, Scalar, Trace
+from olx.core import Learner, Scalar
 from olx.experts import _normal
+from olx.experts.account import Account, certificate, expert_theorem, mixture
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
-from olx.experts.history import certificate, history, mixture
 
 
 def two_norm(
@@ -39,7 +39,7 @@ def two_norm(
     [0.5, 0.1, 0.0, 0.0]
     """
     return expert_learner(
-        "two_norm", None, start, weigh, learn, bound, prior=prior, low=low, high=high
+        "two_norm", None, start, weigh, learn, corollary_1, prior=prior, low=low, high=high
     )
 
 
@@ -55,11 +55,13 @@ def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
     return regret + seen.regret
 
 
-def bound(hp: ExpertHparams, trace: Trace, u: PyTree) -> Certificate:
+def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     """Corollary 1 for mixtures."""
-    past, flat = history(hp, trace), mixture(trace, u)
-    known = past.prior > 0
-    ratio = flat**2 / safe.or_one(past.prior, known)
+    flat, prior = mixture(account, u), account.flat_prior
+    known = prior > 0
+    ratio = flat**2 / safe.or_one(prior, known)
     spread = jnp.sum(jnp.where(known, ratio, jnp.where(flat > 0, jnp.inf, 0.0)))
-    right = jnp.sqrt(past.rounds * spread)
-    return certificate(past, flat, right, "Luo 2016, corollary 1")
+    return certificate(hp, account, u, jnp.sqrt(account.rounds * spread))
+
+
+corollary_1 = expert_theorem("corollary_1", "Luo 2016, corollary 1", both_sides)

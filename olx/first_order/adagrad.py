@@ -12,9 +12,12 @@ Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stoch
 Optimization, 2011; Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
 """
 
+import dataclasses
+
 from olx import _check as check
 from olx.convex.prox import Penalty
 from olx.core import Learner, Scalar
+from olx.frameworks.corollaries import composite_regret
 from olx.frameworks.ftrl import ftrl
 from olx.regularizers.adagrad import adagrad as regularizer
 
@@ -23,8 +26,8 @@ def adagrad(eta: Scalar, delta: Scalar = 1.0, penalty: Penalty | None = None) ->
     r"""Steps that adapt to each coordinate: `ftrl` with `olx.regularizers.adagrad`.
 
     eta: positive; hindsight favours the largest $|u_i|$ over $\sqrt 2$.
-    delta: positive; the bound `olx.hindsight.composite_bound` asks for no more, the closed form of
-        the paper for the square of the largest gradient.
+    delta: positive; the theorem `composite_regret` asks for no more, the closed form of the paper
+        for the square of the largest gradient.
     penalty: a separable one, such as `olx.convex.l1(strength)`, paid in every round.
 
     >>> import jax.numpy as jnp, olx
@@ -37,4 +40,6 @@ def adagrad(eta: Scalar, delta: Scalar = 1.0, penalty: Penalty | None = None) ->
     -0.8
     """
     eta = check.positive("adagrad", "eta", eta)
-    return ftrl(eta, regularizer(delta, penalty, rate=eta))
+    learner = ftrl(eta, regularizer(delta, penalty, rate=eta))
+    more = composite_regret(regularizer(delta), None if penalty is None else penalty.value)
+    return dataclasses.replace(learner, theorems=(*learner.theorems, more))

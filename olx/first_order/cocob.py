@@ -25,6 +25,7 @@ from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts
 
 
 @pytree
@@ -52,7 +53,7 @@ def cocob(alpha: Scalar = 100.0) -> Learner:
     [0.0, -0.5, -1.0, -1.875]
     """
     alpha = check.positive("cocob", "alpha", alpha)
-    return Learner(COCOBHparams(alpha), init, predict, update, separable=True)
+    return Learner(COCOBHparams(alpha), init, predict, update, facts=Facts(separable=True))
 
 
 def init(hp: COCOBHparams, params: PyTree) -> COCOBState:

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -32,7 +32,9 @@ from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import like, pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts
+from olx.theorem import theorem
 
 
 @pytree
@@ -81,7 +83,7 @@ def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner
     >>> bool(jnp.allclose(run.losses, jnp.array([0.0, -0.5, -1.0 - 1 / 3])))
     True
     """
-    return _make("coordinate_betting", lipschitz, wealth, Partial(_each), separable=True)
+    return _make("coordinate_betting", lipschitz, wealth, Partial(tree.mul), separable=True)
 
 
 def init(hp: CoinBettingHparams, params: PyTree) -> CoinBettingState:
@@ -103,42 +105,57 @@ def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) 
     )
 
 
-def bound(hp: CoinBettingHparams, trace: Trace, u: PyTree) -> Certificate:
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    size: Float[Array, ""]  # of the terms of the left side
+    right: Float[Array, ""]  # after the last round, as are the other numbers below
+    published: Float[Array, ""]
+    apart: Float[Array, ""]  # the size of what the right side is made of
+    fair: Bool[Array, ""]  # whether no coin was larger than 1
+
+
+def open_account(hp: CoinBettingHparams, state: CoinBettingState, u: PyTree) -> Account:
+    check.comparator("certify", u, state.start)
+    zero = jnp.zeros((), state.clock.dtype)
+    return Account(zero, zero, zero, zero, zero, jnp.ones((), bool))
+
+
+def add_round(
+    hp: CoinBettingHparams, account: Account, state: CoinBettingState, feedback: Feedback, u: PyTree
+) -> Account:
     """Wealth against the potential, and the closed form; a sum over the bettors."""
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.start))
+    new = update(hp, state, feedback)
+    t, v = new.clock.past, tree.sub(u, state.start)
+    along = hp.account(v, new.coins)
+    left = feedback.weight * tree.vdot(feedback.grad, tree.sub(feedback.action, u))
+    least = jax.tree.map(lambda x: _potential(hp, t, x), _length(hp, new.coins))
+    worth = lambda along, least: hp.wealth + along - least
+    published = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
+    size = lambda along, won, least: jnp.abs(along) + jnp.abs(won) + least + hp.wealth
+    parts = jax.tree.map(worth, along, least), published, jax.tree.map(size, along, new.won, least)
+    coins = jax.tree.leaves(_length(hp, _coin(hp, feedback)))
+    fair = [jnp.all(coin <= 1 + 64 * jnp.finfo(coin.dtype).eps) for coin in coins]
+    right, published, apart = (hp.lipschitz * jnp.asarray(tree.sum(part)) for part in parts)
+    fair, size = account.fair & jnp.all(jnp.stack(fair)), account.size + jnp.abs(left)
+    return Account(account.left + left, size, right, published, apart, fair)
 
-    def one(state: CoinBettingState, feedback: Feedback):
-        new = update(hp, state, feedback)
-        t, v = new.clock.past, tree.sub(u, state.start)
-        along = hp.account(v, new.coins)
-        moved = tree.sub(feedback.action, u)
-        left = feedback.weight * jnp.asarray(tree.vdot(feedback.grad, moved))
-        least = jax.tree.map(lambda x: _potential(hp, t, x), _length(hp, new.coins))
-        right = jax.tree.map(lambda along, least: hp.wealth + along - least, along, least)
-        printed = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
-        size = jax.tree.map(
-            lambda along, won, least: jnp.abs(along) + jnp.abs(won) + least + hp.wealth,
-            along,
-            new.won,
-            least,
-        )
-        sizes = jax.tree.leaves(_length(hp, _coin(hp, feedback)))
-        fair = [jnp.all(x <= 1 + 64 * jnp.finfo(x.dtype).eps) for x in sizes]
-        sides = [hp.lipschitz * jnp.asarray(tree.sum(s)) for s in (right, size, printed)]
-        return jnp.all(jnp.stack(fair)), left, sides
 
-    fair, left, (right, size, printed) = jax.vmap(one)(trace.state, trace.feedback)
-    size += jnp.cumsum(jnp.abs(left))
-    left = jnp.cumsum(left)
-    proof = Certificate(left, right, size, printed, theorem="Orabona, Pal 2016")
-    return proof.given("gradients times weights must be at most `lipschitz`", fair)
+def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certificate:
+    size = account.apart + account.size
+    proof = Certificate(account.left, account.right, size, account.published)
+    return proof.given("gradients times weights must be at most `lipschitz`", account.fair)
+
+
+wealth_won = theorem("wealth", "Orabona, Pal 2016", open_account, add_round, both_sides)
 
 
 def _make(owner, lipschitz, wealth, account, separable=False):
     lipschitz = check.positive(owner, "lipschitz", lipschitz)
     wealth = check.positive(owner, "wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
-    return Learner(hparams, init, predict, update, bound, separable=separable, rowwise=True)
+    theorems = (wealth_won,)
+    facts = Facts(separable=separable, rowwise=True)
+    return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 
 
 def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:
@@ -177,7 +194,3 @@ def _closed(hp: CoinBettingHparams, t: Array, size: Array) -> Array:
 
 def _together(a: PyTree, b: PyTree) -> Array:
     return jnp.asarray(tree.vdot(a, b))
-
-
-def _each(a: PyTree, b: PyTree) -> PyTree:
-    return tree.mul(a, b)

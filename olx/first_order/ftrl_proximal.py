@@ -11,6 +11,14 @@ $w_i = -(z_i - \lambda_1 \mathrm{sign}\, z_i) / ((\beta + \sqrt{n_i})/\alpha + \
 penalties the steps are those of gradient descent with AdaGrad's rates; with them it gives far
 sparser decisions. Unlike in `rda` the penalties are paid once, not in every round.
 
+The strong lemma of the survey, with $h_t$ the function that $w_{t+1}$ minimizes and
+$c_t = (\beta + \sqrt{n_{t+1}})/\alpha + \lambda_2$ its curvature:
+
+$$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_1 \|u\|_1 + \frac{\beta/\alpha +
+  \lambda_2}{2} \|u\|^2 + \sum_{s \le t} \Big( \sum_i \frac{\sigma_{s,i}}{2} (u_i - w_{s,i})^2 +
+  h_s(w_s) - h_s(w_{s+1}) \Big), \qquad
+  h_s(w_s) - h_s(w_{s+1}) \le \sum_i \frac{g_{s,i}^2}{2 c_{s,i}}.$$
+
 McMahan et al., Ad Click Prediction: a View from the Trenches, 2013; McMahan, A Survey of Algorithms
 and Analysis for Adaptive Online Learning, 2017.
 """
@@ -19,14 +27,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts
+from olx.theorem import theorem
 
 
 @pytree
@@ -67,7 +77,9 @@ def ftrl_proximal(
     l1 = check.non_negative("ftrl_proximal", "l1", l1)
     l2 = check.non_negative("ftrl_proximal", "l2", l2)
     hparams = FTRLProximalHparams(alpha, beta, l1, l2)
-    return Learner(hparams, init, predict, update, bound, separable=True)
+    return Learner(
+        hparams, init, predict, update, facts=Facts(separable=True), theorems=(strong_ftrl,)
+    )
 
 
 def init(hp: FTRLProximalHparams, params: PyTree) -> FTRLProximalState:
@@ -87,48 +99,59 @@ def update(
     return FTRLProximalState(jax.tree.map(shift, state.z, g, feedback.action, state.n, more), more)
 
 
-def bound(hp: FTRLProximalHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The strong lemma of the survey, and its form with norms.
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    right: Float[Array, ""]
+    published: Float[Array, ""]
+    size: Float[Array, ""]
 
-    With $h_t$ the function that $w_{t+1}$ minimizes and $c_t = (\beta + \sqrt{n_{t+1}})/\alpha +
-    \lambda_2$ its curvature,
 
-    $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_1 \|u\|_1 + \frac{\beta/\alpha +
-      \lambda_2}{2} \|u\|^2 + \sum_{s \le t} \Big( \sum_i \frac{\sigma_{s,i}}{2} (u_i - w_{s,i})^2 +
-      h_s(w_s) - h_s(w_{s+1}) \Big), \qquad
-      h_s(w_s) - h_s(w_{s+1}) \le \sum_i \frac{g_{s,i}^2}{2 c_{s,i}}.$$
-    """
+def open_account(hp: FTRLProximalHparams, state: FTRLProximalState, u: PyTree) -> Account:
+    check.comparator("certify", u, state.z)
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(state.z)))
+    return Account(zero, zero, zero, zero)
 
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
 
-    def one(state: FTRLProximalState, feedback: Feedback):
-        new = update(hp, state, feedback)
+def add_round(
+    hp: FTRLProximalHparams,
+    account: Account,
+    state: FTRLProximalState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    new = update(hp, state, feedback)
 
-        def coordinates(old, n, z, w, g, u):
-            g = feedback.weight * g
-            curvature = (hp.beta + safe.sqrt(n)) / hp.alpha + hp.l2
-            h = lambda w: z * w + curvature * w * w / 2 + hp.l1 * jnp.abs(w)
-            after = h(_decide(hp, z, n))
-            sigma = (safe.sqrt(n) - safe.sqrt(old)) / hp.alpha
-            drop = h(w) - after
-            far = sigma * (u - w) ** 2 / 2
-            size = jnp.abs(z * w) + curvature * w * w + hp.l1 * jnp.abs(w) + jnp.abs(after)
-            sides = g * (w - u), far + drop, far + g * g / (2 * safe.or_one(curvature)), size
-            return jnp.stack(sides, axis=-1).reshape(-1, 4).sum(axis=0)
+    def coordinates(old, n, z, w, g, u):
+        g, curvature = feedback.weight * g, _curvature(hp, n)
+        h = lambda w: z * w + curvature * w * w / 2 + hp.l1 * jnp.abs(w)
+        after = h(_decide(hp, z, n))
+        sigma = (safe.sqrt(n) - safe.sqrt(old)) / hp.alpha
+        drop = h(w) - after
+        far = sigma * (u - w) ** 2 / 2
+        size = jnp.abs(z * w) + curvature * w * w + hp.l1 * jnp.abs(w) + jnp.abs(after)
+        sides = g * (w - u), far + drop, far + g * g / (2 * safe.or_one(curvature)), size
+        return jnp.stack(sides, axis=-1).reshape(-1, 4).sum(axis=0)
 
-        trees = (state.n, new.n, new.z, feedback.action, feedback.grad, u)
-        return sum(jax.tree.leaves(jax.tree.map(coordinates, *trees)))
+    trees = (state.n, new.n, new.z, feedback.action, feedback.grad, u)
+    added = jnp.sum(jnp.stack(jax.tree.leaves(jax.tree.map(coordinates, *trees))), axis=0)
+    return Account(*(total + more for total, more in zip(account, added, strict=True)))
 
-    sides = jax.vmap(one)(trace.state, trace.feedback)
-    left, right, printed, size = jnp.cumsum(sides, axis=0).T
+
+def both_sides(hp: FTRLProximalHparams, account: Account, u: PyTree) -> Certificate:
     squares = jnp.asarray(tree.vdot(u, u))
     start = hp.l1 * tree.norm(u, ord=1) + (hp.beta / hp.alpha + hp.l2) / 2 * squares
-    return Certificate(
-        left, start + right, start + printed + size, start + printed, theorem="McMahan 2017"
-    )
+    right, published = start + account.right, start + account.published
+    return Certificate(account.left, right, published + account.size, published)
+
+
+strong_ftrl = theorem("strong_ftrl", "McMahan 2017", open_account, add_round, both_sides)
+
+
+def _curvature(hp: FTRLProximalHparams, n: Array) -> Array:
+    return (hp.beta + safe.sqrt(n)) / hp.alpha + hp.l2
 
 
 def _decide(hp: FTRLProximalHparams, z: Array, n: Array) -> Array:
-    curvature = (hp.beta + safe.sqrt(n)) / hp.alpha + hp.l2
+    curvature = _curvature(hp, n)
     divisor = safe.or_one(curvature)  # 0 only where z is 0 too
     return jnp.where(jnp.abs(z) <= hp.l1, 0.0, (hp.l1 * jnp.sign(z) - z) / divisor)

@@ -6,23 +6,31 @@ $$w_t = \nabla f_t^*(\theta_t), \quad f_t = X_t^2 f, \quad X_t = \max_{s \le t} 
 A filter is judged by how well it follows the clean signal $\langle u, x_t\rangle$, of which it sees
 only $y_t$: for every $u$
 
-$$\sum_t \langle w_t - u, x_t\rangle^2 \le 2 X_T^2 f(u) + \sum_t (y_t - \langle u, x_t\rangle)^2,$$
+$$\sum_{s \le t} \langle w_s - u, x_s\rangle^2 \le \frac{2 X_t^2}{\beta} f(u) +
+  \sum_{s \le t} (y_s - \langle u, x_s\rangle)^2,$$
 
-the price of the noise and no more; this is `olx.hindsight.filtering_bound`. With $q = 2$ it is
-normalized LMS.
+the price of the noise and no more, for rounds of weight 1. With $q = 2$ it is normalized LMS.
 
 Kivinen, Warmuth, Hassibi, The p-norm Generalization of the LMS Algorithm for Adaptive Filtering,
 2006; Orabona, Crammer, Cesa-Bianchi, 2015, for steps that need no bound on the $x_t$.
 """
 
-from jaxtyping import PyTree
+import dataclasses
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
+from olx import _check as check
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.ftrl import ftrl
+from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
+from olx.frameworks.lift import dot
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.pnorm import pnorm
 from olx.regularizers.largest_context import largest_context
+from olx.theorem import theorem
 
 
 def pnorm_lms(q: Scalar = 2.0) -> Learner:
@@ -55,10 +63,49 @@ def adaptive_filter(mirror: MirrorMap) -> Learner:
     >>> run.trace.tolist()
     [0.0, 2.0]
     """
-    return ftrl(1.0, largest_context(mirror), residual)
+    learner = ftrl(1.0, largest_context(mirror), residual)
+    return dataclasses.replace(learner, theorems=(*learner.theorems, filtering))
 
 
 def residual(feedback: Feedback) -> PyTree:
     """What the decision missed of the outcome, times the context, as much as the round weighs."""
     missed = feedback.outcome - tree.vdot(feedback.action, feedback.context)
     return tree.scale(feedback.weight * missed, feedback.context)
+
+
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    noise: Float[Array, ""]
+    largest: Float[Array, ""]  # X_t
+    unit: Bool[Array, ""]  # whether all weights were 1
+
+
+def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
+    check.comparator("certify", u, state.theta.value)
+    zero = jnp.zeros_like(state.stats)
+    return Account(zero, zero, zero, jnp.ones((), bool))
+
+
+def add_round(
+    hp: FTRLHparams, account: Account, state: FTRLState, feedback: Feedback, u: PyTree
+) -> Account:
+    clean = dot(u, feedback.context)
+    return Account(
+        account.left + (dot(feedback.action, feedback.context) - clean) ** 2,
+        account.noise + (feedback.outcome - clean) ** 2,
+        hp.regularizer.update(state.stats, feedback),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def both_sides(hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
+    mirror = hp.regularizer.hparams
+    paid = 2 * account.largest**2 * mirror.potential(u) / mirror.modulus
+    right = paid + account.noise
+    proof = Certificate(account.left, right, account.left + right)
+    return proof.under({DOMAIN: mirror.outside(u) == 0, UNIT_WEIGHTS: account.unit})
+
+
+filtering = theorem(
+    "filtering", "Orabona et al. 2015, adaptive filtering", open_account, add_round, both_sides
+)

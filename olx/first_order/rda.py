@@ -5,17 +5,22 @@ $$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F
 
 With $F = \lambda \|\cdot\|_1$ a coordinate is exactly 0 while its mean gradient is below $\lambda$.
 On the losses $\ell_t + F$ the regret is at most $\frac{T^p}{2\eta}\|u\|^2 + \frac\eta2 \sum_t
-t^{-p} \|g_t\|^2$: `olx.hindsight.composite_bound`, and `root_bound` for $p = 1/2$.
+t^{-p} \|g_t\|^2$: the theorem `composite_regret`, and `olx.root_regret` for $p = 1/2$.
 
 Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization, 2010;
 Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
 """
 
+import dataclasses
+
 from olx import _check as check
 from olx.convex.prox import Penalty
 from olx.core import Learner, Scalar
+from olx.frameworks.corollaries import composite_regret
 from olx.frameworks.ftrl import ftrl
+from olx.mirrors.euclidean import euclidean
 from olx.regularizers.composite import composite
+from olx.regularizers.growing import growing
 
 
 def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
@@ -35,4 +40,6 @@ def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
     [[0.0, 0.0], [-0.5, 0.0]]
     """
     eta = check.positive("rda", "eta", eta)
-    return ftrl(eta, composite(penalty, rate=eta, power=power))
+    learner = ftrl(eta, composite(penalty, rate=eta, power=power))
+    more = composite_regret(growing(euclidean(), power), penalty.value)
+    return dataclasses.replace(learner, theorems=(*learner.theorems, more))

@@ -2,24 +2,38 @@ r"""Scale-invariant AdaGrad for linear predictors.
 
 Follow the regularized leader with `olx.regularizers.scale_invariant_adagrad`: multiplying a feature
 by any constant, in all rounds, changes no prediction, and the regret to $u$ grows with
-$\sum_i (u_i b_{T,i})^2$, which does not change either.
+$\sum_i (u_i b_{T,i})^2$, which does not change either. For rounds of weight 1 and losses
+$L$-Lipschitz in the score,
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \sum_i a_{t+1,i} \Big( \frac{\sqrt d (u_i
+  b_{t,i})^2}{2\eta} + \frac{\eta}{\sqrt d} \Big) \le L \sqrt{d (t+1)} \Big( \frac{\sum_i (u_i
+  b_{t,i})^2}{2\eta} + \eta \Big).$$
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, theorem 1.
 """
 
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+from optax import tree
+
 from olx import _check as check
-from olx.core import Learner, Scalar
-from olx.frameworks.ftrl import ftrl
+from olx.core import Feedback, Learner, Scalar
+from olx.first_order.scale_invariant_pnorm import Account, add_sides, both_sides, open_account
+from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
+from olx.regularizers.scale_invariant_adagrad import level
 from olx.regularizers.scale_invariant_adagrad import scale_invariant_adagrad as regularizer
+from olx.theorem import theorem
 
 
 def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     r"""Decisions for `olx.linear`, in units of the features.
 
     eta: positive; hindsight favours $(\sum_i (u_i b_{T,i})^2 / 2)^{1/2}$.
-    lipschitz: of the loss in the score; the bound `olx.hindsight.scale_invariant_adagrad_bound`
-        asks for rounds of weight 1.
+    lipschitz: of the loss in the score.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[3.0, 1.0], [2.0, -1.0]]), jnp.array([1.0, -1.0]))
@@ -30,4 +44,28 @@ def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     True
     """
     eta = check.positive("scale_invariant_adagrad", "eta", eta)
-    return ftrl(eta, regularizer(lipschitz))
+    learner = ftrl(eta, regularizer(lipschitz))
+    theorems = (*learner.theorems, scale_invariant_regret)
+    return dataclasses.replace(learner, theorems=theorems)
+
+
+def add_round(
+    hp: FTRLHparams, account: Account, state: FTRLState, feedback: Feedback, u: PyTree
+) -> Account:
+    after, own = hp.regularizer.update(state.stats, feedback), hp.regularizer.hparams
+    d = sum(leaf.size for leaf in jax.tree.leaves(u))
+    paid = jax.tree.map(lambda u, b: (u * b) ** 2 / (2 * hp.eta), u, after.largest)
+    price = lambda a, paid: jnp.sum(a * (d**0.5 * paid + hp.eta / d**0.5))
+    right = jnp.asarray(tree.sum(jax.tree.map(price, level(own, after), paid)))
+    t = account.regret.rounds.now
+    worst = own.lipschitz * jnp.sqrt(d * (t + 1)) * (tree.sum(paid) + hp.eta)
+    return add_sides(account, feedback, u, own.lipschitz, right, worst)
+
+
+scale_invariant_regret = theorem(
+    "scale_invariant_regret",
+    "Orabona et al. 2015, theorem 1 (13)",
+    open_account,
+    add_round,
+    both_sides,
+)

@@ -3,24 +3,39 @@ r"""Scale-invariant p-norm regression and classification.
 Follow the regularized leader with `olx.regularizers.scale_invariant_pnorm`: multiplying a feature
 by any constant, in all rounds, changes no prediction, and the regret to $u$ grows with
 $\sum_i |u_i| b_{T,i}$, which does not change either. Made for many features of which few are
-non-zero in a row.
+non-zero in a row. For rounds of weight 1 and losses $L$-Lipschitz in the score, with
+$U_t = \sum_i |u_i| b_{t,i}$,
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \beta_{t+1} \Big( \frac{U_t^2}{2\eta} + \eta \Big)
+  \le L \sqrt{e (t+1)(p_t - 1)} \Big( \frac{U_t^2}{2\eta} + \eta \Big).$$
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, theorem 1.
 """
 
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+from optax import tree
+
 from olx import _check as check
-from olx.core import Learner, Scalar
-from olx.frameworks.ftrl import ftrl
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
+from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
+from olx.regularizers.scale_invariant_pnorm import exponent, level
 from olx.regularizers.scale_invariant_pnorm import scale_invariant_pnorm as regularizer
+from olx.theorem import theorem
 
 
 def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     r"""Decisions for `olx.linear`, in units of the features.
 
     eta: positive; hindsight favours $\sum_i |u_i| b_{T,i} / \sqrt 2$.
-    lipschitz: of the loss in the score; the bound `olx.hindsight.scale_invariant_pnorm_bound` asks
-        for rounds of weight 1.
+    lipschitz: of the loss in the score.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[3.0, 1.0], [2.0, -1.0]]), jnp.array([1.0, -1.0]))
@@ -31,4 +46,60 @@ def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     True
     """
     eta = check.positive("scale_invariant_pnorm", "eta", eta)
-    return ftrl(eta, regularizer(lipschitz))
+    learner = ftrl(eta, regularizer(lipschitz))
+    theorems = (*learner.theorems, scale_invariant_regret)
+    return dataclasses.replace(learner, theorems=theorems)
+
+
+class Account(NamedTuple):
+    """Of both scale-invariant learners."""
+
+    regret: Regret
+    right: Float[Array, ""]  # after the last round, as is `published`
+    published: Float[Array, ""]
+    lipschitz: Bool[Array, ""]  # whether |g_i| <= L |x_i| in every round and coordinate
+
+
+def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
+    regret = open_regret(state.theta.value, u)
+    return Account(regret, regret.left, regret.left, jnp.ones((), bool))
+
+
+def add_round(
+    hp: FTRLHparams, account: Account, state: FTRLState, feedback: Feedback, u: PyTree
+) -> Account:
+    after, own = hp.regularizer.update(state.stats, feedback), hp.regularizer.hparams
+    size = jnp.asarray(tree.vdot(jax.tree.map(jnp.abs, u), after.largest))
+    factor, p = size**2 / (2 * hp.eta) + hp.eta, exponent(after)
+    t = account.regret.rounds.now
+    worst = own.lipschitz * jnp.sqrt(jnp.e * (t + 1) * (p - 1))
+    return add_sides(
+        account, feedback, u, own.lipschitz, level(own, after) * factor, worst * factor
+    )
+
+
+def add_sides(
+    account: Account, feedback: Feedback, u: PyTree, most: Scalar, right: Array, published: Array
+) -> Account:
+    """Add a round to the regret, with the right sides after it and the Lipschitz constant."""
+
+    def within(g: Array, x: Array) -> Array:
+        return jnp.all(jnp.abs(g) <= most * jnp.abs(x) * (1 + 64 * jnp.finfo(g.dtype).eps))
+
+    met = jax.tree.leaves(jax.tree.map(within, feedback.grad, feedback.context))
+    met = account.lipschitz & jnp.all(jnp.stack(met))
+    return Account(add_regret(account.regret, feedback, u), right, published, met)
+
+
+def both_sides(hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
+    proof = regret_sides(account.regret, account.right, account.published)
+    return proof.given("slopes in the score must be at most `lipschitz`", account.lipschitz)
+
+
+scale_invariant_regret = theorem(
+    "scale_invariant_regret",
+    "Orabona et al. 2015, theorem 1 (12)",
+    open_account,
+    add_round,
+    both_sides,
+)

@@ -5,7 +5,8 @@ $$w_t = \arg\min_{w \in S}\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \lambda
 
 where $\delta_t = \lambda_t B_{\psi^*}(\theta_{t+1}/\lambda_t, \theta_t/\lambda_t)$ is the
 mixability gap: what round $t$ adds to the regret. It needs neither the horizon nor the size of the
-losses. For $\psi \ge 0$,
+losses. The master
+inequality gives the regret; its looser form is, for $\psi \ge 0$,
 
 $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_t \psi(u) + \Delta_t
   \le \lambda_1 \psi(u) + \Big(1 + \frac{\psi(u)}{C}\Big) \Delta_t.$$
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -30,10 +31,12 @@ from olx import _sum
 from olx._pytree import pytree
 from olx._sum import Sum
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
-from olx.frameworks.master import Game, master_inequality
+from olx.core import Feedback, Learner, Scalar
+from olx.frameworks import master
+from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
+from olx.theorem import theorem
 
 
 @pytree
@@ -70,7 +73,7 @@ def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 
     complexity = check.positive("self_confident", "complexity", complexity)
     start = check.positive("self_confident", "start", start)
     hparams = SelfConfidentHparams(mirror, complexity, start)
-    return Learner(hparams, init, predict, update, bound)
+    return Learner(hparams, init, predict, update, theorems=(mixability_gaps,))
 
 
 def init(hp: SelfConfidentHparams, params: PyTree) -> SelfConfidentState:
@@ -90,19 +93,43 @@ def update(
     return SelfConfidentState(tree.add(theta, z), _sum.add(state.paid, gap))
 
 
-def bound(hp: SelfConfidentHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The master inequality, and $\lambda_t \psi(u) + \Delta_t$ as the looser form."""
-    (state, feedback), before = trace, trace.state.paid.value
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], feedback.action))
-    game = Game(before, state.theta, state.theta, jax.vmap(_move)(feedback), feedback.action)
-    proof = master_inequality(lambda paid: _at(hp, paid), game, u, 1.0)
-    paid = jax.vmap(lambda s, feedback: update(hp, s, feedback).paid.value)(state, feedback)
-    level = hp.start + before / hp.complexity
-    printed = level * hp.mirror.potential(u) + paid
-    proof = dataclasses.replace(
-        proof, printed=printed, theorem="De Rooij et al. 2014; Orabona, Pal 2015"
-    )
-    return proof.under(proof.conditions)
+class Account(NamedTuple):
+    lemma: master.Account
+    level: Float[Array, ""]  # lambda_t
+    paid: Float[Array, ""]  # Delta_t
+
+
+def open_account(hp: SelfConfidentHparams, state: SelfConfidentState, u: PyTree) -> Account:
+    zero = jnp.zeros_like(state.paid.value)
+    return Account(master.open_account(state.theta, u), zero, zero)
+
+
+def add_round(
+    hp: SelfConfidentHparams,
+    account: Account,
+    state: SelfConfidentState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    theta, before, new = state.theta, state.paid.value, update(hp, state, feedback)
+    step = Step(_at(hp, before), theta, theta, _move(feedback), feedback.action, new.theta)
+    lemma = master.add_round(account.lemma, step, u)
+    return Account(lemma, hp.start + before / hp.complexity, new.paid.value)
+
+
+def both_sides(hp: SelfConfidentHparams, account: Account, u: PyTree) -> Certificate:
+    proof = master.both_sides(account.lemma, 1.0)
+    published = account.level * hp.mirror.potential(u) + account.paid
+    return dataclasses.replace(proof, published=published).under(proof.conditions)
+
+
+mixability_gaps = theorem(
+    "mixability_gaps",
+    "De Rooij et al. 2014; Orabona, Pal 2015",
+    open_account,
+    add_round,
+    both_sides,
+)
 
 
 def _at(hp: SelfConfidentHparams, paid: Array) -> MirrorMap:

@@ -11,12 +11,23 @@ the entropy with a floor under every weight keeps the slopes of $\sigma \psi$ it
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, theorem 5.
 """
 
+import dataclasses
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
 from olx import _check as check
-from olx.core import Learner, Scalar
-from olx.frameworks.md import md
+from olx.certificate import DOMAIN, Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.frameworks.approach import divergence
+from olx.frameworks.corollaries import logarithmic
+from olx.frameworks.md import MDHparams, MDState, md
+from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
-from olx.schedules.decay import decay
+from olx.schedules.decay import DecayHparams, decay
+from olx.theorem import About, Theorem, theorem
 
 
 def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:
@@ -26,8 +37,6 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     mirror: `euclidean()` if None; any of the Euclidean sets, `negative_entropy()`,
         `floored_entropy(floor)`.
 
-    The certificate is lemma 5; `olx.hindsight.strongly_convex_bound` is theorem 5.
-
     >>> import jax.numpy as jnp, olx
     >>> ball = olx.mirrors.euclidean(olx.convex.sets.ball(1.0))
     >>> learner = olx.first_order.strongly_convex_md(0.5, ball)
@@ -36,4 +45,54 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     [0.0, -1.0, -1.0]
     """
     sigma = check.positive("strongly_convex_md", "sigma", sigma)
-    return md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
+    learner = md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
+    if not learner.hparams.mirror.states_norm:
+        return learner
+    theorems = (*learner.theorems, strongly_convex_regret(sigma))
+    return dataclasses.replace(learner, theorems=theorems)
+
+
+class Account(NamedTuple):
+    regret: Regret
+    largest: Float[Array, ""]  # |g|^2 / (2 beta) so far
+    steps: Bool[Array, ""]  # whether they were 1 / (sigma t)
+
+
+def strongly_convex_regret(sigma: Scalar) -> Theorem:
+    """Theorem 5, for any `md` with steps `decay(1 / sigma, power=1.0)`."""
+    sigma = check.positive("strongly_convex_regret", "sigma", sigma)
+    parts, source = (open_account, add_round, both_sides), "Shalev-Shwartz 2007, theorem 5"
+    return theorem("strongly_convex_regret", source, *parts, sigma, about=DECAYING)
+
+
+def open_account(sigma: Scalar, hp: MDHparams, state: MDState, u: PyTree) -> Account:
+    regret = open_regret(state.theta, u)
+    return Account(regret, jnp.zeros_like(regret.left), jnp.ones((), bool))
+
+
+def add_round(
+    sigma: Scalar, hp: MDHparams, account: Account, state: MDState, feedback: Feedback, u: PyTree
+) -> Account:
+    bend = divergence(hp.mirror, u, hp.mirror.retract(state.theta))
+    regret = add_regret(account.regret, feedback, u, bend=tuple(sigma * part for part in bend))
+    step = hp.eta.at(state.stats, feedback.context) * sigma * regret.rounds.past
+    steps = account.steps & (jnp.abs(step - 1) <= 64 * jnp.finfo(step.dtype).eps)
+    energy = hp.mirror.energy(feedback.grad)
+    assert energy is not None  # the theorem is about maps that state their norm
+    return Account(regret, jnp.maximum(account.largest, energy), steps)
+
+
+def both_sides(sigma: Scalar, hp: MDHparams, account: Account, u: PyTree) -> Certificate:
+    right = logarithmic(account.largest, account.regret) / sigma
+    proof = regret_sides(account.regret, right, convex=STRONGLY_CONVEX)
+    inside = hp.mirror.outside(u) == 0
+    return proof.under({DOMAIN: inside, "steps must be 1 / (sigma t)": account.steps})
+
+
+def _decays(learner: Learner) -> bool:
+    hp = learner.hparams
+    md_by_decay = isinstance(hp, MDHparams) and isinstance(hp.eta.hparams, DecayHparams)
+    return md_by_decay and hp.mirror.states_norm
+
+
+DECAYING = About("an `md` or `ogd` with steps by `decay` and a map that states its norm", _decays)

@@ -6,9 +6,18 @@ $$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big), \quad
 Later rounds weigh more, both in the output and in the regret, and the logarithm of
 `strongly_convex_md` goes away: for losses $\sigma$-strongly convex with respect to $\psi$ the
 weighted regret is at most
-$2 \max_t \|g_t\|_*^2 / (\sigma\beta(T+3))$. Printed for the Euclidean norm; the proof asks for no
-more than $\eta_t \langle g_t, w_t - u\rangle \le B(u, w_t) - B(u, w_{t+1}) + D_t$ with $D_t =
-B_{\psi^*}(\nabla\psi(w_t) - \eta_t g_t, \nabla\psi(w_t))$, which any mirror map gives.
+
+$$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big(\ell_s(w_s) - \ell_s(u)\big) \le
+  \frac{2 \max_{s \le t} \|g_s\|_*^2}{\sigma\beta(t+3)}.$$
+
+Published for the Euclidean norm; the proof asks for no more than
+$\eta_t \langle g_t, w_t - u\rangle \le B(u, w_t) - B(u, w_{t+1}) + D_t$ with
+$D_t = B_{\psi^*}(\nabla\psi(w_t) - \eta_t g_t, \nabla\psi(w_t))$, which any mirror map gives.
+On the losses replaced by the parabolas below them,
+
+$$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big( \langle g_s, w_s - u\rangle - \sigma B_\psi(u, w_s)
+  \big) \le \frac{4}{\sigma t(t+3)} \sum_{s \le t} \frac{D_s}{\eta_s^2}, \qquad
+  D_s \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
 
 Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023, theorem 14.12.
 """
@@ -17,7 +26,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -26,11 +35,13 @@ from olx._clock import Clock
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
-from olx.core import Feedback, Learner, Scalar, Trace
-from olx.frameworks.master import divergence
+from olx.core import Feedback, Learner, Scalar
+from olx.frameworks.approach import divergence
+from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.start import start_inside
+from olx.theorem import theorem
 
 
 @pytree
@@ -63,7 +74,8 @@ def strongly_convex_ogd(sigma: Scalar, domain: ConvexSet | None = None) -> Learn
         check.instance("strongly_convex_ogd", "domain", domain, ConvexSet)
     hparams = StronglyConvexHparams(sigma, euclidean(domain))
     needs = (start_inside("strongly_convex_ogd"),)
-    return Learner(hparams, init, predict, update, bound, needs=needs)
+    theorems = (weighted_parabolas, weighted_regret)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def init(hp: StronglyConvexHparams, params: PyTree) -> StronglyConvexState:
@@ -85,39 +97,69 @@ def update(
     return StronglyConvexState(after, mean, clock.tick(hp, state.clock, feedback))
 
 
-def bound(hp: StronglyConvexHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Theorem 14.12 on the losses replaced by the parabolas below them.
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    drift: Float[Array, ""]  # the sum of D / eta^2
+    size: Float[Array, ""]
+    largest: Float[Array, ""]  # |g|^2 / (2 beta) so far; infinite where no norm is stated
+    rounds: Float[Array, ""]
+    regret: Regret  # on the losses themselves
 
-    $$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big( \langle g_s, w_s - u\rangle - \sigma B_\psi(u, w_s)
-      \big) \le \frac{4}{\sigma t(t+3)} \sum_{s \le t} \frac{D_s}{\eta_s^2}, \qquad
-      D_s \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
-    """
-    f = hp.mirror
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
 
-    def one(state: StronglyConvexState, feedback: Feedback):
-        t, w = state.clock.now, feedback.action
-        here, z = f.retract(state.theta), _move(hp, t, feedback)
-        after = tree.add(here, z)
-        ends = f.conjugate(after), f.conjugate(here), tree.vdot(z, w)
-        away, apart = divergence(f, u, here)
-        below = tree.vdot(z, tree.sub(u, w)) / _eta(hp, t) - hp.sigma * away
-        drift = (ends[0] - ends[1] - ends[2]) / _eta(hp, t) ** 2
-        size = sum(map(jnp.abs, ends)) / _eta(hp, t) ** 2
-        size += (t + 1) * (jnp.abs(below) + hp.sigma * apart)
-        energy = f.energy(tree.scale(feedback.weight, feedback.grad))
-        return (t + 1) * below, drift, energy, size
+def open_account(hp: StronglyConvexHparams, state: StronglyConvexState, u: PyTree) -> Account:
+    regret = open_regret(state.mean, u)
+    zero = jnp.zeros_like(regret.left)
+    return Account(zero, zero, zero, zero, zero, regret)
 
-    left, drift, energy, size = jax.vmap(one)(trace.state, trace.feedback)
-    t = trace.state.clock.now
-    share = 2 / (t * (t + 3))
+
+def add_round(
+    hp: StronglyConvexHparams,
+    account: Account,
+    state: StronglyConvexState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    f, t, w = hp.mirror, state.clock.now, feedback.action
+    eta, here, z = _eta(hp, t), f.retract(state.theta), _move(hp, t, feedback)
+    after = tree.add(here, z)
+    ends = f.conjugate(after), f.conjugate(here), tree.vdot(z, w)
+    bend = tuple(hp.sigma * part for part in divergence(f, u, here))
+    below = tree.vdot(z, tree.sub(u, w)) / eta - bend[0]
+    size = sum(map(jnp.abs, ends)) / eta**2 + (t + 1) * (jnp.abs(below) + bend[1])
+    energy = f.energy(tree.scale(feedback.weight, feedback.grad))
+    return Account(
+        account.left + (t + 1) * below,
+        account.drift + (ends[0] - ends[1] - ends[2]) / eta**2,
+        account.size + size,
+        jnp.inf * jnp.ones_like(t) if energy is None else jnp.maximum(account.largest, energy),
+        t,
+        add_regret(account.regret, feedback, u, bend=bend, share=t + 1),
+    )
+
+
+def on_parabolas(hp: StronglyConvexHparams, account: Account, u: PyTree) -> Certificate:
+    t, share = account.rounds, _share(account)
     return Certificate(
-        share * jnp.cumsum(left),
-        2 * share * jnp.cumsum(drift) / hp.sigma,
-        share * jnp.cumsum(size) * (1 + 2 / hp.sigma),
-        None if energy is None else 4 * jax.lax.cummax(energy) / (hp.sigma * (t + 3)),
-        theorem="Zhang 2023, theorem 14.12",
-    ).given(DOMAIN, f.outside(u) == 0)
+        share * account.left,
+        2 * share * account.drift / hp.sigma,
+        share * account.size * (1 + 2 / hp.sigma),
+        4 * account.largest / (hp.sigma * (t + 3)),
+    ).given(DOMAIN, hp.mirror.outside(u) == 0)
+
+
+def on_losses(hp: StronglyConvexHparams, account: Account, u: PyTree) -> Certificate:
+    right = 4 * account.largest / (hp.sigma * (account.rounds + 3))
+    proof = regret_sides(account.regret, right, share=_share(account), convex=STRONGLY_CONVEX)
+    return proof.given(DOMAIN, hp.mirror.outside(u) == 0)
+
+
+SOURCE = "Zhang 2023, theorem 14.12"
+weighted_parabolas = theorem("weighted_parabolas", SOURCE, open_account, add_round, on_parabolas)
+weighted_regret = theorem("weighted_regret", SOURCE, open_account, add_round, on_losses)
+
+
+def _share(account: Account) -> Array:
+    return 2 / (account.rounds * (account.rounds + 3))
 
 
 def _eta(hp: StronglyConvexHparams, t: Array) -> Array:

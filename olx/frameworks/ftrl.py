@@ -6,7 +6,8 @@ $$\theta_1 = 0, \qquad w_t = \nabla f_t^*(\theta_t) = \arg\max_w \langle\theta_t
 $f_t$ may depend on all that was seen and on the context $x_t$, which is known before predicting;
 $z_t$ is $-\eta g_t$ unless another direction is given. Dual averaging, AdaGrad and composite
 losses are choices of $f_t$; the forecaster of Vovk, Azoury and Warmuth and the classification
-algorithms are choices of both.
+algorithms are choices of both. Their bound is the master inequality of `olx.frameworks.master`,
+divided by the step.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, algorithm 1.
@@ -15,7 +16,6 @@ Classification and Regression, 2015, algorithm 1.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 from jax.tree_util import Partial
 from jaxtyping import PyTree
 from optax import tree
@@ -24,9 +24,10 @@ from olx import _check as check
 from olx import _sum
 from olx._pytree import as_tree, pytree
 from olx._sum import Sum
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Process, Scalar, Trace
-from olx.frameworks.master import Game, master_inequality
+from olx.core import Feedback, Learner, Process, Scalar
+from olx.facts import Facts
+from olx.frameworks import master
+from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer
 
@@ -39,9 +40,8 @@ class FTRLHparams:
 
 
 class FTRLState(NamedTuple):
-    theta: PyTree
+    theta: Sum  # it grows as fast as f_t does
     stats: PyTree
-    rest: PyTree  # of the terms of theta, which grows as fast as f_t does
 
 
 def downhill(feedback: Feedback) -> PyTree:
@@ -75,35 +75,35 @@ def ftrl(
     """
     eta = check.positive("ftrl", "eta", eta)
     check.function("ftrl", "direction", direction)
-    regularizer = as_regularizer("ftrl", regularizer)
+    regularizer = as_regularizer("ftrl", "regularizer", regularizer)
     hparams = FTRLHparams(eta, regularizer, as_tree(direction))
-    separable = regularizer.separable and direction is downhill
-    return Learner(hparams, init, predict, update, bound, separable=separable)
+    facts = Facts(separable=regularizer.separable and direction is downhill)
+    theorems = (master_inequality,)
+    return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 
 
 def init(hp: FTRLHparams, params: PyTree) -> FTRLState:
-    zeros = tree.zeros_like(params)
-    return FTRLState(zeros, hp.regularizer.init(params), zeros)
+    return FTRLState(_sum.start(tree.zeros_like(params)), hp.regularizer.init(params))
 
 
 def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
-    return hp.regularizer.at(state.stats, context).to_primal(state.theta)
+    return hp.regularizer.at(state.stats, context).to_primal(state.theta.value)
 
 
 def update(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> FTRLState:
     f = hp.regularizer.at(state.stats, feedback.context)
-    theta = _sum.add(Sum(f.center(state.theta), state.rest), _move(hp, feedback))
-    stats = hp.regularizer.update(state.stats, feedback)
-    return FTRLState(theta.value, stats, theta.rest)
+    theta = _sum.add(Sum(f.center(state.theta.value), state.theta.rest), _move(hp, feedback))
+    return FTRLState(theta, hp.regularizer.update(state.stats, feedback))
 
 
-def bound(hp: FTRLHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The master inequality, divided by the step."""
-    z = jax.vmap(lambda feedback: _move(hp, feedback))(trace.feedback)
-    theta = trace.state.theta
-    seen = (trace.state.stats, trace.feedback.context)
-    game = Game(seen, theta, theta, z, trace.feedback.action)
-    return master_inequality(lambda seen: hp.regularizer.at(*seen), game, u, hp.eta)
+def step(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> Step:
+    """The round in the words of the lemma."""
+    f = hp.regularizer.at(state.stats, feedback.context)
+    theta, after = state.theta.value, update(hp, state, feedback).theta.value
+    return Step(f, theta, theta, _move(hp, feedback), feedback.action, after)
+
+
+master_inequality = master.inequality(step)
 
 
 def _move(hp: FTRLHparams, feedback: Feedback) -> PyTree:

@@ -6,17 +6,17 @@ Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013.
 from jaxtyping import PyTree
 from optax import tree
 
-from olx.core import Feedback, Process
+from olx.core import HINT, Feedback, Process
 
 
 def last_gradient() -> Process:
     """Guess that the next gradient is the last one: good on losses that change slowly."""
-    return Process(None, _zeros, _gradient, _stats)
+    return Process(None, _zeros, _gradient, _stats, HINT)
 
 
 def from_context() -> Process:
     """Take the context of the round, shaped like a gradient, as the guess."""
-    return Process(None, _nothing, _still_nothing, _context)
+    return Process(None, _nothing, _still_nothing, _context, HINT)
 
 
 def _zeros(_: None, params: PyTree) -> PyTree:

@@ -8,25 +8,32 @@ $$w_{t+1} = \arg\min_w\; \eta\, \ell(\langle w, x_t\rangle, y_t) + \tfrac12 \|w 
 The loss is kept whole, so no step overshoots, however large $\eta$ is. With the hinge it is the
 passive-aggressive algorithm PA-I, with the squared loss normalized LMS.
 
+Regret on the losses themselves is paid for by what one step gains:
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac{\|u - w_1\|^2 - \|u - w_{t+1}\|^2}{2\eta} +
+  \sum_{s \le t} \delta_s, \qquad \delta_s = \ell_s(w_s) - \ell_s(w_{s+1}) -
+  \frac{\|w_{s+1} - w_s\|^2}{2\eta} \le \frac{\eta \|g_s\|^2}{2}.$$
+
 Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Predictors, 1997; Kulis,
 Bartlett, Implicit Online Learning, 2010.
 """
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import AddsContext, Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import AddsContext, Facts
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
+from olx.theorem import theorem
 
 
 @pytree
@@ -64,10 +71,9 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
         init,
         predict,
         update,
-        bound,
-        separable=True,
-        adds=AddsContext(_coefficient),
+        facts=Facts(AddsContext(_coefficient), separable=True),
         needs=within(loss, "loss", "outcome"),
+        theorems=(proximal_steps,),
     )
 
 
@@ -83,40 +89,55 @@ def update(hp: ImplicitHparams, state: ImplicitState, feedback: Feedback) -> Imp
     return ImplicitState(tree.add_scale(state.w, _coefficient(hp, feedback), feedback.context))
 
 
-def bound(hp: ImplicitHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Regret on the losses themselves, for what one step gains.
+class Account(NamedTuple):
+    left: Float[Array, ""]
+    gain: Float[Array, ""]  # the sum of delta
+    energy: Float[Array, ""]  # the sum of what bounds delta
+    size: Float[Array, ""]
+    near: Float[Array, ""]  # |u - w_1|^2
+    far: Float[Array, ""]  # |u - w_{t+1}|^2
 
-    $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac{\|u - w_1\|^2 - \|u - w_{t+1}\|^2}{2\eta} +
-      \sum_{s \le t} \delta_s, \qquad \delta_s = \ell_s(w_s) - \ell_s(w_{s+1}) -
-      \frac{\|w_{s+1} - w_s\|^2}{2\eta} \le \frac{\eta \|g_s\|^2}{2}.$$
-    """
 
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
+def open_account(hp: ImplicitHparams, state: ImplicitState, u: PyTree) -> Account:
+    near = _distance(check.comparator("certify", u, state.w), state.w)
+    zero = jnp.zeros_like(near)
+    return Account(zero, zero, zero, zero, near, near)
 
-    def one(state: ImplicitState, feedback: Feedback):
-        x, score = feedback.context, feedback.action
-        new = update(hp, state, feedback).w
-        step, size = _coefficient(hp, feedback), tree.vdot(x, x)
-        paid = feedback.weight * feedback.value
-        later = feedback.weight * feedback.loss(score + step * size)
-        other = feedback.weight * feedback.loss(dot(u, x))
-        gain = paid - later - step * step * size / (2 * hp.eta)
-        apart = tree.sub(u, new)
-        energy = hp.eta * (feedback.weight * feedback.grad) ** 2 * size / 2
-        sizes = jnp.abs(paid) + jnp.abs(later) + jnp.abs(other)
-        return paid - other, gain, energy, jnp.asarray(tree.vdot(apart, apart)), sizes
 
-    left, gain, energy, far, size = jax.vmap(one)(trace.state, trace.feedback)
-    apart = tree.sub(u, jax.tree.map(lambda leaf: leaf[0], trace.state.w))
-    near = jnp.asarray(tree.vdot(apart, apart))
-    start = (near - far) / (2 * hp.eta)
-    return Certificate(
-        jnp.cumsum(left),
-        start + jnp.cumsum(gain),
-        (near + far) / (2 * hp.eta) + jnp.cumsum(size + energy),
-        near / (2 * hp.eta) + jnp.cumsum(energy),
-        theorem="Kulis, Bartlett 2010",
+def add_round(
+    hp: ImplicitHparams, account: Account, state: ImplicitState, feedback: Feedback, u: PyTree
+) -> Account:
+    x, score, weight = feedback.context, feedback.action, feedback.weight
+    step, size = _coefficient(hp, feedback), tree.vdot(x, x)
+    paid = weight * feedback.value
+    later = weight * feedback.loss(score + step * size)
+    other = weight * feedback.loss(dot(u, x))
+    energy = hp.eta * (weight * feedback.grad) ** 2 * size / 2
+    return Account(
+        account.left + (paid - other),
+        account.gain + (paid - later - step * step * size / (2 * hp.eta)),
+        account.energy + energy,
+        account.size + (jnp.abs(paid) + jnp.abs(later) + jnp.abs(other) + energy),
+        account.near,
+        _distance(u, update(hp, state, feedback).w),
     )
+
+
+def both_sides(hp: ImplicitHparams, account: Account, u: PyTree) -> Certificate:
+    near, far = account.near / (2 * hp.eta), account.far / (2 * hp.eta)
+    return Certificate(
+        account.left, near - far + account.gain, near + far + account.size, near + account.energy
+    )
+
+
+proximal_steps = theorem(
+    "proximal_steps", "Kulis, Bartlett 2010", open_account, add_round, both_sides
+)
+
+
+def _distance(u: PyTree, w: PyTree) -> Array:
+    apart = tree.sub(u, w)
+    return jnp.asarray(tree.vdot(apart, apart))
 
 
 def _coefficient(hp: ImplicitHparams, feedback: Feedback) -> Array:

@@ -18,9 +18,10 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree
-from olx.certificate import Certificate
-from olx.core import AddsContext, AddsGradient, Feedback, Learner, Trace
+from olx.core import Feedback, Learner
+from olx.facts import AddsContext, AddsGradient, Facts
 from olx.needs import PARTS, within
+from olx.theorem import INNER, Theorem, View, through
 
 
 @pytree
@@ -46,16 +47,16 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     """
     check.instance("model", "inner", inner, Learner)
     check.function("model", "apply", apply)
-    adds = apply is dot and isinstance(inner.adds, AddsGradient)
+    linear, adds = apply is dot, isinstance(inner.facts.adds, AddsGradient)
+    adding = AddsContext(_coefficient) if linear and adds else None
     return Learner(
         LiftHparams(as_tree(apply), inner),
         init,
         predict,
         update,
-        None if inner.bound_fn is None else bound,
-        separable=apply is dot and inner.rowwise,
-        adds=AddsContext(_coefficient) if adds else None,
+        facts=Facts(adding, separable=linear and inner.facts.rowwise),
         needs=within(inner, "inner", *PARTS),
+        theorems=tuple(through(VIEW, one) for one in inner.theorems),
     )
 
 
@@ -83,16 +84,18 @@ def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
     return hp.inner.update(state, _pull_back(hp, state, feedback))
 
 
-def bound(hp: LiftHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The bound of the inner learner, on the losses as functions of its decisions."""
-    return hp.inner.bound(_inner_trace(hp, trace), u)
+def inside(learner: Learner, one: Theorem) -> Theorem | None:
+    """A theorem about the learner inside models, about the whole; None where there is no such."""
+    if not isinstance(learner.hparams, LiftHparams):
+        return None
+    inner = learner.hparams.inner
+    own = one.about is None or one.about.test(inner)
+    found = one if own else inside(inner, one)
+    return None if found is None else through(VIEW, found)
 
 
-def inner_trace(learner: Learner, trace: Trace) -> tuple[Learner, Trace]:
-    """The learner inside all models, and the trace as it saw it."""
-    while isinstance(learner.hparams, LiftHparams):
-        learner, trace = learner.hparams.inner, _inner_trace(learner.hparams, trace)
-    return learner, trace
+def _same(state: PyTree) -> PyTree:
+    return state
 
 
 def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
@@ -104,14 +107,12 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
 
 
 def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:
-    assert isinstance(hp.inner.adds, AddsGradient)  # or this function is not the learner's
-    return hp.inner.adds.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
-
-
-def _inner_trace(hp: LiftHparams, trace: Trace) -> Trace:
-    pull_back = lambda state, feedback: _pull_back(hp, state, feedback)
-    return Trace(trace.state, jax.vmap(pull_back)(trace.state, trace.feedback))
+    assert isinstance(hp.inner.facts.adds, AddsGradient)  # or this function is not the learner's
+    return hp.inner.facts.adds.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
 
 
 def _through(apply: Partial, loss: Partial, context: PyTree, w: PyTree) -> Array:
     return loss(apply(w, context))
+
+
+VIEW = View(INNER.learner_fn, _same, _pull_back)

@@ -20,95 +20,129 @@ Classification and Regression, 2015, lemma 1.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._sum import Sum
 from olx.certificate import DOMAIN, Certificate
-from olx.core import Scalar
+from olx.core import Feedback, Scalar
 from olx.mirrors.base import MirrorMap
+from olx.theorem import Theorem, theorem
 
 
-class Game(NamedTuple):
-    """A run in the words of the lemma, a leading axis of length T on every leaf."""
+class Step(NamedTuple):
+    """A round in the words of the lemma."""
 
-    seen: PyTree  # what determines f_t, before it is played
+    f: MirrorMap  # f_t
     theta: PyTree
     played: PyTree
     z: PyTree
     w: PyTree
+    after: PyTree  # the next theta; a centred one may differ from theta + z
 
 
-def master_inequality(
-    at: Callable[[PyTree], MirrorMap], game: Game, u: PyTree, eta: Scalar
-) -> Certificate:
-    """Both sides of the lemma divided by `eta`, after every round."""
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], game.w))
-    before = jax.tree.map(lambda leaf: jnp.concatenate([leaf[:1], leaf[:-1]]), game.seen)
-    first = jnp.arange(jax.tree.leaves(game.theta)[0].shape[0]) == 0
+class Account(NamedTuple):
+    """What the rounds so far have added to both sides."""
 
-    def one(game: Game, before: PyTree, first):
-        f, past = at(game.seen), at(before)
-        after = tree.add(game.theta, game.z)
-        step = tree.sub(after, game.played)
-        here, there = f.conjugate(game.played), f.conjugate(after)
-        along = tree.vdot(step, game.w)
-        change = f.conjugate(game.theta) - jnp.where(first, 0.0, past.conjugate(game.theta))
-        left = tree.vdot(game.z, tree.sub(u, game.w))
-        size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
-        size += 4 * constants(f, u)  # of the four conjugates of a round
-        return (
-            left,
-            f.potential(u),
-            f.outside(u) == 0,
-            there - here - along,
-            change,
-            f.energy(step),
-            size,
-        )
-
-    left, paid, inside, drift, change, norms, size = jax.vmap(one)(game, before, first)
-    start = tree.vdot(jax.tree.map(lambda leaf: leaf[0], game.theta), u)
-    right = lambda drift: (paid - start + jnp.cumsum(drift + change)) / eta
-    return Certificate(
-        jnp.cumsum(left) / eta,
-        right(drift),
-        (jnp.where(jnp.isfinite(paid), jnp.abs(paid), 0.0) + jnp.abs(start) + jnp.cumsum(size))
-        / eta,
-        None if norms is None else right(norms),
-        theorem="Orabona, Crammer, Cesa-Bianchi 2015, lemma 1",
-    ).given(DOMAIN, inside)
+    start: Float[Array, ""]  # <theta_1, u>
+    paid: Float[Array, ""]  # f_t(u)
+    left: Float[Array, ""]
+    right: Float[Array, ""]  # the sum of divergences and changes
+    published: Float[Array, ""]  # the same with norms; infinite where they are not known
+    size: Float[Array, ""]  # of the numbers that these are differences of
+    theta: PyTree  # theta_t as the lemma has it; None where f never changes
+    past: Float[Array, ""]  # f_{t-1}^*(theta_t), 0 before the first round
+    first: Bool[Array, ""]  # whether no round was added
+    inside: Bool[Array, ""]  # whether u was in the domain of every f_t
 
 
-def approached(
-    near: Float[Array, " T"], far: Float[Array, " T"], eta: Float[Array, " T"]
-) -> Float[Array, " T"]:
-    r"""$\sum_{s \le t} (B(u, w_s) - B(u, w_{s+1})) / \eta_s$, with the decisions that were played.
+def open_account(theta: PyTree, u: PyTree, fixed: bool = False) -> Account:
+    r"""The account before the first round, from $\theta_1$.
 
-    near: $B(u, w_s)$ of the decisions played.
-    far: $B(u, w_{s+1})$ of where the update leads, which the last round needs.
+    fixed: whether $f_t$ never changes.
     """
-    played = (near - jnp.concatenate([near[1:], far[-1:]])) / eta
-    return jnp.cumsum(played) - played + (near - far) / eta
+    u = check.comparator("certify", u, theta)
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(theta)))
+    start = jnp.asarray(tree.vdot(theta, u))
+    true, kept = jnp.ones((), bool), None if fixed else theta
+    return Account(start, zero, zero, zero, zero, jnp.abs(start), kept, zero, true, true)
+
+
+def add_round(account: Account, step: Step, u: PyTree) -> Account:
+    """Add what a round contributes to both sides."""
+    f, after = step.f, tree.add(step.theta, step.z)
+    gap = tree.sub(after, step.played)
+    here, there, along = f.conjugate(step.played), f.conjugate(after), tree.vdot(gap, step.w)
+    if account.theta is None:
+        change = jnp.where(account.first, f.conjugate(step.theta), 0.0)
+        kept = None, account.past
+    else:
+        change = f.conjugate(account.theta) - account.past
+        kept = step.after, f.conjugate(step.after)
+    left = tree.vdot(step.z, tree.sub(u, step.w))
+    size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
+    size += 4 * constants(f, u)  # of the four conjugates of a round
+    norms = f.energy(gap)
+    return Account(
+        account.start,
+        f.potential(u),
+        account.left + left,
+        account.right + (there - here - along + change),
+        jnp.full_like(size, jnp.inf) if norms is None else account.published + (norms + change),
+        account.size + size,
+        *kept,
+        jnp.zeros((), bool),
+        account.inside & (f.outside(u) == 0),
+    )
+
+
+def both_sides(account: Account, eta: Scalar) -> Certificate:
+    """Both sides of the lemma divided by `eta`."""
+    right = lambda sums: (account.paid - account.start + sums) / eta
+    paid = jnp.where(jnp.isfinite(account.paid), jnp.abs(account.paid), 0.0)
+    return Certificate(
+        account.left / eta,
+        right(account.right),
+        (paid + account.size) / eta,
+        right(account.published),
+    ).given(DOMAIN, account.inside)
+
+
+def inequality(step: Callable[..., Step], fixed: bool = False) -> Theorem:
+    """The lemma divided by the step size, for a learner with `eta` in its numbers.
+
+    step: `(hparams, state, feedback) -> Step`, the round in the words of the lemma.
+    fixed: whether $f_t$ never changes.
+    """
+    source = "Orabona, Crammer, Cesa-Bianchi 2015, lemma 1"
+    return theorem(
+        "master_inequality", source, _open_fixed if fixed else _open, _add, _sides, Partial(step)
+    )
+
+
+def _open(step: Partial, hp: Any, state: Any, u: PyTree) -> Account:
+    return open_account(state.theta.value if isinstance(state.theta, Sum) else state.theta, u)
+
+
+def _open_fixed(step: Partial, hp: Any, state: Any, u: PyTree) -> Account:
+    return open_account(state.theta, u, fixed=True)
+
+
+def _add(step: Partial, hp: Any, account: Account, state: Any, feedback: Feedback, u: PyTree):
+    return add_round(account, step(hp, state, feedback), u)
+
+
+def _sides(step: Partial, hp: Any, account: Account, u: PyTree) -> Certificate:
+    return both_sides(account, hp.eta)
 
 
 def constants(f: MirrorMap, u: PyTree) -> Array:
     """The size of the constants that the potential and its conjugate subtract."""
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(u)))
     return zero if f.offset is None else f.offset(u)
-
-
-def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
-    r"""$B_\psi(u, w)$ for the $w$ of a `dual` $\nabla\psi(w)$, and the size of what it is made of.
-
-    By the dual and not by $w$: where a weight of $w$ is too small for a float, its dual is not.
-    """
-    size = lambda tree: jax.tree.map(jnp.abs, tree)
-    parts = f.potential(u), f.conjugate(dual), jnp.asarray(tree.vdot(dual, u))
-    along = jnp.asarray(tree.vdot(size(dual), size(u)))
-    size_of = jnp.abs(parts[0]) + jnp.abs(parts[1]) + along + 2 * constants(f, u)
-    return parts[0] + parts[1] - parts[2], size_of

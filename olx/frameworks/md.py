@@ -7,12 +7,19 @@ Unlike the lazy form the projection is remembered, so steps may shrink: with $\e
 and losses $\sigma$-strongly convex with respect to $\psi$ the regret is logarithmic. With the
 Euclidean map it is projected gradient descent. The state is the dual of the decision.
 
+Lemma 5 added up, with the Bregman divergence in place of the norm that bounds it:
+
+$$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u,
+  w_{s+1}) + B_{\psi^*}(\nabla\psi(w_s) - \eta_s g_s, \nabla\psi(w_s))}{\eta_s}, \qquad
+  B_{\psi^*} \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
+
+With a fixed step there is also the theorem of `olx.frameworks.descent`.
+
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, lemma 5.
 """
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 from optax import tree
@@ -21,12 +28,17 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
-from olx.core import AddsGradient, Feedback, Learner, Process, Scalar, Trace
-from olx.frameworks.master import approached, divergence
+from olx.core import Feedback, Learner, Process, Scalar
+from olx.facts import AddsGradient, Facts
+from olx.frameworks import approach
+from olx.frameworks.approach import Account, divergence
+from olx.frameworks.descent import gradient_descent
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.start import start_inside
+from olx.schedules._scalar import no_stats
 from olx.schedules.decay import as_schedule
+from olx.theorem import theorem
 
 
 @pytree
@@ -51,19 +63,18 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     [0.0, -2.0, -2.828]
     """
     constant = not isinstance(eta, Process)
-    if constant:
-        eta = check.positive("md", "eta", eta)
+    eta = as_schedule("md", "eta", eta)
     check.instance("md", "mirror", mirror, MirrorMap)
-    eta = as_schedule(eta)
+    descends = eta.init_fn is no_stats and mirror.states_norm
+    adds = AddsGradient(_coefficient) if constant and mirror.identity else None
     return Learner(
         MDHparams(eta, mirror),
         init,
         predict,
         update,
-        bound,
-        separable=mirror.separable and eta.separable,
-        adds=AddsGradient(_coefficient) if constant and mirror.identity else None,
+        facts=Facts(adds, mirror.separable and eta.separable),
         needs=(start_inside("md"),),
+        theorems=(lemma_5, gradient_descent) if descends else (lemma_5,),
     )
 
 
@@ -92,40 +103,30 @@ def update(hp: MDHparams, state: MDState, feedback: Feedback) -> MDState:
     return MDState(_step(hp, state.theta, eta, feedback), hp.eta.update(state.stats, feedback))
 
 
-def bound(hp: MDHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""Lemma 5 added up, with the Bregman divergence in place of the norm it is bounded by.
+def open_account(hp: MDHparams, state: MDState, u: PyTree) -> Account:
+    return approach.open_account(hp.mirror, hp.mirror.retract(state.theta), u)
 
-    $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u,
-      w_{s+1}) + B_{\psi^*}(\nabla\psi(w_s) - \eta_s g_s, \nabla\psi(w_s))}{\eta_s}, \qquad
-      B_{\psi^*} \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
-    """
-    f = hp.mirror
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
 
-    def one(state: MDState, feedback: Feedback):
-        eta = hp.eta.at(state.stats, feedback.context)
-        here, w = f.retract(state.theta), feedback.action
-        after = _step(hp, state.theta, eta, feedback)
-        step = tree.sub(after, here)
-        ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
-        near, far = divergence(f, u, here), divergence(f, u, f.retract(after))
-        drift = (ends[0] - ends[1] - ends[2]) / eta
-        norms = f.energy(step)
-        left = tree.vdot(step, tree.sub(u, w)) / eta
-        size = sum(map(jnp.abs, ends)) + near[1] + far[1]
-        norms = None if norms is None else norms / eta
-        return left, near[0], far[0], eta, drift, norms, size / eta
+def add_round(
+    hp: MDHparams, account: Account, state: MDState, feedback: Feedback, u: PyTree
+) -> Account:
+    f, w = hp.mirror, feedback.action
+    eta = hp.eta.at(state.stats, feedback.context)
+    here, after = f.retract(state.theta), _step(hp, state.theta, eta, feedback)
+    step = tree.sub(after, here)
+    ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
+    near, far = divergence(f, u, here), divergence(f, u, f.retract(after))
+    size = sum(map(jnp.abs, ends)) + near[1] + far[1]
+    left = tree.vdot(step, tree.sub(u, w))
+    drift = ends[0] - ends[1] - ends[2]
+    return approach.add_round(account, eta, near[0], far[0], left, drift, f.energy(step), size)
 
-    left, near, far, eta, drift, norms, size = jax.vmap(one)(trace.state, trace.feedback)
-    moved = approached(near, far, eta)
-    proof = Certificate(
-        jnp.cumsum(left),
-        moved + jnp.cumsum(drift),
-        jnp.cumsum(size),
-        None if norms is None else moved + jnp.cumsum(norms),
-        theorem="Shalev-Shwartz 2007, lemma 5",
-    )
-    return proof.given(DOMAIN, f.outside(u) == 0)
+
+def both_sides(hp: MDHparams, account: Account, u: PyTree) -> Certificate:
+    return approach.both_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
+
+
+lemma_5 = theorem("lemma_5", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides)
 
 
 def _coefficient(hp: MDHparams, feedback: Feedback) -> Scalar:

@@ -7,6 +7,15 @@ The lazy form: the sum of gradients is never projected, only the decision is. Wi
 is Hedge, with the squared Euclidean norm lazy gradient descent, with a user's own potential
 something new.
 
+The master inequality of `olx.frameworks.master`, divided by the step, bounds the regret on
+linearized losses:
+
+$$\sum_{s \le t} \langle g_s, w_s - u \rangle \le \frac1\eta \Big( \psi(u) + \psi^*(\theta_1) -
+  \langle \theta_1, u \rangle + \sum_{s \le t} B_{\psi^*}(\theta_{s+1}, \theta_s) \Big).$$
+
+Every term comes from the mirror map, so this holds for any map given to `omd`, including one the
+library has never seen.
+
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, algorithm 1.
 """
@@ -14,15 +23,15 @@ Classification and Regression, 2015, algorithm 1.
 import dataclasses
 from typing import NamedTuple
 
-import jax
 from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
-from olx.core import AddsGradient, Feedback, Learner, Scalar, Trace
-from olx.frameworks.master import Game, master_inequality
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import AddsGradient, Facts
+from olx.frameworks import master
+from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.start import start_inside
@@ -62,10 +71,9 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
         init,
         predict,
         update,
-        bound,
-        separable=mirror.separable,
-        adds=AddsGradient(_coefficient) if mirror.identity else None,
+        facts=Facts(AddsGradient(_coefficient) if mirror.identity else None, mirror.separable),
         needs=(start_inside("omd"),),
+        theorems=(master_inequality,),
     )
 
 
@@ -87,19 +95,13 @@ def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
     return OMDState(tree.add(hp.mirror.center(state.theta), _move(hp, feedback)))
 
 
-def bound(hp: OMDHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The master inequality, divided by the step: regret on linearized losses.
+def step(hp: OMDHparams, state: OMDState, feedback: Feedback) -> Step:
+    """The round in the words of the lemma."""
+    theta, after = state.theta, update(hp, state, feedback).theta
+    return Step(hp.mirror, theta, theta, _move(hp, feedback), feedback.action, after)
 
-    $$\sum_{s \le t} \langle g_s, w_s - u \rangle \le \frac1\eta \Big( \psi(u) + \psi^*(\theta_1)
-      - \langle \theta_1, u \rangle + \sum_{s \le t} B_{\psi^*}(\theta_{s+1}, \theta_s) \Big).$$
 
-    Every term comes from the mirror map, so this holds for any map given to `omd`, including one
-    the library has never seen. `u` must lie in the domain of the potential.
-    """
-    z = jax.vmap(lambda feedback: _move(hp, feedback))(trace.feedback)
-    theta = trace.state.theta
-    game = Game(None, theta, theta, z, trace.feedback.action)
-    return master_inequality(lambda _: hp.mirror, game, u, hp.eta)
+master_inequality = master.inequality(step, fixed=True)
 
 
 def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:

@@ -14,16 +14,15 @@ Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013.
 
 from typing import NamedTuple
 
-import jax
 from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.core import HINT, Feedback, Learner, Process, Scalar
+from olx.frameworks import master
 from olx.frameworks.hints import last_gradient
-from olx.frameworks.master import Game, master_inequality
+from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer
 
@@ -52,8 +51,9 @@ def optimistic(
     eta = check.positive("optimistic", "eta", eta)
     hint = last_gradient() if hint is None else hint
     check.instance("optimistic", "hint", hint, Process)
-    hparams = OptimisticHparams(eta, as_regularizer("optimistic", regularizer), hint)
-    return Learner(hparams, init, predict, update, bound)
+    hint.must_give("optimistic", "hint", HINT)
+    hparams = OptimisticHparams(eta, as_regularizer("optimistic", "regularizer", regularizer), hint)
+    return Learner(hparams, init, predict, update, theorems=(master_inequality,))
 
 
 def init(hp: OptimisticHparams, params: PyTree) -> OptimisticState:
@@ -76,14 +76,14 @@ def update(hp: OptimisticHparams, state: OptimisticState, feedback: Feedback) ->
     )
 
 
-def bound(hp: OptimisticHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The master inequality with hints, divided by the step."""
-    state, feedback = trace
-    z = jax.vmap(lambda feedback: _move(hp, feedback))(feedback)
-    played = jax.vmap(lambda s, context: _played(hp, s, context))(state, feedback.context)
-    seen = (state.stats, feedback.context)
-    game = Game(seen, state.theta, played, z, feedback.action)
-    return master_inequality(lambda seen: hp.regularizer.at(*seen), game, u, hp.eta)
+def step(hp: OptimisticHparams, state: OptimisticState, feedback: Feedback) -> Step:
+    """The round in the words of the lemma."""
+    f = hp.regularizer.at(state.stats, feedback.context)
+    played, after = _played(hp, state, feedback.context), update(hp, state, feedback).theta
+    return Step(f, state.theta, played, _move(hp, feedback), feedback.action, after)
+
+
+master_inequality = master.inequality(step)
 
 
 def _played(hp: OptimisticHparams, state: OptimisticState, context: PyTree) -> PyTree:

@@ -3,12 +3,19 @@ r"""Optimistic mirror descent, eager: a step along the guess to act, one down th
 $$w_t = \nabla\psi^*\big(\nabla\psi(y_t) - \eta m_t\big), \qquad
   y_{t+1} = \nabla\psi^*\big(\nabla\psi(y_t) - \eta g_t\big).$$
 
+The regret is paid for what the guess misses:
+
+$$\langle g_t, w_t - u\rangle \le \langle g_t - m_t, w_t - y_{t+1}\rangle + \frac{B_\psi(u, y_t) -
+  B_\psi(u, y_{t+1}) - B_\psi(y_{t+1}, w_t) - B_\psi(w_t, y_t)}{\eta},$$
+
+added up over rounds. With norms, the first term less $B_\psi(y_{t+1}, w_t) / \eta$ is at most
+$\eta \|g_t - m_t\|_*^2 / (2\beta)$.
+
 Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013, lemma 1.
 """
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 from optax import tree
@@ -16,11 +23,13 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
-from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.core import HINT, Feedback, Learner, Process, Scalar
+from olx.frameworks import approach
+from olx.frameworks.approach import Account, divergence
 from olx.frameworks.hints import last_gradient
-from olx.frameworks.master import approached, divergence
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.start import start_inside
+from olx.theorem import theorem
 
 
 @pytree
@@ -45,9 +54,10 @@ def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -
     check.instance("optimistic_md", "mirror", mirror, MirrorMap)
     hint = last_gradient() if hint is None else hint
     check.instance("optimistic_md", "hint", hint, Process)
+    hint.must_give("optimistic_md", "hint", HINT)
     hparams = OptimisticMDHparams(eta, mirror, hint)
     needs = (start_inside("optimistic_md"),)
-    return Learner(hparams, init, predict, update, bound, needs=needs)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=(missed_gradients,))
 
 
 def init(hp: OptimisticMDHparams, params: PyTree) -> OptimisticMDState:
@@ -66,45 +76,41 @@ def update(
     return OptimisticMDState(theta, hp.hint.update(state.hint, feedback))
 
 
-def bound(hp: OptimisticMDHparams, trace: Trace, u: PyTree) -> Certificate:
-    r"""The regret is paid for what the guess misses.
+def open_account(hp: OptimisticMDHparams, state: OptimisticMDState, u: PyTree) -> Account:
+    return approach.open_account(hp.mirror, hp.mirror.retract(state.theta), u)
 
-    $$\langle g_t, w_t - u\rangle \le \langle g_t - m_t, w_t - y_{t+1}\rangle +
-      \frac{B_\psi(u, y_t) - B_\psi(u, y_{t+1}) - B_\psi(y_{t+1}, w_t) - B_\psi(w_t, y_t)}{\eta},$$
 
-    added up over rounds; with norms, the first term less $B_\psi(y_{t+1}, w_t) / \eta$ is at most
-    $\eta \|g_t - m_t\|_*^2 / (2\beta)$.
-    """
-    f = hp.mirror
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], trace.feedback.action))
+def add_round(
+    hp: OptimisticMDHparams,
+    account: Account,
+    state: OptimisticMDState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    f, eta, w = hp.mirror, hp.eta, feedback.action
+    g, hint = tree.scale(feedback.weight, feedback.grad), hp.hint.at(state.hint, feedback.context)
+    missed = tree.sub(g, hint)
+    start = f.retract(state.theta)
+    aimed = f.retract(_step(hp, state.theta, 1.0, hint))
+    learned = f.retract(_step(hp, state.theta, 1.0, g))
+    after = f.to_primal(learned)
+    near, far = divergence(f, u, start), divergence(f, u, learned)
+    back, forth = divergence(f, after, aimed), divergence(f, w, start)
+    gain = eta * tree.vdot(missed, tree.sub(w, after))
+    left = eta * tree.vdot(g, tree.sub(w, u))
+    size = jnp.abs(gain) + near[1] + far[1] + back[1] + forth[1]
+    drift, norms = gain - (back[0] + forth[0]), f.energy(missed)
+    norms = None if norms is None else eta**2 * norms
+    return approach.add_round(account, eta, near[0], far[0], left, drift, norms, size)
 
-    def one(state: OptimisticMDState, feedback: Feedback):
-        w, g = feedback.action, tree.scale(feedback.weight, feedback.grad)
-        missed = tree.sub(g, hp.hint.at(state.hint, feedback.context))
-        start = f.retract(state.theta)
-        aimed = f.retract(_step(hp, state.theta, 1.0, hp.hint.at(state.hint, feedback.context)))
-        learned = f.retract(_step(hp, state.theta, 1.0, g))
-        after = f.to_primal(learned)
-        near, far = divergence(f, u, start), divergence(f, u, learned)
-        back, forth = divergence(f, after, aimed), divergence(f, w, start)
-        gain = tree.vdot(missed, tree.sub(w, after))
-        exact = gain - (back[0] + forth[0]) / hp.eta
-        left = tree.vdot(g, tree.sub(w, u))
-        sizes = near[1] + far[1] + back[1] + forth[1]
-        size = jnp.abs(gain) + sizes / hp.eta
-        norms = f.energy(missed)
-        return left, near[0], far[0], exact, None if norms is None else hp.eta * norms, size
 
-    left, near, far, exact, norms, size = jax.vmap(one)(trace.state, trace.feedback)
-    moved = approached(near, far, hp.eta * jnp.ones_like(near))
-    proof = Certificate(
-        jnp.cumsum(left),
-        moved + jnp.cumsum(exact),
-        jnp.cumsum(size),
-        None if norms is None else moved + jnp.cumsum(norms),
-        theorem="Rakhlin, Sridharan 2013, lemma 1",
-    )
-    return proof.given(DOMAIN, f.outside(u) == 0)
+def both_sides(hp: OptimisticMDHparams, account: Account, u: PyTree) -> Certificate:
+    return approach.both_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
+
+
+missed_gradients = theorem(
+    "missed_gradients", "Rakhlin, Sridharan 2013, lemma 1", open_account, add_round, both_sides
+)
 
 
 def _step(hp: OptimisticMDHparams, theta: PyTree, weight: Scalar, slope: PyTree) -> PyTree:

@@ -1,4 +1,4 @@
-r"""The best pruning of a template tree in hindsight, and what `best_pruning` guarantees against it.
+r"""The best pruning of a template tree in hindsight.
 
 A tree is the array of its edges' parents: edge $e$ leaves the node below edge `parents[e]`, a
 smaller number, or the root where that is -1. From the bottom up,
@@ -19,12 +19,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from olx import _check as check
-from olx.certificate import Certificate
-from olx.core import Learner, Loss, Rounds, Run
-from olx.experts.best_pruning import Path, path_losses, path_weights
-from olx.hindsight.about import BEST_PRUNING
-from olx.hindsight.game import judged, played, unit_weights
+from olx.core import Loss, Rounds
+from olx.experts.paths import on_edges, path_losses
 from olx.hindsight.regret import weights
 
 
@@ -76,54 +72,4 @@ def edge_losses(loss: Loss, rounds: Rounds, edges: int) -> Float[Array, " E"]:
     follow = lambda one: path_losses(lambda advice: loss(advice, one.outcome), one.context)
     along = jax.vmap(follow)(rounds)
     along = along * weights(rounds, along.dtype)[:, None]
-    at = _at(rounds.context)
-    return jnp.zeros(edges, along.dtype).at[at].add(along, mode="drop")
-
-
-def pruning_bound(learner: Learner, run: Run, leaves: Float[Array, " E"]) -> Certificate:
-    r"""The regret of `best_pruning(ada_normal_hedge())` with equal priors to a pruning.
-
-    With $C_e$ the sum of the sizes of the regrets to edge $e$ so far, $m$ the edges met so far that
-    end in a leaf of the pruning $P$, and $\hat\ell_s$ the mean loss on the path,
-
-    $$\sum_{s \le t} f_s(\hat y_s) - f_s(P(x_s)) \le \sqrt{3 m \Big( \sum_{s \le t} |\hat\ell_s -
-      f_s(P(x_s))| \Big) \ln\Big( 1 + \frac{3}{2m} \sum_{s \le t} \sum_e
-      \frac{|r_{s,e}|}{1 + C_{s-1,e}} \Big)}.$$
-
-    Printed with $\ln\frac Nm + \ln B + 1$ for the logarithm, $N$ the edges met so far and
-    $B = 1 + \frac{3}{2N} \sum_e 1 + \ln(1 + C_e)$.
-
-    run: played with `record=olx.record.trace`, rounds of weight 0 or 1, losses in [0, 1].
-    leaves: as in `Pruning`.
-    """
-    game = played("pruning_bound", BEST_PRUNING, learner, run, leaves)
-    trace = game.trace
-    prior = jnp.asarray(trace.state.prior)[0]
-    leaves = check.comparator("pruning_bound", game.u, prior)
-    path, value = trace.feedback.context, trace.feedback.value
-    along = jax.vmap(lambda seen: path_losses(seen.loss, seen.context))(trace.feedback)
-    p = jax.vmap(lambda state, path: path_weights(learner.hparams, state, path))(trace.state, path)
-    mean = jnp.sum(p * along, axis=1, keepdims=True)
-    on_edges = jax.vmap(lambda at, values: jnp.zeros_like(leaves).at[at].set(values, mode="drop"))
-    at = _at(path)
-    moves = on_edges(at, jnp.abs(mean - along))
-    size = jnp.cumsum(moves, axis=0)
-    met = lax.cummax(on_edges(at, jnp.ones_like(along)))
-    count, used = jnp.sum(met, axis=1), met @ leaves
-    excess = jnp.cumsum(jnp.sum(moves / (1 + size - moves), axis=1))
-    b = 1 + 1.5 * jnp.sum(met * (1 + jnp.log1p(size)), axis=1) / count
-    root = lambda logarithm: jnp.sqrt(3 * used * (size @ leaves) * logarithm)
-    right = root(jnp.log1p(1.5 * excess / used))
-    printed = root(jnp.log(count / used) + jnp.log(b) + 1)
-    ends = jnp.where(path.edges >= 0, leaves.at[path.edges].get(mode="clip"), 0.0)
-    other = jnp.sum(ends * along, axis=1)
-    scale = jnp.cumsum(jnp.abs(value) + jnp.abs(other)) + right
-    left, name = jnp.cumsum(value - other), "Luo 2016, section 2.3.4"
-    proof = Certificate(left, right, scale, printed, name)
-    equal = jnp.max(prior) - jnp.min(prior) <= 64 * jnp.finfo(prior.dtype).eps
-    return judged(game, unit_weights(game, proof.given("priors must be equal", equal)))
-
-
-def _at(path: Path) -> Int[Array, "T L"]:
-    """Where to write what belongs to the edges; nowhere past the leaf."""
-    return jnp.where(path.edges >= 0, path.edges, jnp.iinfo(path.edges.dtype).max)
+    return on_edges(rounds.context, along, edges)

@@ -19,7 +19,7 @@
     grid.eta = { geomspace = [1e-3, 10, 32] }
     grid."mirror.q" = [1.2, 1.5, 2.0]       # a set is an argument too, as in
                                             # domain = { name = "ball", radius = 2.0 }
-    theorems = ["certify"]                  # of olx.hindsight.theorems; all of them if left out
+    theorems = ["lemma_5"]                  # to judge; all that the learner carries if left out
 
 A key that is not known is refused with the nearest one that is. Wherever a config names a factory
 (a learner, a map, a schedule, a loss, `stream:` data), it may be one outside the library: see

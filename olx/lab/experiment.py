@@ -41,7 +41,7 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
     first: float | Literal["uniform"] | None = None  # every coordinate of the first decision
     grid: dict[str, Any] = {}
     random: Random | None = None
-    theorems: list[str] | None = None  # to judge, by name; all that are about it if None
+    theorems: list[Any] | None = None  # to judge: names, or tables of those with numbers
     arguments: dict[str, Any] = {}
 
 

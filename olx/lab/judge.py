@@ -15,15 +15,16 @@ import numpy as np
 
 import olx
 from olx._pytree import as_tree
-from olx.certificate import Certificate
-from olx.core import Learner, Rounds, Run
-from olx.hindsight import Theorem, comparator_losses, theorems
+from olx.certificate import Certificate, Certificates
+from olx.core import Learner, Rounds
+from olx.engine.certify import asked_of, replayed
+from olx.hindsight import comparator_losses
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Experiment
-from olx.lab.plan import Part
+from olx.lab.plan import Asked, Part
 from olx.lab.sweeps import Game, one
-from olx.record import trace
+from olx.theorem import Theorem
 
 Shown = tuple[np.ndarray, np.ndarray]  # rounds, and the cumulative loss after each of them
 
@@ -36,9 +37,9 @@ class Comparator(NamedTuple):
 class Proof(NamedTuple):
     """A certificate as numbers."""
 
-    name: str  # of the theorem in `olx.hindsight`
-    theorem: str
-    left: np.ndarray  # after every round
+    name: str
+    theorem: str  # its source
+    left: np.ndarray  # after the rounds that are shown
     right: np.ndarray
     slack: float  # the least
     tightness: float
@@ -70,76 +71,88 @@ def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
 
 
 def certificates(
-    part: Part, i: int, game: Game, against: Comparator, shown: Shown, names: list[str] | None
+    part: Part, i: int, game: Game, against: Comparator, shown: Shown, asked: Asked
 ) -> list[Proof]:
-    """What the theorems about a configuration say, after every round.
+    """What the theorems about a configuration say, after the rounds that are shown.
 
     shown: the cumulative losses that the tables show.
-    names: of the theorems; all that are about the learner if None.
+    asked: of the theorems; all that are about the learner if None.
     """
-    learner, u = one(part, i), jnp.asarray(against.u, game.start.dtype)
-    asked = [each for each in theorems(learner) if names is None or each.name in names]
-    if not asked:
+    if not chosen(one(part, i), asked):
         return []
-    run = _play(learner, as_tree(game.loss), game.rounds, game.start)
-    paid = np.cumsum(np.asarray(run.losses), dtype=float)
     at, totals = shown
-    apart = float(np.max(np.abs(paid[at - 1] - totals) / (1 + np.abs(totals))))
-    proofs = []
-    for each in asked:
-        found = _certificate(each.function, learner, run, u)
-        holds, double = bool(found.holds), None
-        if not holds and game.start.dtype != np.float64:
-            double = _holds_in_double(each, part, i, game, against)
-        rounding = 64 * np.finfo(found.scale.dtype).eps * (found.scale + np.abs(against.totals))
-        proofs.append(
-            Proof(
-                each.name,
-                found.theorem,
-                np.asarray(found.left),
-                np.asarray(found.right),
-                float(found.slack.min()),
-                float(found.tightness),
-                holds,
-                _broken(found),
-                apart,
-                double,
-                bool(np.all(found.left >= paid - against.totals - rounding)),
-            )
-        )
-    return proofs
+    proofs, paid = _replay(part, i, game, against, at, asked)
+    apart = float(np.max(np.abs(paid - totals) / (1 + np.abs(totals))))
+    double: list[bool | None] = [None] * len(proofs)
+    if not proofs.holds and game.start.dtype != np.float64:
+        with jax.enable_x64(True):
+            exact = game._replace(rounds=_double(game.rounds), start=np.asarray(game.start, float))
+            again, _ = _replay(part, i, exact, against, at, asked)
+            double = [
+                None if a.holds else bool(b.holds) for a, b in zip(proofs, again, strict=True)
+            ]
+    regret = paid - against.totals[at - 1]
+    return [
+        _proof(found, apart, exact, regret, against.totals[at - 1])
+        for found, exact in zip(proofs, double, strict=True)
+    ]
 
 
-def _holds_in_double(each: Theorem, part: Part, i: int, game: Game, against: Comparator) -> bool:
-    with jax.enable_x64(True):
-        learner, rounds = one(part, i), _double(game.rounds)
-        run = _play(learner, as_tree(game.loss), rounds, jnp.asarray(game.start, float))
-        return bool(_certificate(each.function, learner, run, jnp.asarray(against.u)).holds)
+def chosen(learner: Learner, asked: Asked) -> tuple[Theorem, ...]:
+    """The theorems that a config asks for; names are of those that the learner carries."""
+    if asked is None:
+        return learner.theorems
+    carried = [one for one in learner.theorems if one.name in asked]
+    return asked_of(learner, (*carried, *(one for one in asked if isinstance(one, Theorem))))
 
 
-def _broken(found: Certificate) -> str:
-    """The conditions that are broken, and from which round on."""
-    first = {name: int(np.argmin(met)) + 1 for name, met in found.conditions.items()}
-    return "; ".join(
-        f"{name}, broken in round {first[name]}"
-        for name, met in found.conditions.items()
-        if not np.all(met)
+def _replay(
+    part: Part, i: int, game: Game, against: Comparator, at: np.ndarray, asked: Asked
+) -> tuple[Certificates, np.ndarray]:
+    """The certificates after the rounds `at`, and the cumulative loss there."""
+    learner, u = one(part, i), jnp.asarray(against.u, game.start.dtype)
+    proofs, run = replayed(
+        learner,
+        chosen(learner, asked),
+        game.loss,
+        game.rounds,
+        game.start,
+        u,
+        keep=functools.partial(_marks, tuple(at.tolist())),
+        progress=False,
+    )
+    curve: Any = run.curve
+    return proofs, np.asarray(curve.total)
+
+
+def _marks(at: tuple[int, ...], start: int, stop: int) -> np.ndarray:
+    """Keep the rounds `at`."""
+    return np.array([mark for mark in at if start < mark <= stop], int)
+
+
+def _proof(
+    found: Certificate, apart: float, exact: bool | None, regret: np.ndarray, other: np.ndarray
+) -> Proof:
+    rounding = 64 * np.finfo(found.scale.dtype).eps * (found.scale + np.abs(other))
+    seen = found.summary
+    return Proof(
+        found.name,
+        found.theorem,
+        np.asarray(found.left),
+        np.asarray(found.right),
+        float(seen.slack),
+        float(seen.tightness),
+        bool(found.holds),
+        "; ".join(f"{name}, broken in round {n}" for name, n in seen.broken.items() if n),
+        apart,
+        exact,
+        bool(np.all(found.left >= regret - rounding)),
     )
 
 
 @jax.jit
 def _losses(loss: Any, rounds: Rounds, u: Any, apply: Any) -> Any:
     return comparator_losses(loss, rounds, u, apply)
-
-
-@jax.jit
-def _play(learner: Learner, loss: Any, rounds: Rounds, start: Any) -> Run:
-    return olx.rollout(learner, loss, rounds, start, record=trace)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _certificate(theorem: Any, learner: Learner, run: Run, u: Any) -> Certificate:
-    return theorem(learner, run, u)
 
 
 def _double(rounds: Rounds) -> Rounds:

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -10,13 +10,16 @@ import numpy as np
 
 import olx
 from olx.core import Learner
-from olx.hindsight import theorems
+from olx.engine.certify import asked_of
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset
 from olx.lab.experiment import Player
 from olx.lab.factories import Lift, make
 from olx.lab.grids import points
 from olx.lab.names import is_count
+from olx.theorem import Theorem
+
+Asked = list[str | Theorem] | None  # theorems by name, or made from a table
 
 
 class Part(NamedTuple):
@@ -37,7 +40,7 @@ class Plan(NamedTuple):
     first: float | str | None
     points: list[dict[str, Any]]  # the configurations: a value for each axis
     parts: list[Part]
-    theorems: list[str] | None
+    theorems: Asked  # to judge; all that a learner carries if None
 
 
 def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
@@ -61,19 +64,32 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
         _try(where, part)
         parts.append(part)
     label = player.label or player.name
-    made = Plan(where, label, player.first, every, parts, player.theorems)
-    _check_theorems(made)
-    return made
+    theorems = _theorems(where, label, player.theorems, parts)
+    return Plan(where, label, player.first, every, parts, theorems)
 
 
-def _check_theorems(plan: Plan) -> None:
-    known = list(dict.fromkeys(each.name for p in plan.parts for each in theorems(p.first())))
-    for name in plan.theorems or []:
-        if name not in known:
-            hint = nearest(name, known, f"it has {', '.join(known)}." if known else "it has none.")
-            raise ConfigError(
-                f"{plan.where}.theorems: there is no theorem {name} about {plan.label}; {hint}"
-            )
+def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]) -> Asked:
+    """The theorems to judge: names of those that the learner carries, and those with numbers."""
+    if asked is None:
+        return None
+    learners = [part.first() for part in parts]
+    known = list(dict.fromkeys(each.name for one in learners for each in one.theorems))
+    found: list[str | Theorem] = []
+    for k, given in enumerate(asked):
+        at = f"{where}.theorems.{k}"
+        if isinstance(given, Mapping):
+            found.append(make(at, given, Theorem))
+        elif given in known:
+            found.append(given)
+        else:
+            hint = nearest(given, known, f"it has {', '.join(known)}." if known else "it has none.")
+            raise ConfigError(f"{at}: there is no theorem {given} about {label}; {hint}")
+    try:
+        for learner in learners:
+            asked_of(learner, tuple(one for one in found if isinstance(one, Theorem)))
+    except TypeError as error:
+        raise ConfigError(f"{where}.theorems: {error}") from error
+    return found
 
 
 def _is_number(value: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 import olx
 from olx._pytree import as_tree
-from olx.core import Learner, Rounds, Run
+from olx.core import Batch, Learner, Rounds, Run
 from olx.engine.protocol import feedback_of
 from olx.keep import Keep
 from olx.lab.metrics import Metric, measure, told
@@ -54,7 +54,7 @@ def play(part: Part, game: Game, limits: Limits) -> Played:
     totals, sums = curve.total, curve.sums
     if game.half is None:
         own = told(game.metrics, jax.tree.map(lambda rows: rows[:, -1], sums), length)
-        test = {} if game.test is None else _examine(batch(part), run.state, game)
+        test = {} if game.test is None else _examine(batch(part).learners, run.state, game)
         return Played(curve.at, totals, own, test)
     middle = int(np.searchsorted(curve.at, game.half))
     first = jax.tree.map(lambda rows: rows[:, middle], (totals, sums))
@@ -66,7 +66,7 @@ def play(part: Part, game: Game, limits: Limits) -> Played:
     return Played(curve.at, totals, *halves)
 
 
-def batch(part: Part, index: np.ndarray | None = None) -> Learner:
+def batch(part: Part, index: np.ndarray | None = None) -> Batch:
     """Configurations of a part as one batch; all of them if None."""
     index = np.arange(len(part.index)) if index is None else index
     numbers = {axis: jnp.asarray(np.asarray(v)[index], float) for axis, v in part.numbers.items()}
@@ -76,7 +76,7 @@ def batch(part: Part, index: np.ndarray | None = None) -> Learner:
 
 def one(part: Part, i: int) -> Learner:
     """A configuration of a part, its numbers as arrays."""
-    return jax.tree.map(lambda leaf: leaf[0], batch(part, np.array([i])))
+    return batch(part, np.array([i]))[0]
 
 
 def _run(part: Part, game: Game, place: Path | None) -> Run:

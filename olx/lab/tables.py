@@ -45,9 +45,8 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
     regret = None if against is None else totals - against.totals[at - 1]
     bound = np.full((count, marks), np.nan)
     for i, found in proofs.items():
-        for proof in found:
-            if proof.name == "certify" and proof.about_regret:  # the one that the learner carries
-                bound[i] = proof.right[at - 1]
+        if found and found[0].about_regret:  # the first theorem of a learner is its main one
+            bound[i] = found[0].right
     known = np.isfinite(bound).reshape(-1)
     columns = {
         **_keys(job, index),

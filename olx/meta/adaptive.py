@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.nn import softmax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
@@ -22,8 +21,8 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
-from olx.core import Feedback, Learner, Scalar, Trace
-from olx.meta.mix import its_own, mean
+from olx.core import Feedback, Learner, Scalar
+from olx.meta._members import its_own, mean
 
 NEVER = -1e30  # the logarithm of no weight: finite, so that differences and gradients are
 
@@ -95,45 +94,53 @@ def used(state: AdaptiveState) -> Bool[Array, "... K"]:
     return state.log_weights > NEVER / 2
 
 
-def history(hp: AdaptiveHparams, trace: Trace) -> tuple[Float[Array, "T K"], Float[Array, "T 1"]]:
-    """What every copy lost in every round of a run, and the weights of the rounds."""
-    of_copy = lambda own, feedback: feedback.loss(hp.inner.predict(own, feedback.context))
-    every = lambda state, feedback: jax.vmap(lambda own: of_copy(own, feedback))(state.copies)
-    losses = jax.vmap(every)(trace.state, trace.feedback)
-    return losses, jnp.broadcast_to(trace.feedback.weight, losses.shape[:1])[:, None]
+class Account(NamedTuple):
+    """Of each copy: sums over its life so far, and both right sides after the last round."""
+
+    regret: Float[Array, " K"]
+    size: Float[Array, " K"]
+    sums: tuple[Float[Array, " K"], Float[Array, " K"]]  # what the right sides are made of
+    right: Float[Array, " K"]
+    published: Float[Array, " K"]
+    alive: Bool[Array, " K"]
+    met: dict[str, Bool[Array, ""]]  # the conditions of the theorem
 
 
-def since_start(hp: AdaptiveHparams, trace: Trace, terms: Array) -> Float[Array, "T K"]:
-    """Sums over the life of each copy so far.
-
-    Rounds of weight 0 are not counted by the state, so that a start may be met twice; what was
-    added in between is 0.
-    """
-
-    def add(total, one):
-        term, fresh = one
-        total = jnp.where(fresh, 0.0, total) + term
-        return total, total
-
-    fresh = begins(hp, trace.state.now)
-    return lax.scan(add, jnp.zeros(len(hp.period), terms.dtype), (terms, fresh))[1]
+def open_account(state: AdaptiveState, u: Float[Array, " K"], *conditions: str) -> Account:
+    check.comparator("certify", u, state.log_weights)
+    zeros, met = jnp.zeros_like(state.log_weights), jnp.ones((), bool)
+    sums = zeros, zeros
+    return Account(zeros, zeros, sums, zeros, zeros, used(state), dict.fromkeys(conditions, met))
 
 
-def certificate(
+def losses_of(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Float[Array, " K"]:
+    """What every copy loses in a round."""
+    lost = lambda own: feedback.loss(hp.inner.predict(own, feedback.context))
+    return jax.vmap(lost)(state.copies)
+
+
+def add_round(
     hp: AdaptiveHparams,
-    trace: Trace,
-    u: Float[Array, " K"],
-    right: Float[Array, "T K"],
-    printed: Float[Array, "T K"],
-    theorem: str,
-) -> Certificate:
+    account: Account,
+    state: AdaptiveState,
+    feedback: Feedback,
+    losses: Float[Array, " K"],
+    *terms: Array,
+) -> Account:
+    """The sums over the lives of copies; the caller adds the right sides."""
+    fresh, weight, value = begins(hp, state.now), feedback.weight, feedback.value
+    since = lambda total, term: jnp.where(fresh, 0.0, total) + term
+    return account._replace(
+        regret=since(account.regret, weight * (value - losses)),
+        size=since(account.size, weight * (jnp.abs(value) + jnp.abs(losses))),
+        sums=tuple(since(*pair) for pair in zip(account.sums, terms, strict=True)),
+        alive=used(state),
+    )
+
+
+def both_sides(hp: AdaptiveHparams, account: Account, u: Float[Array, " K"]) -> Certificate:
     """The regret to the copies in the slots `u`, each since it started; 0 before that."""
-    u = check.comparator("certify", u, trace.state.log_weights[0])
-    losses, weight = history(hp, trace)
-    value = trace.feedback.value[:, None]
-    alive = used(trace.state)
-    at = lambda curves: jnp.where(alive, curves, 0.0) @ u
-    regret = since_start(hp, trace, weight * (value - losses))
-    size = since_start(hp, trace, weight * (jnp.abs(value) + jnp.abs(losses)))
-    proof = Certificate(at(regret), at(right), at(size + jnp.abs(right)), at(printed), theorem)
-    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))
+    at = lambda copies: jnp.where(account.alive, copies, 0.0) @ u
+    scale = at(account.size + jnp.abs(account.right))
+    proof = Certificate(at(account.regret), at(account.right), scale, at(account.published))
+    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u)).under(account.met)

@@ -22,10 +22,10 @@ from olx import _clock as clock
 from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Process, Scalar, Trace
+from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.needs import PARTS, within
 from olx.schedules.decay import as_schedule
+from olx.theorem import INNER, through
 
 
 @pytree
@@ -56,11 +56,10 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     ([0.0, -1.0, -2.0, -3.0], [-1.5])
     """
     check.instance("average", "inner", inner, Learner)
-    if not isinstance(weights, Process):
-        weights = check.positive("average", "weights", weights)
-    hparams = AverageHparams(inner, as_schedule(weights))
-    proof = None if inner.bound_fn is None else bound
-    return Learner(hparams, init, predict, update, proof, needs=within(inner, "inner", *PARTS))
+    hparams = AverageHparams(inner, as_schedule("average", "weights", weights, WEIGHT))
+    needs = within(inner, "inner", *PARTS)
+    theorems = tuple(through(INNER, one) for one in inner.theorems)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def averaged(state: AverageState) -> PyTree:
@@ -77,7 +76,7 @@ def rising(shift: Scalar = 1.0) -> Process:
     2.0
     """
     shift = check.non_negative("rising", "shift", shift)
-    return Process(shift, clock.start, clock.tick, _later)
+    return Process(shift, clock.start, clock.tick, _later, WEIGHT)
 
 
 def init(hp: AverageHparams, params: PyTree) -> AverageState:
@@ -102,11 +101,6 @@ def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> Avera
         total,
         hp.weights.update(state.stats, feedback),
     )
-
-
-def bound(hp: AverageHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The bound of the learner that plays."""
-    return hp.inner.bound(Trace(trace.state.inner, trace.feedback), u)
 
 
 def _later(shift: Scalar, stats: Clock, context: PyTree) -> Array:

@@ -20,11 +20,11 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
-from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
+from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
 from olx.needs import PARTS, within
+from olx.theorem import theorem
 
 
 def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
@@ -51,7 +51,8 @@ def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
         phase += [0, 2**k] if top else [2**k, 3 * 2**k]
     hparams = AdaptiveHparams(inner, eta, tuple(period), tuple(phase))
     needs = within(inner, "inner", *PARTS)
-    return Learner(hparams, init, adaptive.predict, update, bound, needs=needs)
+    theorems = (interval_regret,)
+    return Learner(hparams, init, adaptive.predict, update, needs=needs, theorems=theorems)
 
 
 def init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:
@@ -70,7 +71,13 @@ def update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Ada
     return adaptive.proceed(hp, state, copies, log_weights)
 
 
-def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certificate:
+def open_account(hp: AdaptiveHparams, state: AdaptiveState, u: Float[Array, " K"]) -> Account:
+    return adaptive.open_account(state, u)
+
+
+def add_round(
+    hp: AdaptiveHparams, account: Account, state: AdaptiveState, feedback: Feedback, u: Array
+) -> Account:
     r"""The regret to the copy in a slot since its birth, with $\rho$ the range of their losses.
 
     $$\sum_s f_s(a_s) - f_s(a_s^k) \le \frac{\ln t}\eta + \sum_s f_s(a_s) + \frac{\ln E_{p_s}
@@ -78,14 +85,19 @@ def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certifica
 
     u: a distribution over slots, most often one of them; both sides are 0 while it is not in use.
     """
-    losses, weight = adaptive.history(hp, trace)
-    log_weights, losses = trace.state.log_weights, weight * losses
-    alive = adaptive.used(trace.state)
-    highest = jnp.max(jnp.where(alive, losses, -jnp.inf), axis=1, keepdims=True)
-    lowest = jnp.min(jnp.where(alive, losses, jnp.inf), axis=1, keepdims=True)
-    mixed = logsumexp(log_softmax(log_weights) - hp.number * losses, axis=1, keepdims=True)
-    paid = weight * trace.feedback.value[:, None] + mixed / hp.number
-    age = jnp.log(trace.state.now.astype(losses.dtype))[:, None] / hp.number
-    along = lambda column: adaptive.since_start(hp, trace, jnp.broadcast_to(column, losses.shape))
-    printed = age + hp.number / 8 * along((highest - lowest) ** 2)
-    return adaptive.certificate(hp, trace, u, age + along(paid), printed, "Hazan, Seshadhri 2009")
+    losses, alive = adaptive.losses_of(hp, state, feedback), adaptive.used(state)
+    scaled = feedback.weight * losses
+    highest = jnp.max(jnp.where(alive, scaled, -jnp.inf))
+    lowest = jnp.min(jnp.where(alive, scaled, jnp.inf))
+    mixed = logsumexp(log_softmax(state.log_weights) - hp.number * scaled) / hp.number
+    terms = feedback.weight * feedback.value + mixed, (highest - lowest) ** 2
+    account = adaptive.add_round(hp, account, state, feedback, losses, *terms)
+    age = jnp.log(state.now.astype(losses.dtype)) / hp.number
+    return account._replace(
+        right=age + account.sums[0], published=age + hp.number / 8 * account.sums[1]
+    )
+
+
+interval_regret = theorem(
+    "interval_regret", "Hazan, Seshadhri 2009", open_account, add_round, adaptive.both_sides
+)

@@ -12,8 +12,7 @@ van Erven, Koolen, MetaGrad: Multiple Learning Rates in Online Learning, 2016; C
 Prediction, Learning, and Games, 2006.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +21,11 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Trace
+from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
+from olx.meta._members import check_members, count, each, its_own, mean, over, stacked
 from olx.needs import PARTS, within
+from olx.theorem import Theorem, theorem
 
 
 @pytree
@@ -38,7 +39,7 @@ class MixState(NamedTuple):
     mixer: PyTree
 
 
-def mix(experts: Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
+def mix(experts: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
     """Play the mean of what several learners play, weighed by `mixer` from equal weights.
 
     experts: a batch as `olx.batch` makes it, or a tuple of learners, which may be of different
@@ -54,22 +55,25 @@ def mix(experts: Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
     True
     """
     check.instance("mix", "mixer", mixer, Learner)
-    each = experts if isinstance(experts, tuple) else (experts,)
-    for expert in each:
+    if isinstance(experts, Batch):
+        experts = experts.learners
+    members = experts if isinstance(experts, tuple) else (experts,)
+    if isinstance(experts, tuple):
+        check_members(experts)
+    for expert in members:
         check.instance("mix", "experts", expert, Learner)
     if isinstance(experts, tuple):
-        _check_members(experts)
         needs = tuple(
             need
             for index, expert in enumerate(experts)
             for need in within(expert, "experts", *PARTS, index=index)
         )
     else:
-        _count(experts)
+        count(experts)
         needs = within(experts, "experts", *PARTS, stacked=True)
-    proven = all(learner.bound_fn is not None for learner in (*each, mixer))
-    hparams, proof = MixHparams(experts, mixer), bound if proven else None
-    return Learner(hparams, init, predict, update, proof, needs=needs)
+    theorems = (_mixed(members, mixer),) if all(one.theorems for one in (*members, mixer)) else ()
+    hparams = MixHparams(experts, mixer)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def init(hp: MixHparams, params: PyTree) -> MixState:
@@ -77,14 +81,14 @@ def init(hp: MixHparams, params: PyTree) -> MixState:
         states = tuple(expert.init(params) for expert in hp.experts)
     else:
         states = jax.vmap(lambda expert: expert.init(params))(hp.experts)
-    count = _count(hp.experts)
-    equal = jnp.full(count, 1 / count, jnp.result_type(*jax.tree.leaves(params)))
+    size = count(hp.experts)
+    equal = jnp.full(size, 1 / size, jnp.result_type(*jax.tree.leaves(params)))
     return MixState(states, hp.mixer.init(equal))
 
 
 def predict(hp: MixHparams, state: MixState, context: PyTree) -> PyTree:
     act = lambda expert, own: (own, expert.predict(own, context))
-    _, actions = _each(act, hp.experts, state.experts)
+    _, actions = each(act, hp.experts, state.experts)
     return mean(hp.mixer.predict(state.mixer), actions)
 
 
@@ -93,95 +97,84 @@ def update(hp: MixHparams, state: MixState, feedback: Feedback) -> MixState:
         seen = its_own(expert, own, feedback)
         return expert.update(own, seen), seen.value
 
-    experts, losses = _each(learn, hp.experts, state.experts)
+    experts, losses = each(learn, hp.experts, state.experts)
     seen = linear_feedback(hp.mixer.predict(state.mixer), losses, feedback.weight)
     return MixState(experts, hp.mixer.update(state.mixer, seen))
 
 
-def bound(hp: MixHparams, trace: Trace, u: PyTree) -> Certificate:
+class Account(NamedTuple):
+    experts: PyTree  # the accounts of the learners against `u`, stacked or a tuple
+    mixers: PyTree  # the account of the mixer against each of them, stacked
+    regret: Float[Array, " K"]  # to each learner
+    paid: Float[Array, ""]
+
+
+def open_account(hp: MixHparams, state: MixState, u: PyTree) -> Account:
+    def of_one(expert: Learner, own: PyTree):
+        return main(expert).init_fn(expert.hparams, own, u)
+
+    p = hp.mixer.predict(state.mixer)
+    start = lambda vertex: main(hp.mixer).init_fn(hp.mixer.hparams, state.mixer, vertex)
+    accounts = over(of_one, hp.experts, state.experts)
+    return Account(accounts, jax.vmap(start)(_vertices(p)), jnp.zeros_like(p), jnp.zeros_like(p[0]))
+
+
+def add_round(
+    hp: MixHparams, account: Account, state: MixState, feedback: Feedback, u: PyTree
+) -> Account:
+    def of_one(expert: Learner, own: PyTree, past: PyTree):
+        seen = its_own(expert, own, feedback)
+        return main(expert).add_fn(expert.hparams, past, own, seen, u), seen.value
+
+    accounts, losses = each(of_one, hp.experts, state.experts, account.experts)
+    p, weight, value = hp.mixer.predict(state.mixer), feedback.weight, feedback.value
+    told, one = linear_feedback(p, losses, weight), main(hp.mixer)
+    add = lambda past, vertex: one.add_fn(hp.mixer.hparams, past, state.mixer, told, vertex)
+    return Account(
+        accounts,
+        jax.vmap(add)(account.mixers, _vertices(p)),
+        account.regret + weight * (value - losses),
+        account.paid + jnp.abs(weight * value),
+    )
+
+
+def both_sides(hp: MixHparams, account: Account, u: PyTree) -> Certificate:
     """The bound of the mixer to one of the learners and of that learner to `u`.
 
     After each round, of the learner for which the sum is least.
     """
 
-    def of_one(expert: Learner, states: PyTree):
-        seen = jax.vmap(lambda *one: its_own(expert, *one))(states, trace.feedback)
-        return seen.value, expert.bound(Trace(states, seen), u)
+    def of_one(expert: Learner, past: PyTree):
+        return main(expert).sides_fn(expert.hparams, past, u)
 
-    if isinstance(hp.experts, tuple):
-        pairs = [of_one(*one) for one in zip(hp.experts, trace.state.experts, strict=True)]
-        losses = jnp.stack([value for value, _ in pairs])
-        proofs = stacked([proof for _, proof in pairs])
-    else:
-        losses, proofs = jax.vmap(of_one, in_axes=(0, 1))(hp.experts, trace.state.experts)
-    p = jax.vmap(hp.mixer.predict)(trace.state.mixer)
-    value, weight = trace.feedback.value, trace.feedback.weight
-    told = jax.vmap(linear_feedback)(p, losses.T, jnp.broadcast_to(weight, value.shape))
-    vertices = jnp.eye(losses.shape[0], dtype=losses.dtype)
-    of_mixer = lambda vertex: hp.mixer.bound(Trace(trace.state.mixer, told), vertex)
-    mixers = jax.vmap(of_mixer)(vertices)
-
-    left = jnp.cumsum(weight * (value - losses), axis=1) + proofs.left
+    proofs = over(of_one, hp.experts, account.experts)
+    if isinstance(proofs, tuple):
+        proofs = stacked(proofs)
+    one = main(hp.mixer)
+    sides = lambda past, vertex: one.sides_fn(hp.mixer.hparams, past, vertex)
+    mixers = jax.vmap(sides)(account.mixers, _vertices(account.regret))
     right = mixers.right + proofs.right
-    scale = mixers.scale + proofs.scale + jnp.cumsum(jnp.abs(weight * value))
-    best = jnp.argmin(right, axis=0)
-    of_best = lambda curves: jnp.take_along_axis(curves, best[None], axis=0)[0]
-    theorem = f"{mixers.theorem}; {proofs.theorem}"
-    proof = Certificate(of_best(left), of_best(right), of_best(scale), theorem=theorem)
-    return proof.under(jax.tree.map(of_best, mixers.conditions | proofs.conditions))
-
-
-def its_own(learner: Learner, state: PyTree, feedback: Feedback) -> Feedback:
-    """The feedback as a learner sees it that played its own action in the same round."""
-    action = learner.predict(state, feedback.context)
-    value, grad = jax.value_and_grad(feedback.loss)(action)
-    return feedback._replace(action=action, value=value, grad=grad)
-
-
-def mean(p: Float[Array, " K"], actions: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), actions)
-
-
-def stacked(proofs: list[Certificate]) -> Certificate:
-    """Several certificates of one run as one, with a leading axis; a condition binds its own."""
-    names = {name for proof in proofs for name in proof.conditions}
-    met = lambda proof, name: proof.conditions.get(name, jnp.ones(proof.left.shape, bool))
-    together = lambda field: jnp.stack([getattr(proof, field) for proof in proofs])
-    return Certificate(
-        together("left"),
-        together("right"),
-        together("scale"),
-        theorem=" or ".join(dict.fromkeys(proof.theorem for proof in proofs)),
-        conditions={name: jnp.stack([met(proof, name) for proof in proofs]) for name in names},
+    best = jnp.argmin(right)
+    whole = Certificate(
+        account.regret + proofs.left, right, mixers.scale + proofs.scale + account.paid
     )
+    met = mixers.conditions | {
+        name: met & mixers.conditions.get(name, True) for name, met in proofs.conditions.items()
+    }
+    proof, met = jax.tree.map(lambda leaf: leaf[best], (whole, met))
+    return proof.under(met)
 
 
-def _each(function: Callable[..., Any], experts: Any, states: PyTree) -> tuple[PyTree, PyTree]:
-    """From `(learner, its state)` to the next states and what else is stacked over learners."""
-    if not isinstance(experts, tuple):
-        return jax.vmap(function)(experts, states)
-    pairs = [function(*one) for one in zip(experts, states, strict=True)]
-    seen = [jax.tree.map(jnp.asarray, other) for _, other in pairs]
-    for other in seen:
-        check.same_shape("mix", "an action of `experts`", other, "that of the first", seen[0])
-    return tuple(own for own, _ in pairs), jax.tree.map(lambda *rows: jnp.stack(rows), *seen)
+def main(learner: Learner) -> Theorem:
+    """The first theorem that a learner carries, which is the one about its regret."""
+    return learner.theorems[0]
 
 
-def _check_members(experts: tuple[Learner, ...]) -> None:
-    if not experts or any(expert.axes is not None for expert in experts):
-        raise TypeError(
-            "mix: `experts` must be a tuple of learners, at least one and none of them a batch, or "
-            "one batch; mix the batch first, and its mixture with the others."
-        )
+def _mixed(experts: tuple[Learner, ...], mixer: Learner) -> Theorem:
+    sources = dict.fromkeys(main(expert).source for expert in experts)
+    source = f"{main(mixer).source}; {' or '.join(sources)}"
+    return theorem("mixture", source, open_account, add_round, both_sides)
 
 
-def _count(experts: Learner | tuple[Learner, ...]) -> int:
-    if isinstance(experts, tuple):
-        return len(experts)
-    shapes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(experts)}
-    if len(shapes) != 1 or shapes == {()}:
-        raise TypeError(
-            "mix: `experts` must be a batch, every number with a leading axis of learners, as from "
-            f"`olx.batch`; its leaves start with axes {sorted(shapes)}."
-        )
-    return shapes.pop()[0]
+def _vertices(p: Float[Array, " K"]) -> Float[Array, "K K"]:
+    return jnp.eye(p.size, dtype=p.dtype)

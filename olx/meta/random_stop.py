@@ -18,9 +18,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.needs import PARTS, within
+from olx.theorem import INNER, through
 
 
 @pytree
@@ -54,8 +54,9 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     """
     check.instance("random_stop", "inner", inner, Learner)
     hparams = RandomStopHparams(inner, key)
-    proof = None if inner.bound_fn is None else bound
-    return Learner(hparams, init, predict, update, proof, needs=within(inner, "inner", *PARTS))
+    needs = within(inner, "inner", *PARTS)
+    theorems = tuple(through(INNER, one) for one in inner.theorems)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def stopped(state: RandomStopState) -> PyTree:
@@ -75,11 +76,6 @@ def update(hp: RandomStopHparams, state: RandomStopState, feedback: Feedback) ->
     check.same_shape("random_stop", "the action", feedback.action, "`params`", stopped(state))
     drawn = draw(hp.key, state.reservoir, feedback.action, feedback.weight)
     return RandomStopState(hp.inner.update(state.inner, feedback), drawn)
-
-
-def bound(hp: RandomStopHparams, trace: Trace, u: PyTree) -> Certificate:
-    """The bound of the learner that plays."""
-    return hp.inner.bound(Trace(trace.state.inner, trace.feedback), u)
 
 
 def reservoir(params: PyTree) -> Reservoir:

@@ -20,11 +20,14 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar, Trace
+from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
-from olx.meta.adaptive import AdaptiveHparams, AdaptiveState
+from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
 from olx.needs import PARTS, within
+from olx.theorem import theorem
+
+NEAR = "losses of a round must differ by at most `span`"
+LIGHT = "weights must be at most 1"
 
 
 def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
@@ -46,7 +49,8 @@ def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     period = tuple(2**k for k in range(levels))
     hparams = AdaptiveHparams(inner, span, period, (0,) * levels)
     needs = within(inner, "inner", *PARTS)
-    return Learner(hparams, init, adaptive.predict, update, bound, needs=needs)
+    theorems = (interval_regret,)
+    return Learner(hparams, init, adaptive.predict, update, needs=needs, theorems=theorems)
 
 
 def init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:
@@ -63,7 +67,13 @@ def update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Ada
     return adaptive.proceed(hp, state, copies, log_weights)
 
 
-def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certificate:
+def open_account(hp: AdaptiveHparams, state: AdaptiveState, u: Float[Array, " K"]) -> Account:
+    return adaptive.open_account(state, u, NEAR, LIGHT)
+
+
+def add_round(
+    hp: AdaptiveHparams, account: Account, state: AdaptiveState, feedback: Feedback, u: Array
+) -> Account:
     r"""The regret to the copy in a slot since it started, $N$ copies having started so far.
 
     $$\sum_s f_s(a_s) - f_s(a_s^k) \le \frac{\ln \sum_j w_j / \eta_j}{\eta_k} + \sum_s r_{s,k} -
@@ -73,21 +83,28 @@ def bound(hp: AdaptiveHparams, trace: Trace, u: Float[Array, " K"]) -> Certifica
     u: a distribution over slots, most often one of them; both sides are 0 while it is not in use.
         Rounds have weights up to 1.
     """
-    losses, weight = adaptive.history(hp, trace)
-    log_weights, steps = trace.state.log_weights, _steps(hp, losses.dtype)
-    regrets = jax.vmap(lambda *one: _regrets(hp, *one))(log_weights, losses)
+    losses, weight = adaptive.losses_of(hp, state, feedback), feedback.weight
+    log_weights, steps = state.log_weights, _steps(hp, losses.dtype)
+    regrets = _regrets(hp, log_weights, losses)
     gains = weight * jnp.log1p(steps * regrets)
-    crowd = logsumexp(log_weights + gains - jnp.log(steps), axis=1, keepdims=True)
-    started = jnp.sum(trace.state.now[:, None] // jnp.asarray(hp.period), axis=1, keepdims=True)
-    spent = adaptive.since_start(hp, trace, weight * regrets - gains / steps)
-    squares = adaptive.since_start(hp, trace, weight * regrets**2)
-    right = hp.number * (crowd / steps + spent)
-    printed = hp.number * (jnp.log(started.astype(losses.dtype)) / steps + steps * squares)
-    proof = adaptive.certificate(hp, trace, u, right, printed, "Daniely et al. 2015")
-    apart = jnp.max(jnp.where(adaptive.used(trace.state), jnp.abs(regrets), 0.0), axis=1)
-    near = apart <= 1 + 64 * jnp.finfo(apart.dtype).eps
-    proof = proof.given("losses of a round must differ by at most `span`", near)
-    return proof.given("weights must be at most 1", weight[:, 0] <= 1)
+    terms = weight * regrets - gains / steps, weight * regrets**2
+    account = adaptive.add_round(hp, account, state, feedback, losses, *terms)
+    crowd = logsumexp(log_weights + gains - jnp.log(steps))
+    started = jnp.log(jnp.sum(state.now // jnp.asarray(hp.period)).astype(losses.dtype))
+    apart = jnp.max(jnp.where(adaptive.used(state), jnp.abs(regrets), 0.0))
+    return account._replace(
+        right=hp.number * (crowd / steps + account.sums[0]),
+        published=hp.number * (started / steps + steps * account.sums[1]),
+        met={
+            NEAR: account.met[NEAR] & (apart <= 1 + 64 * jnp.finfo(apart.dtype).eps),
+            LIGHT: account.met[LIGHT] & (weight <= 1),
+        },
+    )
+
+
+interval_regret = theorem(
+    "interval_regret", "Daniely et al. 2015", open_account, add_round, adaptive.both_sides
+)
 
 
 def _steps(hp: AdaptiveHparams, dtype) -> Float[Array, " K"]:

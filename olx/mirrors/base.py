@@ -54,6 +54,11 @@ class MirrorMap:
     identity: bool = static(default=False)
     offset: Partial | None = None  # of a decision: the size of constants in both functions
 
+    @property
+    def states_norm(self) -> bool:
+        """Whether the norm and the modulus are known."""
+        return self.norm is not None and self.modulus is not None
+
     def to_dual(self, w: PyTree) -> PyTree:
         return jax.grad(self.potential)(w)
 

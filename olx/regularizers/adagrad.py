@@ -19,7 +19,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.prox import Penalty
-from olx.core import Feedback, Process, Scalar
+from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.quadratic import quadratic
 
@@ -48,7 +48,8 @@ def adagrad(delta: Scalar = 1.0, penalty: Penalty | None = None, rate: Scalar = 
     if penalty is not None:
         check.instance("adagrad", "penalty", penalty, Penalty)
     separable = penalty is None or penalty.separable
-    return Process(AdaGradHparams(delta, penalty, rate), init, update, at, separable=separable)
+    hparams = AdaGradHparams(delta, penalty, rate)
+    return Process(hparams, init, update, at, REGULARIZER, separable=separable)
 
 
 def init(hp: AdaGradHparams, params: PyTree) -> AdaGradStats:

@@ -17,7 +17,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.prox import Penalty
-from olx.core import Process, Scalar
+from olx.core import REGULARIZER, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.quadratic import quadratic
 
@@ -38,7 +38,7 @@ def composite(penalty: Penalty, rate: Scalar, power: Scalar = 0.5) -> Process:
     rate = check.non_negative("composite", "rate", rate)
     power = check.non_negative("composite", "power", power)
     hparams = CompositeHparams(penalty, rate, power)
-    return Process(hparams, clock.start, clock.tick, at, separable=penalty.separable)
+    return Process(hparams, clock.start, clock.tick, at, REGULARIZER, separable=penalty.separable)
 
 
 def at(hp: CompositeHparams, stats: Clock, context: PyTree) -> MirrorMap:

@@ -3,26 +3,26 @@ r"""The regularizer that does not change, $f_t = f$."""
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Feedback, Process
+from olx.core import REGULARIZER, Feedback, Process
 from olx.mirrors.base import MirrorMap
 
 
 def constant(mirror: MirrorMap) -> Process:
     check.instance("constant", "mirror", mirror, MirrorMap)
-    return Process(mirror, init, update, at, separable=mirror.separable)
+    return Process(mirror, init, update, at, REGULARIZER, separable=mirror.separable)
 
 
-def as_regularizer(owner: str, regularizer: MirrorMap | Process) -> Process:
+def as_regularizer(owner: str, name: str, regularizer: MirrorMap | Process) -> Process:
     """A mirror map as the regularizer that does not change; a regularizer as it is."""
     if isinstance(regularizer, MirrorMap):
         return constant(regularizer)
     if not isinstance(regularizer, Process):
         kind = type(regularizer).__name__
         raise TypeError(
-            f"{owner}: `regularizer` must be a MirrorMap or a Process made by olx.regularizers, "
-            f"got {kind}."
+            f"{owner}: `{name}` must be a MirrorMap or a Process made by olx.regularizers, got "
+            f"{kind}."
         )
-    return regularizer
+    return regularizer.must_give(owner, name, REGULARIZER)
 
 
 def init(mirror: MirrorMap, params: PyTree) -> None:

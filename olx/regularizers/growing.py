@@ -13,7 +13,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.core import Process, Scalar
+from olx.core import REGULARIZER, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
 
@@ -29,7 +29,7 @@ def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
     check.instance("growing", "mirror", mirror, MirrorMap)
     power = check.non_negative("growing", "power", power)
     hparams = GrowingHparams(mirror, power)
-    return Process(hparams, clock.start, clock.tick, at, separable=mirror.separable)
+    return Process(hparams, clock.start, clock.tick, at, REGULARIZER, separable=mirror.separable)
 
 
 def at(hp: GrowingHparams, stats: Clock, context: PyTree) -> MirrorMap:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx.core import Feedback, Process
+from olx.core import REGULARIZER, Feedback, Process
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
 
@@ -27,7 +27,7 @@ def largest_context(mirror: MirrorMap) -> Process:
     check.instance("largest_context", "mirror", mirror, MirrorMap)
     if mirror.norm is None or mirror.modulus is None:
         raise TypeError("largest_context: `mirror` must state its norm and its modulus.")
-    return Process(mirror, init, update, at)
+    return Process(mirror, init, update, at, REGULARIZER)
 
 
 def init(mirror: MirrorMap, params: PyTree) -> Array:

@@ -20,7 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.core import Feedback, Process, Scalar
+from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.quadratic import quadratic
 from olx.regularizers.scale_invariant_pnorm import larger, ratio
@@ -43,7 +43,8 @@ def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
     lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("scale_invariant_adagrad", "lipschitz", lipschitz)
-    return Process(ScaleInvariantAdaGradHparams(lipschitz), init, update, at, separable=True)
+    hparams = ScaleInvariantAdaGradHparams(lipschitz)
+    return Process(hparams, init, update, at, REGULARIZER, separable=True)
 
 
 def init(hp: ScaleInvariantAdaGradHparams, params: PyTree) -> ScaleInvariantAdaGradStats:

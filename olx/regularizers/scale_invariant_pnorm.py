@@ -27,7 +27,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.convex import norms
 from olx.convex.norms import Norm
-from olx.core import Feedback, Process, Scalar
+from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 
 
@@ -48,7 +48,7 @@ def scale_invariant_pnorm(lipschitz: Scalar = 1.0) -> Process:
     lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("scale_invariant_pnorm", "lipschitz", lipschitz)
-    return Process(ScaleInvariantPNormHparams(lipschitz), init, update, at)
+    return Process(ScaleInvariantPNormHparams(lipschitz), init, update, at, REGULARIZER)
 
 
 def init(hp: ScaleInvariantPNormHparams, params: PyTree) -> ScaleInvariantPNormStats:

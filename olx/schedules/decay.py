@@ -13,7 +13,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.core import Process, Scalar
+from olx.core import STEP, Process, Scalar
 from olx.schedules import _scalar
 
 
@@ -27,14 +27,18 @@ def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
     """The step `eta` in the first round, divided by the `power` of the round's number later."""
     eta = check.positive("decay", "eta", eta)
     power = check.non_negative("decay", "power", power)
-    return Process(DecayHparams(eta, power), clock.start, clock.tick, at, separable=True)
+    return Process(DecayHparams(eta, power), clock.start, clock.tick, at, STEP, separable=True)
 
 
-def as_schedule(eta: Scalar | Process) -> Process:
-    """A number as the schedule that never changes; a schedule as it is."""
+def as_schedule(owner: str, name: str, eta: Scalar | Process, gives: str = STEP) -> Process:
+    """A positive number as the schedule that never changes; a schedule as it is.
+
+    gives: what else a process may give beside a step size.
+    """
     if isinstance(eta, Process):
-        return eta
-    return Process(eta, _scalar.no_stats, _scalar.no_news, _itself, separable=True)
+        return eta.must_give(owner, name, STEP, *({gives} - {STEP}))
+    eta = check.positive(owner, name, eta)
+    return Process(eta, _scalar.no_stats, _scalar.no_news, _itself, STEP, separable=True)
 
 
 def at(hp: DecayHparams, stats: Clock, context: PyTree) -> Array:

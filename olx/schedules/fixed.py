@@ -1,4 +1,4 @@
-r"""Inverse learning rates that do not change, tuned to what is known of the game.
+r"""Step sizes $1 / c$ that do not change, tuned to what is known of the game.
 
 - S1: $c = \sqrt{T L / U}$ for $T$ rounds and subgradients of $\frac12\|\lambda\|_*^2 \le L$; the
   regret to $f(u) \le U$ is at most $2 \sqrt{L U T}$.
@@ -15,7 +15,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.core import Process, Scalar
+from olx.core import STEP, Process, Scalar
 from olx.schedules import _scalar
 
 
@@ -34,41 +34,42 @@ class SelfBoundedHparams:
 
 
 def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Process:
-    r"""$\sqrt{T L / U}$ (S1), for a known number of rounds.
+    r"""One over $\sqrt{T L / U}$ (S1), for a known number of rounds.
 
     energy: $L$, half the square of the largest dual norm of a subgradient.
     complexity: $U$, the largest $f(u)$ to compete with.
 
     >>> float(lipschitz_horizon(100.0, 0.5, 2.0).at(None))
-    5.0
+    0.2
     """
     rounds = check.positive("lipschitz_horizon", "rounds", rounds)
     energy = check.positive("lipschitz_horizon", "energy", energy)
     complexity = check.positive("lipschitz_horizon", "complexity", complexity)
     hparams = LipschitzHorizonHparams(rounds, energy, complexity)
-    return Process(hparams, _scalar.no_stats, _scalar.no_news, at_horizon, separable=True)
+    return Process(hparams, _scalar.no_stats, _scalar.no_news, at_horizon, STEP, separable=True)
 
 
 def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Process:
-    r"""$L + \sqrt{L^2 + L U_2 / U_1}$ (S2), for a known loss of the comparator.
+    r"""One over $L + \sqrt{L^2 + L U_2 / U_1}$ (S2), for a known loss of the comparator.
 
     self_bound: $L$; the constant of the loss in the score times the largest $\|x_t\|_*^2$.
     complexity: $U_1$, the largest $f(u)$ to compete with.
     loss: $U_2$, the largest $\sum_t g_t(u)$ of such a $u$.
 
-    >>> float(self_bounded(1.0, 1.0, 3.0).at(None))
-    3.0
+    >>> round(float(self_bounded(1.0, 1.0, 3.0).at(None)), 4)
+    0.3333
     """
     self_bound = check.positive("self_bounded", "self_bound", self_bound)
     complexity = check.positive("self_bounded", "complexity", complexity)
     loss = check.non_negative("self_bounded", "loss", loss)
     hparams = SelfBoundedHparams(self_bound, complexity, loss)
-    return Process(hparams, _scalar.no_stats, _scalar.no_news, at_self_bounded, separable=True)
+    return Process(hparams, _scalar.no_stats, _scalar.no_news, at_bounded, STEP, separable=True)
 
 
 def at_horizon(hp: LipschitzHorizonHparams, stats: None, context: PyTree) -> Array:
-    return jnp.sqrt(hp.rounds * hp.energy / hp.complexity)
+    return 1 / jnp.sqrt(hp.rounds * hp.energy / hp.complexity)
 
 
-def at_self_bounded(hp: SelfBoundedHparams, stats: None, context: PyTree) -> Array:
-    return hp.self_bound + jnp.sqrt(hp.self_bound**2 + hp.self_bound * hp.loss / hp.complexity)
+def at_bounded(hp: SelfBoundedHparams, stats: None, context: PyTree) -> Array:
+    root = jnp.sqrt(hp.self_bound**2 + hp.self_bound * hp.loss / hp.complexity)
+    return 1 / (hp.self_bound + root)

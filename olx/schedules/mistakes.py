@@ -1,4 +1,4 @@
-r"""Inverse learning rates of classifiers, that grow with their mistakes and the largest row.
+r"""Step sizes $1 / c_t$ of classifiers, which shrink with mistakes and with the largest row.
 
 With $M_t$ the mistakes before round $t$, which are $y_i s_i \le 0$ for labels $y_i = \pm 1$:
 
@@ -24,7 +24,7 @@ from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.norms import Norm
-from olx.core import Feedback, Process, Scalar
+from olx.core import STEP, Feedback, Process, Scalar
 from olx.schedules import _scalar
 
 
@@ -41,7 +41,7 @@ class MistakesStats(NamedTuple):
 
 
 def mistakes(complexity: Scalar, norm: Norm) -> Process:
-    r"""$X_t \sqrt{(M_t + 1) / U}$ (S7, S9).
+    r"""One over $X_t \sqrt{(M_t + 1) / U}$ (S7, S9).
 
     complexity: $U$, the largest $f(u)$ to compete with; $\log n$ for the entropy of $n$ weights.
     norm: that of the mirror map; rows are measured in its dual.
@@ -50,22 +50,22 @@ def mistakes(complexity: Scalar, norm: Norm) -> Process:
     >>> from olx.convex import norms
     >>> schedule = mistakes(4.0, norms.l2())
     >>> float(schedule.at(schedule.init(jnp.zeros(2)), jnp.array([6.0, 8.0])))
-    5.0
+    0.2
     """
     complexity = check.positive("mistakes", "complexity", complexity)
     check.instance("mistakes", "norm", norm, Norm)
-    return Process(MistakesHparams(complexity, norm), init, update, at)
+    return Process(MistakesHparams(complexity, norm), init, update, at, STEP)
 
 
 def structured(complexity: Scalar, norm: Norm) -> Process:
-    r"""$X_t \sqrt{(M_t + 1) / (2 U)}$, the largest row taken over mistakes (S10).
+    r"""One over $X_t \sqrt{(M_t + 1) / (2 U)}$, the largest row taken over mistakes (S10).
 
     complexity: $U$, the largest $f(u)$ to compete with.
     norm: that of the mirror map; rows are measured in its dual.
     """
     complexity = check.positive("structured", "complexity", complexity)
     check.instance("structured", "norm", norm, Norm)
-    return Process(MistakesHparams(2 * complexity, norm), init, update_on_mistakes, at)
+    return Process(MistakesHparams(2 * complexity, norm), init, update_on_mistakes, at, STEP)
 
 
 def init(hp: MistakesHparams, params: PyTree) -> MistakesStats:
@@ -87,7 +87,7 @@ def update_on_mistakes(
 
 def at(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:
     rate = jnp.sqrt((stats.mistakes.now + stats.beyond) / hp.complexity)
-    return safe.or_one(_largest(hp, stats, context) * rate)
+    return 1 / safe.or_one(_largest(hp, stats, context) * rate)
 
 
 def _largest(hp: MistakesHparams, stats: MistakesStats, context: PyTree) -> Array:

@@ -1,6 +1,6 @@
-r"""An inverse learning rate that grows with the learner's own loss (S5, S6).
+r"""A step size that shrinks with the learner's own loss (S5, S6).
 
-$$c_t = \beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$$
+$$\frac1{\eta_t} = c_t = \beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$$
 
 For self-bounded losses, $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$: the regret grows as the root of
 the comparator's loss, which need not be known. Where no loss exceeds $\beta_1$ and $f \le U$ on the
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.core import Feedback, Process, Scalar
+from olx.core import STEP, Feedback, Process, Scalar
 from olx.schedules import _scalar
 
 
@@ -25,6 +25,7 @@ from olx.schedules import _scalar
 class OwnLossHparams:
     start: Scalar
     rate: Scalar
+    complexity: Scalar | None = None  # that `bounded_loss` was told
 
 
 class OwnLossStats(NamedTuple):
@@ -32,19 +33,19 @@ class OwnLossStats(NamedTuple):
 
 
 def own_loss(start: Scalar, rate: Scalar) -> Process:
-    r"""$\beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$ (S5).
+    r"""One over $\beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$ (S5).
 
     start: $\beta_1$, about the largest loss of a round.
     rate: $\beta_2$.
 
     >>> import jax.numpy as jnp
     >>> schedule = own_loss(4.0, 1.5)
-    >>> float(schedule.at(schedule.init(jnp.zeros(3))))
-    3.0
+    >>> round(float(schedule.at(schedule.init(jnp.zeros(3)))), 4)
+    0.3333
     """
     start = check.positive("own_loss", "start", start)
     rate = check.positive("own_loss", "rate", rate)
-    return Process(OwnLossHparams(start, rate), init, update, at, separable=True)
+    return Process(OwnLossHparams(start, rate), init, update, at, STEP, separable=True)
 
 
 def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Process:
@@ -57,7 +58,8 @@ def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Pro
     largest = check.positive("bounded_loss", "largest", largest)
     self_bound = check.positive("bounded_loss", "self_bound", self_bound)
     complexity = check.positive("bounded_loss", "complexity", complexity)
-    return own_loss(largest, 8**0.25 * (self_bound / complexity) ** 0.5)
+    hparams = OwnLossHparams(largest, 8**0.25 * (self_bound / complexity) ** 0.5, complexity)
+    return Process(hparams, init, update, at, STEP, separable=True)
 
 
 def init(hp: OwnLossHparams, params: PyTree) -> OwnLossStats:
@@ -69,4 +71,4 @@ def update(hp: OwnLossHparams, stats: OwnLossStats, feedback: Feedback) -> OwnLo
 
 
 def at(hp: OwnLossHparams, stats: OwnLossStats, context: PyTree) -> Array:
-    return hp.rate * jnp.sqrt(hp.start + stats.total)
+    return 1 / (hp.rate * jnp.sqrt(hp.start + stats.total))

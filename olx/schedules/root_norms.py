@@ -1,4 +1,4 @@
-r"""Inverse learning rates that grow with time and with the largest row seen.
+r"""Step sizes $1 / c_t$ that shrink with time and with the largest row seen.
 
 - S4: $c_t = \sqrt{t \max_{i \le t} L_i / U}$ with $L_i = \frac12 (L \|x_i\|_*)^2$, for a loss that
   is $L$-Lipschitz in the score; the regret to $f(u) \le U$ is at most $4 \sqrt{\max_t L_t\, U T}$.
@@ -21,7 +21,7 @@ from olx import _safe as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.norms import Norm
-from olx.core import Feedback, Process, Scalar
+from olx.core import STEP, Feedback, Process, Scalar
 from olx.schedules import _scalar
 
 
@@ -38,7 +38,7 @@ class RootNormsStats(NamedTuple):
 
 
 def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process:
-    r"""$\sqrt{t \max_{i \le t} L_i / U}$ (S4).
+    r"""One over $\sqrt{t \max_{i \le t} L_i / U}$ (S4).
 
     lipschitz: of the loss in the score; 1 for hinges and the epsilon-insensitive loss.
     complexity: $U$, the largest $f(u)$ to compete with.
@@ -48,23 +48,23 @@ def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process
     >>> from olx.convex import norms
     >>> schedule = root_lipschitz(1.0, 2.0, norms.l2())
     >>> float(schedule.at(schedule.init(jnp.zeros(2)), jnp.array([6.0, 8.0])))
-    5.0
+    0.2
     """
     lipschitz = check.positive("root_lipschitz", "lipschitz", lipschitz)
     complexity = check.positive("root_lipschitz", "complexity", complexity)
     check.instance("root_lipschitz", "norm", norm, Norm)
-    return Process(RootNormsHparams(lipschitz**2 / 2, complexity, norm), init, update, at)
+    return Process(RootNormsHparams(lipschitz**2 / 2, complexity, norm), init, update, at, STEP)
 
 
 def root_norms(complexity: Scalar, norm: Norm) -> Process:
-    r"""$\sqrt{t / U} \max_{i \le t} \|x_i\|_*$ (S8).
+    r"""One over $\sqrt{t / U} \max_{i \le t} \|x_i\|_*$ (S8).
 
     complexity: $U$, the largest $f(u)$ to compete with.
     norm: that of the mirror map; rows are measured in its dual.
     """
     complexity = check.positive("root_norms", "complexity", complexity)
     check.instance("root_norms", "norm", norm, Norm)
-    return Process(RootNormsHparams(1.0, complexity, norm), init, update, at)
+    return Process(RootNormsHparams(1.0, complexity, norm), init, update, at, STEP)
 
 
 def init(hp: RootNormsHparams, params: PyTree) -> RootNormsStats:
@@ -78,4 +78,4 @@ def update(hp: RootNormsHparams, stats: RootNormsStats, feedback: Feedback) -> R
 
 def at(hp: RootNormsHparams, stats: RootNormsStats, context: PyTree) -> Array:
     largest = jnp.maximum(stats.largest, hp.norm.dual(context))
-    return safe.or_one(largest * jnp.sqrt(stats.clock.now * hp.energy / hp.complexity))
+    return 1 / safe.or_one(largest * jnp.sqrt(stats.clock.now * hp.energy / hp.complexity))

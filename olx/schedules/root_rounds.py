@@ -1,4 +1,4 @@
-r"""An inverse learning rate that grows as the root of time, $c_t = \sqrt{t L / U}$ (S3).
+r"""A step size that shrinks as the root of time, $1 / \eta_t = c_t = \sqrt{t L / U}$ (S3).
 
 For subgradients of $\frac12\|\lambda\|_*^2 \le L$ on an unknown horizon; the regret to $f(u) \le U$
 is at most $4 \sqrt{L U T}$, and by the proof $3 \sqrt{L U T}$.
@@ -13,7 +13,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.core import Process, Scalar
+from olx.core import STEP, Process, Scalar
 
 
 @pytree
@@ -23,7 +23,7 @@ class RootRoundsHparams:
 
 
 def root_rounds(energy: Scalar, complexity: Scalar) -> Process:
-    r"""$\sqrt{t L / U}$.
+    r"""One over $\sqrt{t L / U}$.
 
     energy: $L$, half the square of the largest dual norm of a subgradient.
     complexity: $U$, the largest $f(u)$ to compete with.
@@ -31,13 +31,13 @@ def root_rounds(energy: Scalar, complexity: Scalar) -> Process:
     >>> import jax.numpy as jnp
     >>> schedule = root_rounds(2.0, 0.5)
     >>> float(schedule.at(schedule.init(jnp.zeros(3))))
-    2.0
+    0.5
     """
     energy = check.positive("root_rounds", "energy", energy)
     complexity = check.positive("root_rounds", "complexity", complexity)
     hparams = RootRoundsHparams(energy, complexity)
-    return Process(hparams, clock.start, clock.tick, at, separable=True)
+    return Process(hparams, clock.start, clock.tick, at, STEP, separable=True)
 
 
 def at(hp: RootRoundsHparams, stats: Clock, context: PyTree) -> Array:
-    return jnp.sqrt(stats.now * hp.energy / hp.complexity)
+    return 1 / jnp.sqrt(stats.now * hp.energy / hp.complexity)

@@ -39,11 +39,12 @@ def check_regularizer(regularizer: Process, loss: Loss, rounds: Rounds, params: 
         f = regularizer.at(state.stats, context)
         if not isinstance(f, MirrorMap):
             fail(f"at round {t} the regularizer gives a {type(f).__name__}, not a MirrorMap")
-        slow, fast = f.conjugate(state.theta), jax.jit(_conjugate_at)(regularizer, state, context)
+        theta = state.theta.value
+        slow, fast = f.conjugate(theta), jax.jit(_conjugate_at)(regularizer, state, context)
         close(f"jit changes the conjugate at round {t}", fast, slow, 1e-6)
-        noise = tree.random_like(jax.random.key(t), state.theta, dtype=jnp.result_type(slow))
-        check_mirror(f, tree.add(state.theta, noise))
+        noise = tree.random_like(jax.random.key(t), theta, dtype=jnp.result_type(slow))
+        check_mirror(f, tree.add(theta, noise))
 
 
 def _conjugate_at(regularizer: Process, state, context):
-    return regularizer.at(state.stats, context).conjugate(state.theta)
+    return regularizer.at(state.stats, context).conjugate(state.theta.value)

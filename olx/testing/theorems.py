@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from olx.certificate import Certificate
+from olx.certificate import Certificate, Certificates
 from olx.core import Learner, Loss, Rounds
+from olx.engine.certify import certify
 from olx.engine.rollout import rollout
-from olx.hindsight.theorems import theorems
 from olx.record import trace
 from olx.testing.played import weighed
 from olx.testing.report import close, fail
@@ -22,19 +22,19 @@ def check_theorems(
 
     comparators: points of the domain; `params` and 0 if None.
     """
-    known = theorems(learner)
-    if not known:
+    if not learner.theorems:
         return
     if comparators is None:
         comparators = (params, jax.tree.map(jnp.zeros_like, params))
     points = jax.tree.map(lambda *leaves: jnp.stack(leaves), *comparators)
 
     @jax.jit
-    def judge(learner: Learner, rounds: Rounds) -> list[Certificate]:
+    def judge(learner: Learner, rounds: Rounds) -> Certificates:
         run = rollout(learner, loss, rounds, params, record=trace)
-        return [jax.vmap(lambda u, f=one: f(learner, run, u))(points) for _, one in known]
+        return jax.vmap(lambda u: certify(learner, run, u))(points)
 
-    for (name, _), proofs in zip(known, judge(learner, _with_idle_rounds(rounds)), strict=True):
+    for proofs in judge(learner, _with_idle_rounds(rounds)):
+        name = proofs.name
         each = [jax.tree.map(lambda leaf, i=i: leaf[i], proofs) for i in range(len(comparators))]
         for proof in each:
             _check(name, proof)
@@ -52,7 +52,7 @@ def _check(name: str, proof: Certificate) -> None:
             f"the theorem `{name}` is violated after round {at // 2 + 1}: {proof.left[at]} <= "
             f"{proof.right[at]} ({proof.theorem})"
         )
-    sides = proof.left, proof.right, proof.printed, proof.conditions
+    sides = proof.left, proof.right, proof.published, proof.conditions
     during = jax.tree.map(lambda side: side[2::2], sides)
     before = jax.tree.map(lambda side: side[1:-1:2], sides)
     close(f"a round of weight zero is a round for the theorem `{name}`", during, before)

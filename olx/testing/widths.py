@@ -29,7 +29,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     """A learner that the engine may play in another form plays as in `rollout`, at every width."""
     sparse = _takes_sparse_rows(learner, rounds, params)
     numbers = bool(jax.tree.leaves(learner))
-    if learner.adds is None and not sparse:
+    if learner.facts.adds is None and not sparse:
         return
     rounds = _stretched(_with_context(rounds, params))
     if sparse:
@@ -38,7 +38,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     play = lambda learner, rounds: rollout(learner, loss, rounds, params)
     many = jax.vmap(play, (0, None), axis_size=max(WIDTHS))
     wanted = jax.jit(many)(learners, rounds)
-    for width in WIDTHS if learner.adds is not None and numbers else ():
+    for width in WIDTHS if learner.facts.adds is not None and numbers else ():
         some = jax.tree.map(lambda leaf, width=width: leaf[:width], learners)
         seen = sweep(some, loss, rounds, params)
         _compare(f"a sweep of {width} is not rollout", seen, wanted, slice(width))
@@ -65,7 +65,7 @@ def _compare(what: str, seen: Run, wanted: Run, which: int | slice) -> None:
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
     predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    own = is_linear(learner) or learner.separable or learner.rotates
+    own = is_linear(learner) or learner.facts.separable or learner.facts.rotates
     return own and predicts and not shaped and np.ndim(params) == 1
 
 

@@ -18,38 +18,31 @@ import olx
 from olx import losses, mirrors, streams
 from olx.classification.aggressive_perceptron import aggressive_perceptron
 from olx.classification.alma import alma, small_margin_alma
+from olx.classification.alma_mistakes import alma_mistakes
 from olx.classification.passive_aggressive import (
     passive_aggressive,
     passive_aggressive_1,
     passive_aggressive_2,
 )
-from olx.classification.perceptron import perceptron
+from olx.classification.perceptron import perceptron, perceptron_mistakes, separable_mistakes
 from olx.classification.pnorm_perceptron import pnorm_perceptron
 from olx.classification.romma import aggressive_romma, romma
 from olx.classification.self_tuned_aggressive import self_tuned_aggressive
-from olx.classification.self_tuned_winnow import self_tuned_winnow
-from olx.classification.winnow import balanced_winnow, unnormalized_winnow, winnow
+from olx.classification.self_tuned_winnow import self_tuned_winnow, self_tuned_winnow_mistakes
+from olx.classification.winnow import (
+    balanced_winnow,
+    r_of_k_mistakes,
+    unnormalized_winnow,
+    winnow,
+    winnow_mistakes,
+)
 from olx.first_order.exponentiated_gradient import (
     exponentiated_gradient,
     signed_exponentiated_gradient,
 )
 from olx.frameworks.ascents import aggressive, conservative
 from olx.frameworks.dual_ascent import dual_ascent
-from olx.hindsight.margin_errors import (
-    aggressive_perceptron_bound,
-    alma_bound,
-    passive_aggressive_bound,
-)
-from olx.hindsight.mistakes import (
-    conservative_bound,
-    hinge_bound,
-    perceptron_mistake_bound,
-    r_of_k_bound,
-    self_tuned_aggressive_bound,
-    self_tuned_winnow_bound,
-    separable_bound,
-    winnow_bound,
-)
+from olx.frameworks.mistakes import conservative_mistakes
 
 ROUNDS, WIDTH = 2000, 123
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -274,83 +267,101 @@ def stacked(*learners):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *learners)
 
 
-perceptron_at = lambda c: dual_ascent(EUCLID, losses.hinge, conservative(), c)
+perceptron_at = lambda c: dual_ascent(EUCLID, losses.hinge, conservative(), 1 / c)
 euclidean_at = lambda complexity: self_tuned_aggressive(EUCLID, complexity, 0.8)
 entropic_at = lambda margin: self_tuned_aggressive(ENTROPY, float(np.log(D)), margin)
 pnorm_at = lambda p: aggressive_perceptron(mirrors.pnorm(p / (p - 1)))
 
-# Learners, comparators, bounds. With each bound, what left / printed is to exceed somewhere, for a
-# comparator other than 0: no bound is empty.
+
+def carried(name):
+    """A theorem that the learner carries."""
+
+    def prove(learner, run, u):
+        (own,) = (one for one in learner.theorems if one.name == name)
+        return olx.certify(learner, run, u, theorems=(own,))[0]
+
+    return prove
+
+
+def made(theorem):
+    return lambda learner, run, u: olx.certify(learner, run, u, theorems=(theorem,))[0]
+
+
+# Learners, comparators, bounds. With each bound, what left / published is to exceed somewhere, for
+# a comparator other than 0: no bound is empty.
 TABLE = {
     "perceptron": (
         stacked(perceptron_at(0.5), perceptron_at(3.0)),
         SIGNED,
         {
-            "(5.2)": (lambda *game: conservative_bound(*game, margin=0.5), 0.7),
-            "(2.1)": (hinge_bound, 0.8),
-            "corollary 5": (perceptron_mistake_bound, 0.9),
-            "separable": (lambda *game: separable_bound(*game, margin=1.0), 0.03),
+            "(5.2)": (made(conservative_mistakes(0.5)), 0.7),
+            "(2.1)": (carried("hinge_mistakes"), 0.8),
+            "corollary 5": (made(perceptron_mistakes), 0.9),
+            "separable": (made(separable_mistakes(1.0)), 0.03),
         },
     ),
     "p-norm": (
         stacked(pnorm_perceptron(2.0), pnorm_perceptron(3.2)),
         SIGNED,
-        {"corollary 7": (perceptron_mistake_bound, 0.9)},
+        {"corollary 7": (carried("perceptron_mistakes"), 0.9)},
     ),
     "winnow": (
         stacked(winnow(0.1), winnow(1.0)),
         SIMPLEX,
-        {"(5.7)": (lambda *game: winnow_bound(*game, margin=0.3), 0.4)},
+        {"(5.7)": (made(winnow_mistakes(0.3)), 0.4)},
     ),
     "winnow, balanced": (
         stacked(balanced_winnow(0.1, 2.0), balanced_winnow(1.0, 2.0)),
         IN_BALL,
         {
-            "lemma 2": (olx.certify, 0.5),
-            "(5.2)": (lambda *game: conservative_bound(*game, margin=0.3), 0.5),
+            "lemma 2": (carried("primal_dual_inequality"), 0.5),
+            "(5.2)": (made(conservative_mistakes(0.3)), 0.5),
         },
     ),
     "winnow, self-tuned": (
         stacked(self_tuned_winnow()),
         SIMPLEX,
-        {"corollary 6": (lambda *game: self_tuned_winnow_bound(*game, margin=0.3), 0.25)},
+        {"corollary 6": (made(self_tuned_winnow_mistakes(0.3)), 0.25)},
     ),
     "self-tuned aggressive": (
         stacked(euclidean_at(0.6), euclidean_at(8.1)),
         SIGNED,
-        {"theorem 6": (self_tuned_aggressive_bound, 0.3), "(2.1)": (hinge_bound, 0.3)},
+        {
+            "theorem 6": (carried("self_tuned_aggressive_mistakes"), 0.3),
+            "(2.1)": (carried("hinge_mistakes"), 0.3),
+        },
     ),
     "self-tuned aggressive, entropy": (
         stacked(entropic_at(0.1), entropic_at(0.5)),
         SIMPLEX,
-        {"theorem 6": (self_tuned_aggressive_bound, 0.3)},
+        {"theorem 6": (carried("self_tuned_aggressive_mistakes"), 0.3)},
     ),
     "aggressive perceptron": (
         stacked(pnorm_at(2.0), pnorm_at(3.2)),
         SIGNED,
-        {"lemma 3": (olx.certify, 0.9), "corollary 2": (aggressive_perceptron_bound, 0.9)},
+        {"lemma 3": (carried("steps"), 0.9), "corollary 2": (carried("mistakes"), 0.9)},
     ),
     "PA and PA-II": (
         stacked(passive_aggressive(), passive_aggressive_2(0.05), passive_aggressive_2(1.0)),
         SIGNED,
-        {"distance": (olx.certify, 0.9), "mistakes": (passive_aggressive_bound, 0.5)},
+        {"distance": (carried("distance"), 0.9), "mistakes": (carried("mistakes"), 0.5)},
     ),
     "PA-I": (
         stacked(passive_aggressive_1(0.05), passive_aggressive_1(1.0)),
         SIGNED,
-        {"distance": (olx.certify, 0.9), "mistakes": (passive_aggressive_bound, 0.5)},
+        {"distance": (carried("distance"), 0.9), "mistakes": (carried("mistakes"), 0.5)},
     ),
     "romma": (
         stacked(romma(), aggressive_romma()),
         SIGNED,
-        {"distance": (olx.certify, 0.5)},
+        {"distance": (carried("half_spaces"), 0.5)},
     ),
     "alma": (
         stacked(alma(0.4, 2.5), alma(1.0, 2.5)),
         IN_BALL,
         {
-            "regret": (olx.certify, 0.3),
-            "mistakes": (lambda *game: alma_bound(*game, margin=0.2), 0.2),
+            "regret": (carried("regret_on_corrections"), 0.3),
+            "mistakes": (made(alma_mistakes(0.2)), 0.2),
         },
     ),
 }
@@ -365,7 +376,7 @@ def proofs(name):
     learners, comparators, bounds = TABLE[name]
 
     def judge(proof):
-        printed = proof.right if proof.printed is None else proof.printed
+        printed = proof.right if proof.published is None else proof.published
         looser = olx.Certificate(proof.left, printed, proof.scale)
         return proof.holds, jnp.all(jnp.isfinite(proof.right)), looser.tightness
 
@@ -399,22 +410,22 @@ def test_the_perceptron_attains_its_bound_on_unit_vectors():
     adversary = streams.unit_vectors(count, losses.hinge)
     run = olx.play(perceptron(), adversary, jnp.zeros(count), count, record=olx.record.trace)
     assert run.rounds is not None
-    proof = jax.jit(perceptron_mistake_bound)(perceptron(), run, run.rounds.outcome)
+    proof = olx.certify(perceptron(), run, run.rounds.outcome)["perceptron_mistakes"]
     assert proof.left[-1] == count
     np.testing.assert_allclose(proof.right[-1], count)
-    np.testing.assert_allclose(proof.printed[-1], count)
+    np.testing.assert_allclose(proof.published[-1], count)
 
 
 def test_winnow_needs_far_fewer_mistakes_than_the_perceptron_among_irrelevant_features():
     rounds, u = streams.r_of_k(jax.random.key(1), rounds=2500, features=512, r=1, k=2)
     learner = winnow(1 / 5)
     run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(512), record=olx.record.trace)
-    proof = jax.jit(functools.partial(r_of_k_bound, r=1, k=2))(learner, run, u)
+    proof = olx.certify(learner, run, u, theorems=(r_of_k_mistakes(1, 2),))[0]
     assert proof.holds
     x, y = (np.asarray(part) for part in rounds[:2])
     mistakes = np.sum(y * ref.perceptron(x, y) <= 0)
     assert 20 < float(run.total) < mistakes / 5
-    assert float(proof.printed[-1]) < mistakes  # the promise for one beats the other as it is
+    assert float(proof.published[-1]) < mistakes  # the promise for one beats the other as it is
 
 
 @jax.jit
@@ -424,11 +435,10 @@ def prove_all(x, y, u):
         run = olx.rollout(learner, losses.zero_one, rounds, jnp.zeros(3), record=olx.record.trace)
         return [bound(learner, run, u).holds for bound in bounds]
 
-    half = lambda *game: conservative_bound(*game, margin=0.5)
     return [
-        *one(perceptron(), perceptron_mistake_bound, half, hinge_bound),
-        *one(aggressive_perceptron(EUCLID), aggressive_perceptron_bound, olx.certify),
-        *one(passive_aggressive_1(0.7), passive_aggressive_bound, olx.certify),
+        *one(perceptron(), olx.certify, made(conservative_mistakes(0.5))),
+        *one(aggressive_perceptron(EUCLID), olx.certify),
+        *one(passive_aggressive_1(0.7), olx.certify),
     ]
 
 
@@ -450,7 +460,7 @@ def test_bounds_hold_on_any_stream_with_ties_and_rows_of_zeros(x, y, u):
 )
 def test_soft_passive_aggressive_is_the_aggressive_dual_ascent(name, loss, c):
     x, y = (part[:, :300] for part in data())
-    seen = play(dual_ascent(EUCLID, loss, aggressive(), c), x, y, jnp.zeros(WIDTH))
+    seen = play(dual_ascent(EUCLID, loss, aggressive(), 1 / c), x, y, jnp.zeros(WIDTH))
     np.testing.assert_allclose(seen, scores(name)[:, :300], rtol=1e-9, atol=1e-9)
 
 
@@ -504,8 +514,8 @@ def test_bad_numbers_are_refused_by_name(make, message):
 @pytest.mark.parametrize("make", [winnow, unnormalized_winnow, balanced_winnow])
 def test_winnow_is_given_by_beta_or_by_its_logarithm(make):
     assert jax.tree.leaves(make(beta=1.5)) == jax.tree.leaves(make(math.log(1.5)))
-    stacked = olx.batch(make, beta=jnp.array([1.5, 2.0])).hparams.schedule.hparams
-    np.testing.assert_allclose(stacked, 1 / np.log([1.5, 2.0]), rtol=1e-15)
+    stacked = olx.batch(make, beta=jnp.array([1.5, 2.0])).learners.hparams.eta.hparams
+    np.testing.assert_allclose(stacked, np.log([1.5, 2.0]), rtol=1e-15)
     for numbers in ({}, {"eta": 0.1, "beta": 1.5}):
         with pytest.raises(TypeError, match=r"winnow: give `eta` or `beta` = exp\(eta\), got"):
             make(**numbers)

@@ -127,7 +127,7 @@ def test_a_sweep_is_lowered_for_other_devices(platform, monkeypatch):
     monkeypatch.setattr(kernel, "unavailable", lambda: "elsewhere")
     _, _, loss, rounds, count = arguments(LEARNERS["adagrad"])
     make = lambda eta: olx.linear(olx.ftrl(eta, regularizers.adagrad()))
-    learners = olx.batch(make, eta=jnp.array([0.1, 0.2]))
+    learners = olx.batch(make, eta=jnp.array([0.1, 0.2])).learners
     states = jax.vmap(lambda learner: learner.init(jnp.zeros(5)))(learners)
     given = states, learners, loss, rounds, count
     call, _ = sweep_program(Watch()).choose(5, *given)

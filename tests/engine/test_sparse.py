@@ -132,7 +132,7 @@ def copies(inner):
         lambda hp, params: jax.vmap(lambda one: one.init(params))(hp["copies"]),
         lambda hp, state, x: jnp.mean(scores(hp, state, x)),
         update,
-        separable=inner.separable,
+        facts=olx.Facts(separable=inner.facts.separable),
     )
 
 
@@ -150,7 +150,7 @@ WHOLE_ROWS = {
     "perceptron": olx.classification.perceptron(),
     "PA-I": olx.classification.passive_aggressive_1(0.3),
     "aggressive, hypentropy": olx.dual_ascent(
-        mirrors.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 2.0
+        mirrors.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 0.5
     ),
     "implicit": olx.implicit(0.3, losses.logistic),
     "ROMMA": olx.classification.romma(),

@@ -10,9 +10,10 @@ import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.bandit import bandit, estimate
 from olx.experts.base import expected_loss
+from olx.experts.draws import sampled_draws
 from olx.experts.exp3 import exp3, exp3_bound, exp3_step
 from olx.experts.potential_experts import potential_experts
-from olx.experts.sampled import committed, sampled, sampled_bound
+from olx.experts.sampled import committed, sampled
 from olx.losses.points import linear_feedback
 
 T, N, GAMES = 300, 5, 400
@@ -44,7 +45,10 @@ def hedges():
         learner = sampled(olx.hedge(eta), key)
         rounds = olx.Rounds(None, losses)
         run = olx.rollout(learner, olx.losses.linear_loss, rounds, UNIFORM, record=olx.record.trace)
-        proofs = jax.vmap(lambda u: sampled_bound(learner, run, u, DELTA))(jnp.eye(N))
+        squares = jnp.sum((jnp.max(losses, axis=1) - jnp.min(losses, axis=1)) ** 2)
+        draws = (sampled_draws(DELTA, squares),)
+        judge = lambda u: olx.certify(learner, run, u, theorems=draws)[0]
+        proofs = jax.vmap(judge)(jnp.eye(N))
         p = jax.vmap(learner.hparams.inner.predict)(run.trace.state.inner)
         return run.losses, proofs.slack, proofs.tightness, run.trace.feedback.action, p
 
@@ -138,7 +142,7 @@ def bandits():
             learner, expected_loss, olx.Rounds(None, losses), UNIFORM, record=olx.record.trace
         )
         points = jnp.concatenate([jnp.eye(N), UNIFORM[None]])
-        proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(points)
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[0])(points)
         p = jnp.exp(run.trace.state.inner.log_weights)
         return run.losses, proofs.holds, proofs.tightness, run.trace.feedback.action, p
 
@@ -195,7 +199,7 @@ def test_exp3_keeps_its_bound_on_weighted_rounds():
     rounds = olx.Rounds(None, LOSSES[1], jnp.asarray(np.random.default_rng(0).uniform(0, 2, T)))
     learner = exp3(0.1, KEYS[0])
     run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
-    proof = olx.certify(learner, run, jnp.eye(N)[2])
+    proof = olx.certify(learner, run, jnp.eye(N)[2])[0]
     assert proof.holds
     seen = run.trace.feedback.action * rounds.outcome / jnp.exp(run.trace.state.inner.log_weights)
     gap = rounds.weight * (run.losses - seen[:, 2])
@@ -274,7 +278,7 @@ def potential_bandit():
         run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
         wide = olx.Rounds(None, 5 * losses - 2)
         other = olx.rollout(wider, expected_loss, wide, UNIFORM)
-        return run.losses, other.losses, learner.bound(run.trace, None)
+        return run.losses, other.losses, olx.certify(learner, run, None)[0]
 
     return jax.vmap(play)(LOSSES)
 
@@ -291,7 +295,7 @@ def test_the_potential_of_a_bandit_does_not_rise_in_expectation(potential_bandit
     """Theorem 20, after every round."""
     proof = potential_bandit[2]
     assert np.all(proof.holds)
-    assert np.all(np.isfinite(proof.printed))
+    assert np.all(np.isfinite(proof.published))
     assert np.min(proof.tightness) > 0.9
 
 
@@ -300,9 +304,9 @@ def test_a_potential_without_the_condition_of_theorem_20_is_not_judged_by_it():
     learner = bandit(potential_experts(steep), KEYS[0])
     rounds = olx.Rounds(None, LOSSES[0][:20])
     run = olx.rollout(learner, expected_loss, rounds, UNIFORM, record=olx.record.trace)
-    proof = olx.certify(learner, run, None)
+    proof = olx.certify(learner, run, None)[0]
     assert proof.holds
-    assert np.all(np.isinf(proof.printed))
+    assert np.all(np.isinf(proof.published))
     assert np.all(np.isfinite(proof.right))
 
 

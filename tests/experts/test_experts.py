@@ -166,9 +166,9 @@ class Judged(NamedTuple):
 def judge(learner, batch):
     def one(row):
         run = one_run(learner, row)
-        proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(MIXTURES)
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u))(MIXTURES)
         played, told = run.trace.feedback.action, run.rounds.outcome
-        return Judged(run.losses, played, told, proofs.holds, proofs.tightness)
+        return Judged(run.losses, played, told, proofs.holds, proofs[0].tightness)
 
     return jax.vmap(one)(batch)
 
@@ -287,7 +287,7 @@ def variants(losses, weights):
     def play(learner, rounds):
         loss = olx.losses.linear_loss
         run = olx.rollout(learner, loss, rounds, jnp.ones(N) / N, record=olx.record.trace)
-        return run.trace.feedback.action, learner.bound(run.trace, jnp.eye(N)[0])
+        return run.trace.feedback.action, olx.certify(learner, run, jnp.eye(N)[0])[0]
 
     shared = jnp.broadcast_to(weights[:, None], losses.shape)
     return (
@@ -405,8 +405,8 @@ def test_theorems_hold_for_few_and_for_many_experts(size, length):
             run = olx.rollout(
                 learner, olx.losses.linear_loss, rounds, jnp.ones(size), record=olx.record.trace
             )
-            bound = lambda u, own=learner, trace=run.trace: own.bound(trace, u)
-            proofs.append(jax.vmap(bound)(mixtures))
+            judge = lambda u, own=learner, run=run: olx.certify(own, run, u)[0]
+            proofs.append(jax.vmap(judge)(mixtures))
         return proofs
 
     for proof in several(losses, mixtures):
@@ -453,7 +453,7 @@ def small_judge():
         for name in names:
             learner = LEARNERS[name][0]
             run = olx.rollout(learner, loss, rounds, jnp.ones(3), record=olx.record.trace)
-            good.append(learner.bound(run.trace, u).holds)
+            good.append(olx.certify(learner, run, u).holds)
         return good
 
     return program(several)
@@ -485,6 +485,9 @@ def test_lemmas_two_and_three_hold_on_a_grid():
     assert np.all(left <= right * (1 + 1e-12))
 
 
+STARTS, LOSSES = jnp.array([0, 1, 37]), jnp.asarray(ROWS["random"].losses)
+
+
 @pytest.fixture(scope="module")
 def tracked():
     """AdaNormalHedge.TV, its streaming version and Fixed Share on losses that switch."""
@@ -503,17 +506,17 @@ def tracked():
             runs[name] = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.record.trace)
         own = {name: LEARNERS[name][0] for name in names}
         exact, chained, share = names
-        interval = lambda u, begin: tracking.interval_bound(own[exact], runs[exact], u, begin)
+        about = lambda name, u, one: olx.certify(own[name], runs[name], u, theorems=(one,))[0]
+        interval = lambda u, begin: about(exact, u, experts.interval_from(begin))
         within = jax.vmap(jax.vmap(interval, (None, 0)), (0, None))
-        covered = lambda begin: jax.vmap(
-            lambda u: tracking.interval_bound(own[chained], runs[chained], u, begin)
-        )(corners)
+        covered = lambda u, begin: about(chained, u, experts.interval_from(begin))
         return {
             "intervals": within(corners, jnp.arange(T)),
-            "chained": covered(37),
-            "shifts": tracking.shifting_bound(own[exact], runs[exact], jax.nn.one_hot(path, N)),
-            "changing": tracking.shifting_bound(own[exact], runs[exact], blurred),
-            "share": tracking.fixed_share_bound(own[share], runs[share], path),
+            "chained": jax.vmap(jax.vmap(covered, (None, 0)), (0, None))(corners, STARTS),
+            "shifts": about(exact, jax.nn.one_hot(path, N), experts.changing),
+            "changing": about(exact, blurred, experts.changing),
+            "share": about(share, jax.nn.one_hot(path, N), experts.fixed_share_path),
+            "share, blurred": about(share, blurred, experts.fixed_share_path),
         }
 
     return judge(losses)
@@ -536,10 +539,42 @@ def test_regret_to_competitors_that_change_is_bounded(tracked, kind):
     assert tracked[kind].tightness > 0.1
 
 
-def test_only_the_learner_of_a_theorem_is_certified_by_it():
-    run = olx.Run(None, None, olx.Trace(None, None))
-    with pytest.raises(TypeError, match="interval_bound: `learner` must be an"):
-        tracking.interval_bound(experts.two_norm(), run, jnp.ones(2), 0)
+def test_a_path_of_mixtures_is_not_judged_as_one_of_experts(tracked):
+    assert np.all(np.isinf(tracked["share, blurred"].right))
+    assert "must follow one expert" in str(tracked["share, blurred"])
+
+
+@pytest.mark.parametrize("make", [experts.ada_normal_hedge_tv, experts.ada_normal_hedge_streaming])
+def test_rounds_that_no_copy_covers_are_not_judged(make):
+    """Made for 3 rounds: of the one copies start in the first 3, of the other in none divisible by
+    4, so that one of round 5 covers rounds 5 to 7."""
+    learner, game = make(3), (olx.losses.linear_loss, olx.Rounds(None, LOSSES[:8]), jnp.ones(N))
+    late = experts.interval_from(4)
+    whole, part = (
+        olx.certify(learner, *game, jnp.eye(N)[0], theorems=(one,))[0]
+        for one in (experts.interval_from(0), late)
+    )
+    assert whole.holds
+    assert part.holds
+    copied = make is experts.ada_normal_hedge_tv
+    np.testing.assert_array_equal(np.isfinite(whole.right), [True] * 3 + [copied] * 5)
+    np.testing.assert_array_equal(np.isinf(part.right), np.arange(8) >= (4 if copied else 7))
+
+
+def test_a_comparator_that_changes_needs_a_row_for_every_round():
+    learner, rounds = experts.fixed_share(0.5, 0.1), olx.Rounds(None, LOSSES[:6])
+    game = olx.losses.linear_loss, rounds, jnp.ones(N)
+    few, share = jnp.eye(N)[jnp.zeros(4, int)], (experts.fixed_share_path,)
+    proof = olx.certify(learner, *game, few, theorems=share)[0]
+    np.testing.assert_array_equal(np.isinf(proof.right), np.arange(6) >= 4)
+    run = olx.rollout(learner, *game, record=olx.record.trace)
+    with pytest.raises(TypeError, match="certify: `u` must have a row for each of 6 rounds"):
+        olx.certify(learner, run, few, theorems=share)
+    whole = jnp.concatenate([few, few[:2]])
+    recorded = olx.certify(learner, run, whole, theorems=share)[0]
+    replayed = olx.certify(learner, *game, whole, theorems=share)[0]
+    np.testing.assert_allclose(recorded.right, replayed.right, rtol=1e-12)
+    np.testing.assert_allclose(recorded.left, replayed.left, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 40])
@@ -572,10 +607,11 @@ def looked_back():
             learner, rounds = LEARNERS[name][0], olx.Rounds(None, losses)
             loss = olx.losses.linear_loss
             run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.record.trace)
-            quantiles = [notions.quantile_bound(learner, run, eps) for eps in EPSILONS]
+            theorems = tuple(experts.quantile(learner, eps) for eps in EPSILONS)
+            quantiles = list(olx.certify(learner, run, None, theorems=theorems))
             seen[name] = notions.expert_regrets(learner, run), quantiles
             if name == "ada_normal_hedge":
-                small = lambda u, own=learner, run=run: notions.small_loss_bound(own, run, u)
+                small = lambda u, own=learner, run=run: olx.certify(own, run, u)["small_losses"]
                 seen["small losses"] = jax.vmap(small)(MIXTURES)
         return seen
 
@@ -610,7 +646,8 @@ def test_mean_regret_with_a_gap_is_bounded():
             learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
         )
         regret = jnp.cumsum(run.losses - rounds.outcome @ truth)
-        return regret, notions.gap_bound(learner, run, truth, gap)
+        proof = olx.certify(learner, run, truth, theorems=(experts.random_gap(gap),))[0]
+        return regret, proof.right
 
     regrets, bounds = play(random.split(KEY, 20))
     mean, most = np.mean(regrets, axis=0), np.mean(bounds, axis=0)
@@ -672,11 +709,11 @@ def test_chips_never_cost_more_than_the_first_potential(name):
 
     nature = olx.Adversary(None, olx.losses.linear_loss, first_round, lambda row, t: None, moves)
     run = program(lambda: olx.play(game, nature, jnp.ones(12), rounds, record=olx.record.trace))()
-    proof = olx.certify(game, run, None)
+    proof = olx.certify(game, run, None)[0]
     assert proof.holds
     assert np.all(np.isfinite(proof.right))
     cost = np.mean(np.asarray(run.state.position) <= 0)
-    assert cost <= proof.printed[-1] + 1e-12
+    assert cost <= proof.published[-1] + 1e-12
     assert proof.tightness > 0.9
 
 
@@ -685,7 +722,7 @@ def test_what_the_drifting_game_is_not_about_is_not_judged():
         game = experts.drifting_game(final, rounds, beta)
         told = olx.Rounds(None, jnp.asarray(moves))
         run = olx.rollout(game, olx.losses.linear_loss, told, jnp.ones(2), record=olx.record.trace)
-        return olx.certify(game, run, None)
+        return olx.certify(game, run, None)[0]
 
     halves = judged(behind, [[0.5, 0.5]] * 6)  # not legal: the potential is not convex
     assert halves.holds
@@ -722,12 +759,14 @@ def test_theorem_1_counts_losers_in_both_games():
         game = olx.rollout(
             back, loss, olx.Rounds(None, moves), jnp.ones(N), record=olx.record.trace
         )
+        theorems = tuple(experts.equivalence(margin) for margin in margins)
         both = [
-            [hindsight.equivalence_bound(learner, one, margin) for margin in margins]
+            list(olx.certify(learner, one, None, theorems=theorems))
             for learner, one in ((there, run), (back, game))
         ]
-        return both, there.bound(run.trace, None), run.losses
+        return both, olx.certify(there, run, None)[0], run.losses
 
+    theorems = (experts.equivalence(1.0),)
     (here, there_), proof, value = play(losses)
     regret = np.cumsum(np.asarray(value)[:, None] - np.asarray(losses), axis=0)
     for margin, one in zip(margins, here, strict=True):
@@ -740,8 +779,8 @@ def test_theorem_1_counts_losers_in_both_games():
     assert np.max([one.left for one in here]) > 0.2
     assert proof.holds  # the mean of L at minus the regrets
     np.testing.assert_allclose(proof.left[-1], np.mean(np.maximum(1 + regret[-1], 0)), atol=1e-9)
-    with pytest.raises(TypeError, match="equivalence_bound: `learner` must be one of"):
-        hindsight.equivalence_bound(experts.two_norm(), olx.Run(None, None), 1.0)
+    with pytest.raises(TypeError, match="certify: `equivalence` is about one of"):
+        olx.certify(experts.two_norm(), olx.Run(None, None), None, theorems=theorems)
 
 
 def test_the_two_conversions_undo_each_other():

@@ -120,7 +120,7 @@ def fall(learner, rounds, start):
     run = olx.rollout(learner, olx.losses.linear_loss, rounds, start, record=olx.record.trace)
     regrets = hindsight.expert_regrets(learner, run)
     best = jax.nn.one_hot(jnp.argmax(regrets[-1]), start.size, dtype=start.dtype)
-    return run.losses, jnp.max(regrets[-1]), learner.bound(run.trace, best)
+    return run.losses, jnp.max(regrets[-1]), olx.certify(learner, run, best)[0]
 
 
 @both_precisions
@@ -133,7 +133,7 @@ def test_a_leader_that_falls_costs_no_more_than_its_theorem_says(name, dtype):
     assert proof.holds, str(proof)
     assert np.all(np.isfinite(proof.right))
     assert np.all(np.isfinite(losses))
-    assert regret <= proof.printed[-1]
+    assert regret <= proof.published[-1]
 
 
 def test_rounds_in_which_all_lose_alike_teach_nothing_at_all():
@@ -199,9 +199,9 @@ def test_no_lead_that_is_lost_breaks_a_theorem_of_the_gap(size, dtype):
             )
             regret = jnp.cumsum(run.losses[:, None] - losses, axis=0)
             best = jax.nn.one_hot(jnp.argmax(regret[-1]), size, dtype=dtype)
-            proof = learner.bound(run.trace, best)
+            proof = olx.certify(learner, run, best)[0]
             rounding = 64 * jnp.finfo(dtype).eps * proof.scale
-            printed = jnp.all(jnp.max(regret, axis=1) <= proof.printed + rounding)
+            printed = jnp.all(jnp.max(regret, axis=1) <= proof.published + rounding)
             judged.append((proof.holds, printed, jnp.isfinite(jnp.sum(proof.right))))
         return jnp.asarray(judged)
 

@@ -7,7 +7,8 @@ import pytest
 
 import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
-from olx.experts.particles import gibbs, particles
+from olx.experts.gibbs import gibbs
+from olx.experts.particles import particles
 
 T, P, GAMES = 250, 81, 300
 GRID = np.linspace(0.0, 1.0, P)
@@ -54,7 +55,7 @@ def drawn():
         learner = gibbs(eta, POINTS, jax.random.key(1))
         rounds = olx.Rounds(None, outcomes, WEIGHTS)
         run = olx.rollout(learner, wavy, rounds, prior, record=olx.record.trace)
-        proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(comparators())
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[0])(comparators())
         return jnp.exp(run.trace.state.log_weights), run.trace.feedback.action, proofs
 
     over_eta = jax.vmap(play, (None, 0, None))
@@ -79,7 +80,7 @@ def test_gibbs_keeps_its_bound_after_every_round_without_convexity(drawn):
     assert proofs.left.shape == (3, 3, 3, T)
     assert np.all(proofs.holds)
     assert np.max(proofs.tightness) > 0.8
-    assert np.max(proofs.left / proofs.printed) > 0.3
+    assert np.max(proofs.left / proofs.published) > 0.3
 
 
 def test_the_printed_gibbs_bound_is_that_of_the_notes(drawn):
@@ -90,7 +91,7 @@ def test_the_printed_gibbs_bound_is_that_of_the_notes(drawn):
     played = np.cumsum(np.asarray(WEIGHTS) > 0) > 0  # before the first round both sides are 0
     for j, eta in enumerate(np.asarray(ETAS)):
         wanted = np.where(played, kl / eta + eta / 8 * spread, 0.0)
-        np.testing.assert_allclose(drawn[2].printed[0, j, 1], wanted, rtol=1e-10)
+        np.testing.assert_allclose(drawn[2].published[0, j, 1], wanted, rtol=1e-10)
 
 
 def test_points_are_drawn_as_often_as_the_distribution_says():
@@ -132,7 +133,7 @@ def averaged(request):
             learner, distance, olx.Rounds(None, outcomes), PRIOR, record=olx.record.trace
         )
         p = jax.vmap(learner.hparams.inner.predict)(run.trace.state)
-        proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(comparators())
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[0])(comparators())
         return run.losses, run.trace.feedback.action, p, proofs
 
     return request.param, jax.vmap(play)(OUTCOMES)

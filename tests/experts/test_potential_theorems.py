@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx import experts, hindsight
+from olx import experts
 
 T, N, GAMES, DELTA = 80, 6, 200, 0.1
 FREAK = 1e-6  # the chance that a true theorem would fail a test, were the seeds not fixed
@@ -29,7 +29,8 @@ def test_exponential_weights_keep_the_bound_of_every_quantile():
         run = olx.rollout(
             learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
         )
-        return run.losses, [hindsight.exponential_bound(learner, run, e) for e in epsilons]
+        theorems = tuple(experts.hedge_quantile(epsilon) for epsilon in epsilons)
+        return run.losses, list(olx.certify(learner, run, None, theorems=theorems))
 
     paid, proofs = play(LOSSES)
     regret = np.cumsum(np.asarray(paid)[..., None] - np.asarray(LOSSES), axis=1)
@@ -46,10 +47,11 @@ def test_exponential_weights_are_not_judged_where_the_theorem_is_not_about_them(
     rounds = olx.Rounds(None, LOSSES[0][:10])
     uneven = experts.anytime_hedge(0.4, prior=jnp.arange(1.0, N + 1))
     run = olx.rollout(uneven, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace)
-    assert np.all(np.isinf(hindsight.exponential_bound(uneven, run, 0.5).right))
+    half = (experts.hedge_quantile(0.5),)
+    assert np.all(np.isinf(olx.certify(uneven, run, None, theorems=half)[0].right))
     for other in (experts.anytime_hedge(olx.schedules.decay(1.0)), experts.adahedge()):
-        with pytest.raises(TypeError, match="must be an `anytime_hedge` with a fixed step"):
-            hindsight.exponential_bound(other, run, 0.5)
+        with pytest.raises(TypeError, match="is about an `anytime_hedge` with a fixed step"):
+            olx.certify(other, run, None, theorems=half)
 
 
 DRAWN = {
@@ -68,8 +70,9 @@ def test_draws_keep_the_bound_of_their_learner_with_high_probability(name):
         run = olx.rollout(
             learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
         )
-        bound = lambda u: hindsight.committed_bound(learner, run, u, DELTA)
-        proofs = jax.vmap(bound)(jnp.eye(N))
+        draws = (experts.committed_draws(DELTA),)
+        judge = lambda u: olx.certify(learner, run, u, theorems=draws)[0]
+        proofs = jax.vmap(judge)(jnp.eye(N))
         return run.losses, proofs.left, proofs.right, jnp.any(proofs.slack < 0, axis=0)
 
     over = jax.vmap(jax.vmap(play, (None, 0)), (0, None))
@@ -92,8 +95,8 @@ def test_draws_that_the_learner_was_not_charged_with_are_refused():
         experts.sampled(DRAWN["hedge"], KEYS[0]),
         experts.committed(olx.hedge(0.1), KEYS[0]),
     ):
-        with pytest.raises(TypeError, match="committed_bound: `learner` must be a `committed`"):
-            hindsight.committed_bound(other, run, jnp.eye(N)[0], 0.1)
+        with pytest.raises(TypeError, match="`committed_draws` is about a `committed` learner"):
+            olx.certify(other, run, jnp.eye(N)[0], theorems=(experts.committed_draws(0.1),))
 
 
 def square(w, y):
@@ -114,9 +117,10 @@ def test_points_of_a_box_keep_theorem_22_for_every_decision():
         run = olx.rollout(
             learner, square, olx.Rounds(None, outcomes), start, record=olx.record.trace
         )
-        bound = lambda u, high: hindsight.points_bound(learner, run, u, epsilon, -1.0, high)
-        proofs = [bound(u, 1.0) for u in decisions]
-        return run.losses, proofs, bound(decisions[2], 0.5)
+        near = lambda high: (experts.nearby_points(epsilon, -1.0, high),)
+        judge = lambda u, high: olx.certify(learner, run, u, theorems=near(high))[0]
+        proofs = [judge(u, 1.0) for u in decisions]
+        return run.losses, proofs, judge(decisions[2], 0.5)
 
     paid, proofs, outside = play(outcomes)
     for u, proof in zip(decisions, proofs, strict=True):

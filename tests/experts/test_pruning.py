@@ -9,8 +9,9 @@ import pytest
 
 import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
-from olx.experts.best_pruning import Path, best_pruning
-from olx.hindsight.pruning import best_pruning_in_hindsight, edge_losses, pruning_bound
+from olx.experts.best_pruning import best_pruning
+from olx.experts.paths import Path
+from olx.hindsight.pruning import best_pruning_in_hindsight, edge_losses
 
 # a tree of uneven depth: edges 0, 1 leave the root, 0 parts into 2, 3, 4, and so on
 PARENTS = np.array([-1, -1, 0, 0, 0, 1, 1, 2, 2, 6, 6])
@@ -61,7 +62,7 @@ def played():
     @jax.jit
     def play(rounds):
         run = olx.rollout(LEARNER, distance, rounds, jnp.ones(E), record=olx.record.trace)
-        proofs = jax.vmap(lambda leaves: pruning_bound(LEARNER, run, leaves))(jnp.asarray(CUTS))
+        proofs = jax.vmap(lambda leaves: olx.certify(LEARNER, run, leaves)[0])(jnp.asarray(CUTS))
         return run, proofs, edge_losses(distance, rounds, E)
 
     return jax.vmap(play)(STACKED)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import olx
-from olx import experts, hindsight, losses, mirrors, schedules
+from olx import experts, losses, mirrors, schedules
 from olx.convex import sets
 from olx.experts.drifting_game import drifting_game
+from olx.recorded import ITS_OWN
 
 T, D = 12, 3
 KEY = jax.random.key(5)
@@ -53,7 +54,7 @@ def test_a_broken_condition_is_named_with_its_first_round():
     proof = olx.Certificate(2 * ones, 3 * ones, ones, 4 * ones, "a theorem")
     proof = proof.given("rows must be short", np.array([True, True, False, True]))
     assert proof.right.tolist() == [3.0, 3.0, np.inf, np.inf]
-    assert proof.printed.tolist() == [4.0, 4.0, np.inf, np.inf]
+    assert proof.published.tolist() == [4.0, 4.0, np.inf, np.inf]
     assert proof.holds
     assert proof.tightness == 2 / 3
     assert str(proof).endswith("It says nothing from round 3 on: rows must be short.")
@@ -67,20 +68,33 @@ def every_other(leaf):
     return np.stack([np.roll(leaf, 1, axis=0), leaf], 1).reshape(-1, *leaf.shape[1:])
 
 
+def carried(name):
+    """A theorem that the learner carries."""
+    return lambda learner, run, u: olx.certify(learner, run, u)[name]
+
+
+def made(theorem):
+    return lambda learner, run, u: olx.certify(learner, run, u, theorems=(theorem,))[0]
+
+
 COUNTS_MISTAKES = {
-    "perceptron": (olx.classification.perceptron(), hindsight.perceptron_mistake_bound),
-    "PA-I": (olx.classification.passive_aggressive_1(0.5), hindsight.passive_aggressive_bound),
+    "perceptron": (olx.classification.perceptron(), carried("perceptron_mistakes")),
+    "conservative": (
+        olx.classification.perceptron(),
+        made(olx.classification.conservative_mistakes(0.3)),
+    ),
+    "PA-I": (olx.classification.passive_aggressive_1(0.5), carried("mistakes")),
     "aggressive": (
         olx.classification.aggressive_perceptron(mirrors.euclidean()),
-        hindsight.aggressive_perceptron_bound,
+        carried("mistakes"),
     ),
     "alma": (
         olx.classification.alma(0.9),
-        functools.partial(hindsight.alma_bound, margin=0.1),
+        made(olx.classification.alma_mistakes(0.1)),
     ),
     "self-tuned": (
         olx.classification.self_tuned_aggressive(mirrors.euclidean(), 2.0),
-        hindsight.self_tuned_aggressive_bound,
+        carried("self_tuned_aggressive_mistakes"),
     ),
 }
 
@@ -165,20 +179,64 @@ def test_regret_theorems_of_weighted_gradients_hold(name):
 
 
 SCORE_LEARNERS = {
-    "lipschitz": (1.0, hindsight.lipschitz_bound),
-    "root rounds": (schedules.root_rounds(40.0, 1.0), hindsight.root_rounds_bound),
+    "lipschitz": 1.0,
+    "root_rounds": schedules.root_rounds(40.0, 1.0),
 }
 
 
 @pytest.mark.parametrize("name", SCORE_LEARNERS)
 def test_primal_dual_theorems_hold_for_weighted_rounds(name):
-    schedule, theorem = SCORE_LEARNERS[name]
+    learner = olx.dual_ascent(
+        mirrors.euclidean(), losses.hinge, olx.ascents.subgradient(), SCORE_LEARNERS[name]
+    )
+    weight = np.linspace(0.0, 3.0, T)
+    proofs = olx.certify(learner, classified(learner, weight), TRUTH)
+    assert proofs.holds, str(proofs)
+    assert not broken_from(proofs[name])
+    assert broken_from(proofs["hinge_mistakes"]) == {"weights must be 0 or 1": 2}
+
+
+MARGINS = (
+    olx.classification.conservative_mistakes(0.2),
+    olx.classification.separable_mistakes(0.2),
+)
+
+
+@pytest.mark.parametrize("theorems", [None, MARGINS])
+def test_a_stream_that_is_replayed_has_the_certificates_of_its_recorded_run(theorems):
+    learner, weight = olx.classification.perceptron(), np.where(np.arange(T) % 4, 1.0, 0.0)
+    rounds = olx.Rounds(ROWS, LABELS, weight)
+    recorded = olx.certify(learner, classified(learner, weight), TRUTH, theorems=theorems)
+    game = learner, losses.zero_one, rounds, ZEROS, TRUTH
+    replayed = olx.certify(*game, theorems=theorems, progress=False)
+    assert replayed.names == recorded.names
+    for one, other in zip(jax.tree.leaves(replayed), jax.tree.leaves(recorded), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_no_stream_of_r_of_k_is_no_violation():
+    """Rows beyond 1 are named; nothing is published for another step or a `u` without margin."""
+    for eta, rows, broken in ((0.2, ROWS, {"rows must lie in [-1, 1]": 1}), (0.1, ROWS / 3, {})):
+        learner = olx.classification.winnow(eta)
+        asked = (olx.classification.r_of_k_mistakes(1, 2),)
+        proof = olx.certify(learner, classified(learner, rows=rows), UNIFORM, theorems=asked)[0]
+        assert proof.holds, str(proof)
+        assert broken_from(proof) == broken
+        assert np.isinf(proof.published[-1])
+
+
+def test_a_condition_that_broke_once_stays_broken():
+    """A heavy round exceeds what the largest row so far allows for; a later row allows for it."""
+    rows = np.where(np.arange(T)[:, None] < 8, ROWS, 50 * ROWS)
+    schedule = schedules.root_norms(1.0, olx.convex.norms.l2())
     learner = olx.dual_ascent(
         mirrors.euclidean(), losses.hinge, olx.ascents.subgradient(), schedule
     )
-    proof = theorem(learner, classified(learner, np.linspace(0.0, 3.0, T)), TRUTH)
-    assert proof.holds, str(proof)
-    assert not broken_from(proof)
+    run = classified(learner, np.where(np.arange(T) == 3, 10.0, 1.0), rows)
+    proofs = olx.certify(learner, run, TRUTH)
+    assert proofs.holds, str(proofs)
+    told = "subgradients must be at most what the schedule allows for"
+    assert broken_from(proofs["root_norms"]) == {told: 4}
 
 
 def test_weights_above_one_are_beyond_the_theorems_of_experts():
@@ -221,12 +279,14 @@ def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violat
 
 def test_rows_that_are_no_signs_are_named():
     learner = olx.dual_ascent(
-        mirrors.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs(), 0.1
+        mirrors.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs(), 10.0
     )
     rows = np.where(np.arange(T)[:, None] < 5, np.sign(ROWS), 5 * ROWS)
-    proof = olx.certify(learner, classified(learner, rows=rows), UNIFORM)
-    assert proof.holds
-    assert broken_from(proof) == {"contexts must hold -1, 0 and 1 only, for `aggressive_signs`": 6}
+    proofs = olx.certify(learner, classified(learner, rows=rows), UNIFORM)
+    assert proofs.holds
+    told = {"contexts must hold -1, 0 and 1 only, for `aggressive_signs`": 6}
+    for name in ("primal_dual_inequality", "sandwich", "lipschitz", "hinge_mistakes"):
+        assert broken_from(proofs[name]) == told
 
 
 def test_steps_that_grow_are_named():
@@ -242,7 +302,7 @@ def _rise(eta, stats, context):
 
 
 _decay = schedules.decay(1.0)
-_GROWING = (0.1, _decay.init_fn, _decay.update_fn, _rise)
+_GROWING = (0.1, _decay.init_fn, _decay.update_fn, _rise, "step size")
 
 OUTSIDE = {
     "tsallis": (olx.omd(0.5, mirrors.tsallis()), [-0.5, 1.0, 0.5]),
@@ -277,34 +337,57 @@ def test_integer_comparators_are_cast():
 
 
 def test_under_vmap_another_learners_run_is_a_broken_condition():
-    learners = olx.batch(olx.classification.winnow, eta=np.array([0.1, 0.5]))
+    learners = olx.batch(olx.classification.winnow, eta=np.array([0.1, 0.5])).learners
     play = lambda learner: classified(learner)
     runs = jax.vmap(play)(learners)
     check = jax.vmap(olx.certify, (0, 0, None))
     right = check(learners, runs, UNIFORM)
     swapped = check(jax.tree.map(lambda leaf: leaf[::-1], learners), runs, UNIFORM)
-    assert np.all(right.conditions[hindsight.game.ITS_OWN])
-    assert not np.any(np.all(swapped.conditions[hindsight.game.ITS_OWN], axis=1))
+    for one, other in zip(right, swapped, strict=True):
+        assert np.all(one.conditions[ITS_OWN])
+        assert not np.any(np.all(other.conditions[ITS_OWN], axis=1))
 
 
-def test_the_theorems_about_a_learner_are_listed_by_name():
-    names = lambda learner: [theorem.name for theorem in hindsight.theorems(learner)]
-    assert names(olx.first_order.cocob()) == []
-    assert names(olx.linear(olx.ogd(0.1))) == ["certify", "gradient_descent_bound"]
-    assert "perceptron_mistake_bound" in names(olx.classification.perceptron())
-    assert "perceptron_mistake_bound" not in names(olx.classification.winnow(0.1))
-    assert "root_rounds_bound" in names(
-        olx.dual_ascent(
-            mirrors.euclidean(),
-            losses.hinge,
-            olx.ascents.subgradient(),
-            schedules.root_rounds(1.0, 1.0),
-        )
-    )
-    run = classified(olx.classification.perceptron())
-    for name, theorem in hindsight.theorems(olx.classification.perceptron()):
-        proof = theorem(olx.classification.perceptron(), run, TRUTH)
-        assert proof.holds, (name, str(proof))
+def ascent(schedule, loss=losses.squared, mirror=None):
+    mirror = mirrors.euclidean() if mirror is None else mirror
+    return olx.dual_ascent(mirror, loss, olx.ascents.subgradient(), schedule)
+
+
+CARRIED = {  # beside the three of every `dual_ascent`
+    "a number": (ascent(1.0), ["lipschitz", "self_bounded"]),
+    "no norm": (ascent(1.0, mirror=mirrors.unnormalized_entropy()), []),
+    "horizon": (
+        ascent(schedules.lipschitz_horizon(9.0, 1.0, 1.0), losses.logistic),
+        ["lipschitz", "self_bounded", "horizon"],
+    ),
+    "root rounds": (ascent(schedules.root_rounds(1.0, 1.0)), ["root_rounds"]),
+    "root norms": (
+        ascent(schedules.root_norms(1.0, olx.convex.norms.l2()), losses.hinge),
+        ["root_norms", "hinge_mistakes"],
+    ),
+    "root norms, no Lipschitz loss": (
+        ascent(schedules.root_norms(1.0, olx.convex.norms.l2())),
+        [],
+    ),
+    "own loss": (ascent(schedules.own_loss(1.0, 1.0)), ["own_loss"]),
+    "bounded loss": (ascent(schedules.bounded_loss(1.0, 1.0, 1.0)), ["own_loss", "bounded_loss"]),
+    "perceptron": (
+        olx.classification.perceptron(),
+        ["lipschitz", "hinge_mistakes", "perceptron_mistakes"],
+    ),
+    "winnow": (olx.classification.winnow(0.1), ["lipschitz", "hinge_mistakes"]),
+    "self-tuned": (
+        olx.classification.self_tuned_aggressive(mirrors.euclidean(), 1.0),
+        ["hinge_mistakes", "self_tuned_aggressive_mistakes"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_a_dual_ascent_carries_the_theorems_of_its_parts(name):
+    learner, more = CARRIED[name]
+    names = [one.name for one in learner.theorems]
+    assert names == ["primal_dual_inequality", "weak_duality", "sandwich", *more]
 
 
 EAGER = {

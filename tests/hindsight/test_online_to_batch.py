@@ -6,7 +6,6 @@ four standard deviations of a share (for another seed that would fail with chanc
 it holds in expectation, a mean may exceed the bound by no more than four standard errors.
 """
 
-import dataclasses
 import functools
 
 import jax
@@ -22,7 +21,7 @@ from olx import losses, mirrors
 from olx.convex import sets
 from olx.first_order.strongly_convex_md import strongly_convex_md
 from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
-from olx.hindsight import first_order, online_to_batch
+from olx.hindsight import online_to_batch
 from olx.meta import (
     average,
     averaged,
@@ -93,10 +92,8 @@ def runs():
         learner = olx.linear(average(random_stop(descent, key)))
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(Y)[rows])
         run = olx.rollout(learner, half_absolute, rounds, np.zeros(D), record=olx.record.trace)
-        inner = olx.Trace(run.trace.state.inner.inner, run.trace.feedback)
-        plain = dataclasses.replace(run, trace=inner)
-        proof = first_order.gradient_descent_bound(olx.linear(descent), plain, jnp.asarray(BEST))
-        w = jax.vmap(descent.predict)(inner.state)
+        proof = olx.certify(learner, run, jnp.asarray(BEST))["gradient_descent"]
+        w = jax.vmap(descent.predict)(run.trace.state.inner.inner)
         return run.losses, w, averaged(run.state), stopped(run.state.inner), proof
 
     return jax.tree.map(np.asarray, jax.vmap(one)(jax.random.split(jax.random.key(1), RUNS), DRAWN))
@@ -128,8 +125,8 @@ def test_the_mean_risk_is_at_most_the_regret_above_the_best(runs):
 def test_gradient_descent_has_the_regret_of_theorem_14_5(runs):
     proof = runs[4]
     assert np.all(proof.left <= proof.right + 1e-9)
-    assert np.all(proof.right <= proof.printed + 1e-9)
-    np.testing.assert_allclose(proof.printed[:, -1], REGRET, rtol=0.1)
+    assert np.all(proof.right <= proof.published + 1e-9)
+    np.testing.assert_allclose(proof.published[:, -1], REGRET, rtol=0.1)
     assert np.max(proof.left / proof.right) > 0.3
 
 
@@ -251,22 +248,13 @@ CURVED = {
     "uniform": (
         lambda: average(strongly_convex_md(SIGMA, mirrors.euclidean(sets.ball(BALL)))),
         lambda state: averaged(state),
-        lambda learner, run, u: olx.hindsight.strongly_convex_bound(
-            learner.hparams.inner,
-            dataclasses.replace(run, trace=olx.Trace(run.trace.state.inner, run.trace.feedback)),
-            u,
-            SIGMA,
-        ),
+        "strongly_convex_regret",
         online_to_batch.strongly_convex_risk_bound,
     ),
     "weighted": (
         lambda: average(strongly_convex_ogd(SIGMA, sets.ball(BALL)), rising()),
         lambda state: state.inner.mean,
-        lambda learner, run, u: first_order.weighted_regret_bound(
-            learner.hparams.inner,
-            dataclasses.replace(run, trace=olx.Trace(run.trace.state.inner, run.trace.feedback)),
-            u,
-        ),
+        "weighted_regret",
         online_to_batch.weighted_risk_bound,
     ),
 }
@@ -283,7 +271,7 @@ def curved(request):
         rounds = olx.Rounds(None, (jnp.asarray(X)[rows], jnp.asarray(Y)[rows]))
         run = olx.rollout(learner, ridge, rounds, np.zeros(D), record=olx.record.trace)
         us = jnp.stack([jnp.asarray(least().x), jnp.zeros(D), jnp.full(D, -0.5)])
-        proofs = jax.vmap(lambda u: theorem(learner, run, u))(us)
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[theorem])(us)
         return output(run.state), averaged(run.state), proofs
 
     least()
@@ -344,7 +332,8 @@ def perceptron():
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(LABELS)[rows])
         run = olx.rollout(learner, mistake, rounds, np.zeros(D), record=olx.record.trace)
         us = jnp.stack([jnp.asarray(u), jnp.asarray(u) / 2, jnp.zeros(D)])
-        prove = lambda u: first_order.surrogate_bound(learner, run, u, losses.hinge)
+        theorem = olx.surrogate_regret(losses.hinge)
+        prove = lambda u: olx.certify(learner, run, u, theorems=(theorem,))[0]
         return run.losses, run.trace.state.theta, jax.vmap(prove)(us)
 
     return jax.tree.map(np.asarray, jax.vmap(one)(DRAWN))
@@ -426,7 +415,7 @@ def test_a_floor_keeps_the_slopes_of_the_entropy_bounded():
         rounds = olx.Rounds(None, outcomes)
         run = olx.rollout(learner, loss, rounds, np.full(4, 0.25), record=olx.record.trace)
         us = jnp.array([[0.25] * 4, [0.94, 0.02, 0.02, 0.02], [0.02, 0.48, 0.48, 0.02]])
-        prove = lambda u: olx.hindsight.strongly_convex_bound(learner, run, u, sigma)
+        prove = lambda u: olx.certify(learner, run, u)["strongly_convex_regret"]
         return run.trace.feedback.action, jax.vmap(prove)(us)
 
     outcomes = np.random.default_rng(4).uniform(size=(3, T, 4)) + np.linspace(0, 1, 4)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from olx.certificate import Certificates
 from olx.engine import lock
 from olx.lab import judge, store
 from olx.lab.config import ConfigError, parse
@@ -185,7 +186,7 @@ def test_certificates_hold_and_say_how_tightly(file, tmp_path):
     learners = [OGD, {"name": "cocob", "linear": True}]
     asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=learners)
     result = run(asked, tmp_path / "r")
-    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "certify"]
+    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "lemma_5"]
     assert [(row["learner"], row["configuration"]) for row in proofs] == [
         ("ogd", i) for i in range(3)
     ]
@@ -202,18 +203,28 @@ def test_a_theorem_about_other_losses_bounds_no_regret(file, tmp_path):
     learner = {"name": "passive_aggressive_1", "aggressiveness": 0.1}
     asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=[learner])
     result = run(asked, tmp_path / "r")
-    assert column(result.certificates, "name").tolist() == ["certify", "passive_aggressive_bound"]
+    assert column(result.certificates, "name").tolist() == ["distance", "mistakes"]
     assert column(result.certificates, "holds").tolist() == [True, True]
     assert set(column(result.curves, "bound")) == {None}
 
 
 def test_theorems_are_chosen_by_name(file, tmp_path):
     learner = {"name": "passive_aggressive_1", "aggressiveness": 0.1}
-    learner["theorems"] = ["passive_aggressive_bound"]
+    learner["theorems"] = ["mistakes"]
     asked = experiment(file, comparator="zero", bound="all", learners=[learner])
     assert asked == parse(tomllib.loads(asked.text()))
     proofs = run(asked, tmp_path / "r").certificates
-    assert column(proofs, "name").tolist() == ["passive_aggressive_bound"]
+    assert column(proofs, "name").tolist() == ["mistakes"]
+
+
+def test_a_theorem_with_a_number_is_a_table_of_a_config(file, tmp_path):
+    table = {"name": "classification.alma_mistakes", "margin": 0.1}
+    learner = {"name": "alma", "alpha": 0.9, "theorems": ["regret_on_corrections", table]}
+    asked = experiment(file, comparator="zero", bound="all", learners=[learner])
+    assert asked == parse(tomllib.loads(asked.text()))
+    proofs = run(asked, tmp_path / "r").certificates
+    assert column(proofs, "name").tolist() == ["regret_on_corrections", "alma_mistakes"]
+    assert column(proofs, "holds").tolist() == [True, True]
 
 
 def test_a_broken_condition_is_named_with_its_round(file, tmp_path):
@@ -228,16 +239,16 @@ def test_a_broken_condition_is_named_with_its_round(file, tmp_path):
 def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_path, monkeypatch):
     judged = []
 
-    def fails_in_single(function, learner, run, u):
-        found = certificate(function, learner, run, u)
-        judged.append((run.losses.dtype.name, float(run.losses.sum())))
-        if run.losses.dtype == np.float32:
-            return dataclasses.replace(found, left=found.right + 1.0)
-        return found
+    def fails_in_single(*game, **options):
+        (found,), done = replayed(*game, **options)
+        judged.append((found.left.dtype.name, float(done.curve.total[-1])))
+        if found.left.dtype == np.float32:
+            found = dataclasses.replace(found, left=found.right + 1.0, so_far=None)
+        return Certificates((found,)), done
 
-    certificate = judge._certificate
-    monkeypatch.setattr(judge, "_certificate", fails_in_single)
-    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["certify"]}
+    replayed = judge.replayed
+    monkeypatch.setattr(judge, "replayed", fails_in_single)
+    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["lemma_5"]}
     asked = experiment(file, comparator="zero", bound="all", precision="float32", learners=[one])
     result = run(asked, tmp_path / "r")
     [proof] = result.certificates.to_pylist()

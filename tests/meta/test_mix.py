@@ -48,10 +48,10 @@ def mixed():
     def play(outcomes):
         rounds = olx.Rounds(None, outcomes)
         run = olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.record.trace)
-        proofs = jax.vmap(lambda u: learner.bound(run.trace, u))(points)
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[0])(points)
         p = jax.vmap(learner.hparams.mixer.predict)(run.trace.state.mixer)
         alone = lambda one: olx.rollout(one, square, rounds, jnp.zeros(D))
-        return run, proofs, p, jax.vmap(alone)(grid)
+        return run, proofs, p, jax.vmap(alone)(grid.learners)
 
     return jax.vmap(play)(STREAMS)
 
@@ -117,7 +117,7 @@ def algorithms():
     def play(outcomes):
         rounds, start = olx.Rounds(None, outcomes), jnp.zeros(D)
         run = olx.rollout(learner, square, rounds, start, record=olx.record.trace)
-        proof = learner.bound(run.trace, jnp.full(D, 0.2))
+        proof = olx.certify(learner, run, jnp.full(D, 0.2))[0]
         alone = [olx.rollout(one, square, rounds, start) for one in several]
         same = [
             olx.rollout(one, square, rounds, start) for one in (apart, mix(grid, olx.hedge(0.8)))
@@ -212,7 +212,7 @@ def adapted(request):
     def play(outcomes):
         rounds = olx.Rounds(None, outcomes)
         run = olx.rollout(learner, square, rounds, jnp.zeros(D), record=olx.record.trace)
-        return run, jax.vmap(lambda u: learner.bound(run.trace, u))(slots)
+        return run, jax.vmap(lambda u: olx.certify(learner, run, u)[0])(slots)
 
     return request.param, jax.vmap(play)(STREAMS)
 
@@ -264,7 +264,7 @@ def test_rounds_of_weight_zero_do_not_count(adapted):
     run, left = play(rounds), play(jax.tree.map(lambda leaf: leaf[weight > 0], rounds))
     np.testing.assert_allclose(run.losses[weight > 0], left.losses, rtol=1e-12)
     slots = jnp.eye(len(learner.hparams.period))
-    proofs = jax.jit(jax.vmap(lambda u: learner.bound(run.trace, u)))(slots)
+    proofs = jax.jit(jax.vmap(lambda u: olx.certify(learner, run, u)[0]))(slots)
     assert np.all(proofs.holds)
 
 

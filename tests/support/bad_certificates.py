@@ -7,14 +7,15 @@ import numpy as np
 from bad_inputs import Bad
 
 import olx
-from olx import hindsight, losses
+from olx import losses
+from olx.classification.self_tuned_aggressive import self_tuned_aggressive_mistakes
 
 D, T = 3, 8
 ROWS = np.linspace(-1.0, 1.0, T * D).reshape(T, D) ** 3
 LABELS = np.where(np.arange(T) % 3 == 0, -1.0, 1.0)
 GRADIENTS = olx.Rounds(None, jnp.asarray(ROWS))
 CLASSES = olx.Rounds(jnp.asarray(ROWS), jnp.asarray(LABELS))
-ZEROS, UNIFORM = jnp.zeros(D), jnp.full(D, 1 / D)
+ZEROS = jnp.zeros(D)
 OGD, PERCEPTRON, WINNOW = (
     olx.ogd(0.1),
     olx.classification.perceptron(),
@@ -47,15 +48,27 @@ def continued():
     )
 
 
+def _fourth(w):
+    return jnp.sum(w**4)
+
+
+def about(theorem, learner):
+    """Ask for a theorem about other learners."""
+    return lambda: olx.certify(learner, classified(), ZEROS, theorems=(theorem,))
+
+
+SELF_TUNED = olx.classification.self_tuned_aggressive(olx.mirrors.euclidean(), 1.0)
+SURROGATE = olx.surrogate_regret(losses.hinge)
+NO_NORM = olx.mirror_map(_fourth, separable=True)
 NOT_ALL = "the run kept 4 of its rounds, and a theorem needs all of them"
 BAD = {
     "a thinned run": Bad(
         lambda: olx.certify(OGD, thinned(), ZEROS), ValueError, f"certify: {NOT_ALL}"
     ),
     "a thinned run and a named theorem": Bad(
-        lambda: hindsight.gradient_descent_bound(OGD, thinned(), ZEROS),
+        lambda: olx.certify(OGD, thinned(), ZEROS, theorems=(SURROGATE,)),
         ValueError,
-        f"gradient_descent_bound: {NOT_ALL}",
+        f"certify: {NOT_ALL}",
     ),
     "a run that goes on from another": Bad(
         lambda: olx.certify(PERCEPTRON, continued(), ZEROS),
@@ -86,9 +99,9 @@ BAD = {
         "certify: `u` must be finite, got nan",
     ),
     "an infinite comparator of a named theorem": Bad(
-        lambda: hindsight.gradient_descent_bound(OGD, points(), ZEROS + jnp.inf),
+        lambda: olx.certify(OGD, points(), ZEROS + jnp.inf, theorems=(SURROGATE,)),
         ValueError,
-        "gradient_descent_bound: `u` must be finite, got inf",
+        "certify: `u` must be finite, got inf",
     ),
     "another learner's run": Bad(
         lambda: olx.certify(OGD, classified(), ZEROS),
@@ -106,41 +119,99 @@ BAD = {
         "certify: `run` must be one of this learner, got a state in round 2",
     ),
     "a theorem of other steps": Bad(
-        lambda: hindsight.strongly_convex_bound(OGD, points(), ZEROS, 1.0),
+        about(olx.first_order.strongly_convex_regret(1.0), OGD),
         TypeError,
-        "strongly_convex_bound: `learner` must be an `md` or `ogd` with steps by `decay`, got one",
+        "certify: `strongly_convex_regret` is about an `md` or `ogd` with steps by `decay`",
     ),
     "a theorem of shrinking steps": Bad(
-        lambda: hindsight.gradient_descent_bound(
-            olx.first_order.strongly_convex_md(1.0), points(), ZEROS
-        ),
+        about(SURROGATE, olx.first_order.strongly_convex_md(1.0)),
         TypeError,
-        "gradient_descent_bound: `learner` must be an `ogd` or `md` with a fixed step",
+        "certify: `surrogate_regret` is about an `ogd` or `md` with a fixed step",
     ),
     "Winnow's theorem for the Perceptron": Bad(
-        lambda: hindsight.self_tuned_winnow_bound(PERCEPTRON, classified(), UNIFORM, 0.1),
+        about(olx.classification.self_tuned_winnow_mistakes(0.1), PERCEPTRON),
         TypeError,
-        "self_tuned_winnow_bound: `learner` must be `self_tuned_winnow`, got one",
+        "certify: `self_tuned_winnow_mistakes` is about `self_tuned_winnow`, got a learner of",
     ),
     "the Perceptron's theorem for Winnow": Bad(
-        lambda: hindsight.perceptron_mistake_bound(WINNOW, classified(winnow=True), UNIFORM),
+        about(olx.classification.perceptron_mistakes, WINNOW),
         TypeError,
-        "perceptron_mistake_bound: `learner` must be `perceptron` or `pnorm_perceptron`",
+        "certify: `perceptron_mistakes` is about `perceptron` or `pnorm_perceptron`, got",
     ),
     "a theorem of the conservative for the aggressive": Bad(
-        lambda: hindsight.conservative_bound(
-            olx.classification.self_tuned_aggressive(olx.mirrors.euclidean(), 1.0),
-            classified(),
-            ZEROS,
-            1.0,
-        ),
+        about(olx.classification.conservative_mistakes(1.0), SELF_TUNED),
         TypeError,
-        "conservative_bound: `learner` must be a `dual_ascent` on a hinge by `conservative",
+        "certify: `conservative_mistakes` is about a `dual_ascent` on a hinge by `conservative",
+    ),
+    "a theorem of the Perceptron for a point learner": Bad(
+        about(olx.classification.separable_mistakes(1.0), olx.linear(OGD)),
+        TypeError,
+        "certify: `separable_mistakes` is about `perceptron` or `pnorm_perceptron`, got",
+    ),
+    "a theorem of a rate that follows from mistakes for a fixed one": Bad(
+        about(self_tuned_aggressive_mistakes, PERCEPTRON),
+        TypeError,
+        "certify: `self_tuned_aggressive_mistakes` is about `self_tuned_aggressive`, got",
+    ),
+    "a theorem of a negative margin": Bad(
+        lambda: olx.classification.winnow_mistakes(-0.1),
+        ValueError,
+        "winnow_mistakes: `margin` must be positive, got -0.1",
+    ),
+    "a theorem of half a feature": Bad(
+        lambda: olx.classification.r_of_k_mistakes(0.5, 2),
+        ValueError,
+        "r_of_k_mistakes: `r` must be an integer of at least 1, got 0.5",
     ),
     "a theorem of experts for points": Bad(
-        lambda: hindsight.quantile_bound(OGD, points(), 0.5),
+        lambda: olx.certify(OGD, points(), ZEROS, theorems=(olx.experts.interval_from(0),)),
         TypeError,
-        "quantile_bound: `learner` must be one of `olx.experts` that see all losses",
+        "certify: `interval` is about an `ada_normal_hedge_tv`",
+    ),
+    "ALMA's theorem for the Perceptron": Bad(
+        about(olx.classification.alma_mistakes(0.1), PERCEPTRON),
+        TypeError,
+        "certify: `alma_mistakes` is about an `alma`, got a learner of",
+    ),
+    "a margin of 0": Bad(
+        lambda: olx.classification.alma_mistakes(0.0),
+        ValueError,
+        "alma_mistakes: `margin` must be positive, got 0.0",
+    ),
+    "a modulus below 0": Bad(
+        lambda: olx.first_order.strongly_convex_regret(-1.0),
+        ValueError,
+        "strongly_convex_regret: `sigma` must be positive, got -1.0",
+    ),
+    "a surrogate that is no loss": Bad(
+        lambda: olx.surrogate_regret(1.0),  # type: ignore
+        TypeError,
+        "surrogate_regret: `surrogate` must be a function, got float",
+    ),
+    "a base that is a number": Bad(
+        lambda: olx.composite_regret(1.0),  # type: ignore
+        TypeError,
+        "composite_regret: `base` must be a MirrorMap or a Process",
+    ),
+    "a base that is a schedule": Bad(
+        lambda: olx.composite_regret(olx.schedules.decay(1.0)),
+        TypeError,
+        "composite_regret: `base` must give a regularizer",
+    ),
+    "a penalty that is no function": Bad(
+        lambda: olx.root_regret(olx.mirrors.euclidean(), 0.1),  # type: ignore
+        TypeError,
+        "root_regret: `penalty` must be a function, got float",
+    ),
+    "a base without a norm": Bad(
+        lambda: olx.root_regret(NO_NORM),
+        TypeError,
+        "root_regret: `base` must state its norm and its modulus",
+    ),
+    "a penalty without a norm": Bad(
+        lambda: olx.leader_regret(NO_NORM),
+        TypeError,
+        "leader_regret: `penalty` must state its norm and its modulus",
     ),
     "the signs' rule with another map": Bad(
         lambda: olx.rollout(

@@ -240,10 +240,12 @@ LEARNERS = {
     "a start of NaN": learner("learners.0.first: give a finite", first=float("nan")),
     "a start as a word": learner("first: .*uniform", first="unform"),
     "a theorem misspelt": learner(
-        "theorems: there is no theorem gradient_descend_bound about ogd; did you mean grad",
-        theorems=["gradient_descend_bound"],
+        "theorems: there is no theorem gradient_descend about ogd; did you mean gradient_descent",
+        theorems=["gradient_descend"],
     ),
-    "a theorem about another learner": learner("no theorem hinge_bound", theorems=["hinge_bound"]),
+    "a theorem about another learner": learner(
+        "no theorem hinge_mistakes", theorems=["hinge_mistakes"]
+    ),
     "an empty grid": grid("grid.eta: the list is empty", []),
     "a grid as a number": grid("grid.eta: give a list", 0.1),
     "a grid with NaN": grid("grid.eta: the list holds nan", [0.1, float("nan"), 1.0]),

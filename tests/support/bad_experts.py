@@ -144,35 +144,81 @@ BAD = {
         lambda: experts.drifting_game(step, 2000, 0.0, (-1.0, 0.001)),
         "drifting_game: `moves` must have a larger common unit than 0.001",
     ),
-    "exponential_bound of adahedge": kind(
-        lambda: hindsight.exponential_bound(experts.adahedge(), RUN, 0.1),
-        "exponential_bound: `learner` must be an `anytime_hedge` with a fixed step",
+    "hedge_quantile of adahedge": kind(
+        lambda: olx.certify(experts.adahedge(), RUN, None, theorems=(experts.hedge_quantile(0.1),)),
+        "certify: `hedge_quantile` is about an `anytime_hedge` with a fixed step",
     ),
-    "exponential_bound, no trace": kind(
-        lambda: hindsight.exponential_bound(experts.anytime_hedge(0.1), RUN, 0.1),
+    "hedge_quantile, no trace": kind(
+        lambda: olx.certify(
+            experts.anytime_hedge(0.1), RUN, None, theorems=(experts.hedge_quantile(0.1),)
+        ),
         "play it with record=olx.record.trace",
     ),
-    "committed_bound of sampled": kind(
-        lambda: hindsight.committed_bound(
-            experts.sampled(experts.anytime_hedge(0.1), KEY), RUN, HALF, 0.1
+    "committed_draws of sampled": kind(
+        lambda: olx.certify(
+            experts.sampled(experts.anytime_hedge(0.1), KEY),
+            RUN,
+            HALF,
+            theorems=(experts.committed_draws(0.1),),
         ),
-        "committed_bound: `learner` must be a `committed` learner",
+        "certify: `committed_draws` is about a `committed` learner",
     ),
-    "committed_bound, delta 0": value(
-        lambda: hindsight.committed_bound(
-            experts.committed(experts.anytime_hedge(0.1), KEY), RUN, HALF, 0.0
+    "committed_draws, delta 0": value(
+        lambda: experts.committed_draws(0.0), r"committed_draws: `delta` must lie in \(0, 1\]"
+    ),
+    "sampled_draws, delta 2": value(
+        lambda: experts.sampled_draws(2.0, 10.0), r"sampled_draws: `delta` must lie in \(0, 1\]"
+    ),
+    "sampled_draws, no squares": value(
+        lambda: experts.sampled_draws(0.1, -1.0), "sampled_draws: `squares` must be non-negative"
+    ),
+    "nearby_points of hedge": kind(
+        lambda: olx.certify(
+            olx.hedge(0.1), RUN, HALF, theorems=(experts.nearby_points(0.1, 0.0, 1.0),)
         ),
-        r"committed_bound: `delta` must lie in \(0, 1\]",
+        "certify: `nearby_points` is about a `particles` learner",
     ),
-    "points_bound of hedge": kind(
-        lambda: hindsight.points_bound(olx.hedge(0.1), RUN, HALF, 0.1, 0.0, 1.0),
-        "points_bound: `learner` must be a `particles` learner",
+    "equivalence of two_norm": kind(
+        lambda: olx.certify(experts.two_norm(), RUN, None, theorems=(experts.equivalence(1.0),)),
+        "certify: `equivalence` is about one of `game_from_experts`",
     ),
-    "equivalence_bound of two_norm": kind(
-        lambda: hindsight.equivalence_bound(experts.two_norm(), RUN, 1.0),
-        "equivalence_bound: `learner` must be one of `game_from_experts`",
+    "interval_from of two_norm": kind(
+        lambda: olx.certify(experts.two_norm(), RUN, HALF, theorems=(experts.interval_from(0),)),
+        "certify: `interval` is about an `ada_normal_hedge_tv` or `ada_normal_hedge_streaming`",
     ),
-    "quantile_bound, epsilon 0": value(
+    "interval_from a fraction": kind(
+        lambda: experts.interval_from(0.5), "interval_from: `start` must be an integer, got 0.5"
+    ),
+    "interval_from a negative round": value(
+        lambda: experts.interval_from(-1), "interval_from: `start` must be non-negative, got -1"
+    ),
+    "random_gap, no gap": value(
+        lambda: experts.random_gap(0.0), "random_gap: `gap` must be positive, got 0"
+    ),
+    "random_gap of another exponent": kind(
+        lambda: olx.certify(
+            experts.ada_normal_hedge(exponent=0.5), RUN, HALF, theorems=(experts.random_gap(0.1),)
+        ),
+        "certify: `random_gap` is about an `ada_normal_hedge` whose exponent is None",
+    ),
+    "quantile of points": kind(
+        lambda: experts.quantile(olx.ogd(0.1), 0.5),
+        "quantile: `learner` must be one of `olx.experts` that see all losses",
+    ),
+    "quantile of a potential": kind(
+        lambda: experts.quantile(experts.potential_experts(lambda t, s: -s), 0.5),
+        "quantile: `learner` must be one of `olx.experts` .* with a theorem about mixtures",
+    ),
+    "quantile, epsilon 0": value(
+        lambda: experts.quantile(experts.two_norm(), 0.0), r"`epsilon` must lie in \(0, 1\]"
+    ),
+    "quantile of another learner": kind(
+        lambda: olx.certify(
+            experts.boa(), RUN, None, theorems=(experts.quantile(experts.two_norm(), 0.5),)
+        ),
+        "certify: `quantile` is about `two_norm`, for which it was made",
+    ),
+    "quantile_regret, epsilon 0": value(
         lambda: hindsight.quantile_regret(jnp.zeros((2, 2)), 0.0),
         r"quantile_regret: `epsilon` must lie in \(0, 1\]",
     ),

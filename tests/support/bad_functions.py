@@ -408,6 +408,31 @@ WRAPPERS = {
     ),
 }
 
+MAP, STEPS = mirrors.euclidean(), olx.schedules.decay(1.0)
+REGULARIZER = olx.regularizers.constant(MAP)
+PROCESSES = {
+    "a regularizer as the step of md": Bad(
+        lambda: olx.md(REGULARIZER, MAP), TypeError, "md: `eta` must give a step size, got .* regul"
+    ),
+    "a map as the step of md": Bad(
+        lambda: olx.md(MAP, MAP), TypeError, "md: `eta` must be a number, got a MirrorMap"
+    ),
+    "a schedule as the regularizer of ftrl": Bad(
+        lambda: olx.ftrl(0.1, STEPS), TypeError, "ftrl: `regularizer` must give a regularizer"
+    ),
+    "a schedule as the hint of optimistic": Bad(
+        lambda: olx.optimistic(0.1, MAP, STEPS), TypeError, "optimistic: `hint` must give a grad"
+    ),
+    "a schedule as the step of omd": Bad(
+        lambda: olx.omd(STEPS, MAP), TypeError, "omd: `eta` must be a number, got a Process"
+    ),
+    "a regularizer as the weights of average": Bad(
+        lambda: meta.average(olx.ogd(0.1), REGULARIZER),
+        TypeError,
+        "average: `weights` must give a step size or a weight",
+    ),
+}
+
 BAD = {
     f"{table}: {name}": bad
     for table, entries in {
@@ -417,6 +442,7 @@ BAD = {
         "sparse": SPARSE,
         "from_arrays": ARRAYS,
         "made of": WRAPPERS,
+        "what changes with time": PROCESSES,
     }.items()
     for name, bad in entries.items()
 }

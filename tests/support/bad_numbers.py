@@ -45,7 +45,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
         mirrors.negative_entropy(), 1.0, v
     ),
     ("alma", "step"): lambda v: olx.classification.alma(0.5, step=v),
-    ("dual_ascent", "schedule"): lambda v: olx.dual_ascent(
+    ("dual_ascent", "eta"): lambda v: olx.dual_ascent(
         FLAT, losses.hinge, olx.ascents.conservative(), v
     ),
     ("fixed_share", "eta"): lambda v: experts.fixed_share(v, 0.1),

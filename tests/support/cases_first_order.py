@@ -6,6 +6,7 @@ from cases import (
     CLASSES,
     LABELS,
     ONES,
+    REGRESSION,
     TRUTH,
     UNIFORM,
     VERTICES,
@@ -15,6 +16,7 @@ from cases import (
     experts,
     regression,
 )
+from optax import tree
 
 import olx
 from olx import ascents, convex, losses, mirrors, schedules
@@ -29,8 +31,19 @@ def logistic(learner: olx.Learner) -> Case:
     return Case(learner, losses.logistic, LABELS, ZEROS, (ZEROS, ONES / 3))
 
 
-def dual(mirror, loss, ascent, schedule=2.0) -> olx.Learner:
-    return olx.dual_ascent(mirror, loss, ascent, schedule)
+def parabola(w, outcome):
+    apart = tree.sub(w, outcome)
+    return tree.vdot(apart, apart) / 2
+
+
+def curved(learner: olx.Learner) -> Case:
+    """A loss that is 1-strongly convex in the decision."""
+    rounds = olx.Rounds(None, REGRESSION.context)
+    return Case(learner, parabola, rounds, ZEROS, (ZEROS, ONES / 3))
+
+
+def dual(mirror, loss, ascent, eta=0.5) -> olx.Learner:
+    return olx.dual_ascent(mirror, loss, ascent, eta)
 
 
 SIGNS = CLASSES._replace(context=jnp.asarray(np.sign(np.round(1.5 * np.asarray(CLASSES.context)))))
@@ -79,8 +92,8 @@ FIRST_ORDER = {
     "EG": regression(olx.first_order.exponentiated_gradient(0.1), UNIFORM, ON_SIMPLEX),
     "EG+-": regression(olx.first_order.signed_exponentiated_gradient(0.1, 2.0)),
     "implicit": logistic(olx.implicit(0.3, losses.logistic)),
-    "strongly convex MD": regression(olx.first_order.strongly_convex_md(0.5, BALL)),
-    "strongly convex ogd": regression(olx.first_order.strongly_convex_ogd(0.5)),
+    "strongly convex MD": curved(olx.first_order.strongly_convex_md(0.5, BALL)),
+    "strongly convex ogd": curved(olx.first_order.strongly_convex_ogd(0.5)),
     "rda": regression(olx.first_order.rda(0.3, convex.l1(0.05))),
     "adagrad": regression(olx.first_order.adagrad(0.5, penalty=convex.l1(0.02))),
     "ftrl-proximal": regression(olx.first_order.ftrl_proximal(0.5, 1.0, 0.1, 0.1)),

@@ -11,6 +11,7 @@ from jax.tree_util import Partial
 import olx
 from olx import losses, mirrors, streams
 from olx.convex import norms, sets
+from olx.facts import AddsContext, AddsGradient
 from olx.testing.theorems import check_theorems
 
 GOOD = mirrors.euclidean()
@@ -101,19 +102,25 @@ BROKEN_LEARNERS = {
         "gradient of total loss is not finite in",
     ),
     "mixes": (
-        learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), separable=True),
+        learner(
+            lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), facts=olx.Facts(separable=True)
+        ),
         "says it takes sparse rows, but they differ",
     ),
     "mixes all rows": (
-        learner(lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), rowwise=True),
+        learner(
+            lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), facts=olx.Facts(rowwise=True)
+        ),
         "says it takes sparse rows, but they differ",
     ),
     "knows its basis": (
-        dataclasses.replace(learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3), rotates=True),
+        dataclasses.replace(
+            learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3), facts=olx.Facts(rotates=True)
+        ),
         "says it takes sparse rows, but they differ",
     ),
     "adds another multiple": (
-        learner(plain, adds=olx.core.AddsGradient(lambda hp, f: -2 * hp * f.weight)),
+        learner(plain, facts=olx.Facts(AddsGradient(lambda hp, f: -2 * hp * f.weight))),
         "a sweep of 64 is not rollout",
     ),
     "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
@@ -125,7 +132,7 @@ def uphill(learner):
     turned = lambda hp, state, feedback: learner.update_fn(
         hp, state, feedback._replace(grad=-feedback.grad)
     )
-    return dataclasses.replace(learner, update_fn=turned, adds=None, separable=False)
+    return dataclasses.replace(learner, update_fn=turned, facts=olx.Facts())
 
 
 SLOPES = olx.Rounds(None, jnp.full((12, 4), 0.5))
@@ -141,7 +148,7 @@ WRONG_SIGNS = {
 @pytest.mark.parametrize("name", WRONG_SIGNS)
 def test_a_wrong_sign_breaks_the_theorem_and_the_round_is_named(name):
     learner, given = WRONG_SIGNS[name], (losses.linear_loss, SLOPES, jnp.zeros(4), None)
-    says = r"the theorem `certify` is violated after round \d+: "
+    says = r"the theorem `\w+` is violated after round \d+: "
     with pytest.raises(AssertionError, match=says):
         check_theorems(uphill(learner), *given)
     check_theorems(learner, *given)
@@ -150,7 +157,7 @@ def test_a_wrong_sign_breaks_the_theorem_and_the_round_is_named(name):
 def test_a_stream_that_a_theorem_says_nothing_about_tries_nothing():
     learner = olx.linear(olx.omd(0.1, mirrors.euclidean(sets.ball(1.0))))
     far = (jnp.full(4, 2.0),)
-    says = "`certify` says nothing about this stream .* `u` must lie in the domain"
+    says = "`master_inequality` says nothing about this stream .* `u` must lie in the domain"
     with pytest.raises(AssertionError, match=says):
         check_theorems(learner, losses.squared, ROUNDS, jnp.zeros(4), far)
 
@@ -167,9 +174,9 @@ def half_distance(w, target):
 
 
 def test_a_point_learner_that_says_it_adds_contexts_is_found_out():
-    claims = olx.core.AddsContext(lambda hp, f: -hp * f.weight)
+    claims = AddsContext(lambda hp, f: -hp * f.weight)
     update = lambda hp, w, f: w + plain(hp, w, f)
-    point = olx.Learner(0.1, lambda hp, w: w, lambda hp, w, x: w, update, adds=claims)
+    point = olx.Learner(0.1, lambda hp, w: w, lambda hp, w, x: w, update, facts=olx.Facts(claims))
     rounds = olx.Rounds(None, ROUNDS.context)
     with pytest.raises(AssertionError, match="a sweep of 64 is not rollout"):
         olx.testing.check_learner(point, half_distance, rounds, jnp.zeros(4), trees=False)

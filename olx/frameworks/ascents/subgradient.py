@@ -15,7 +15,7 @@ def subgradient() -> Ascent:
     """Take the subgradient of the loss at the decision played.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, subgradient(), 2.0)
+    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, subgradient(), 0.5)
     >>> rounds = olx.Rounds(jnp.array([[1.0], [1.0], [1.0]]), jnp.ones(3))
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(1)).losses.tolist()
     [1.0, 0.5, 0.0]

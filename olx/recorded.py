@@ -1,72 +1,19 @@
-"""A run as theorems see it: checked, without its rounds of weight zero."""
+"""A recorded run as theorems may judge it: whole, of this learner, with a finite comparator."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from olx import _check as check
 from olx._sum import Sum
-from olx.certificate import UNIT_WEIGHTS, Certificate, after, idle_last
+from olx.certificate import Certificate
 from olx.core import Learner, Run, Trace
-from olx.frameworks.lift import inner_trace
 
 ITS_OWN = "the run must be one of this learner"
-
-
-class About(NamedTuple):
-    """The learners that a theorem is about, in words and as a test."""
-
-    learners: str
-    test: Callable[[Learner], bool]
-
-
-class Game(NamedTuple):
-    """The rounds that a theorem is about."""
-
-    trace: Trace  # rounds of weight zero last
-    u: PyTree  # the comparator, finite
-    order: Int[Array, " T"]  # the rounds of the run as they stand in the trace
-    count: Int[Array, " T"]  # rounds played up to each round of the run
-    agrees: Bool[Array, " T"]  # see `accept`
-
-
-def played(owner: str, about: About, learner: Learner, run: Run, u: PyTree = None) -> Game:
-    """The game of `run` and the comparator `u`, or a refusal; see `accept`."""
-    refuse_others(owner, about, learner)
-    trace, u, agrees = accept(owner, learner, run, u)
-    packed, order, count = idle_last(trace)
-    return Game(packed, u, order, count, agrees)
-
-
-def played_inside(
-    owner: str, about: About, learner: Learner, run: Run, u: PyTree
-) -> tuple[Game, Any]:
-    """The game as the learner inside all models saw it, and its hyperparameters."""
-    game = played(owner, about, learner, run, u)
-    inner, trace = inner_trace(learner, game.trace)
-    first = jax.tree.map(lambda leaf: leaf[0], trace.feedback.action)
-    return game._replace(trace=trace, u=check.comparator(owner, u, first)), inner.hparams
-
-
-def refuse_others(owner: str, about: About, learner: Learner) -> None:
-    """A TypeError where the theorem `owner` is not about `learner`."""
-    check.instance(owner, "learner", learner, Learner)
-    if not about.test(learner):
-        raise TypeError(
-            f"{owner}: `learner` must be {about.learners}, got one of "
-            f"`{learner.update_fn.__module__}`; `olx.hindsight.theorems(learner)` lists the "
-            "theorems about it."
-        )
-
-
-def judged(game: Game, proof: Certificate) -> Certificate:
-    """A certificate of the trace of `game`, for every round of the run."""
-    return vouched(after(proof, game.count), game.agrees)
 
 
 def accept(owner: str, learner: Learner, run: Run, u: PyTree) -> tuple[Trace, PyTree, Array]:
@@ -76,18 +23,14 @@ def accept(owner: str, learner: Learner, run: Run, u: PyTree) -> tuple[Trace, Py
     comparator that is not finite.
     """
     trace = trace_of(owner, learner, run)
-    return trace, _finite(owner, u), _agrees(owner, learner, trace)
+    return trace, finite(owner, u), _agrees(owner, learner, trace)
 
 
 def vouched(proof: Certificate, agrees: Bool[Array, " T"]) -> Certificate:
     """Under `vmap` and `jit` it is too late to refuse another learner's run: a condition then."""
-    return proof.given(ITS_OWN, agrees) if isinstance(agrees, Tracer) else proof
-
-
-def unit_weights(game: Game, proof: Certificate) -> Certificate:
-    """For a theorem that is not proved for weighted rounds."""
-    weight = game.trace.feedback.weight
-    return proof.given(UNIT_WEIGHTS, (weight == 0) | (weight == 1))
+    if not isinstance(agrees, Tracer):
+        return proof
+    return dataclasses.replace(proof.given(ITS_OWN, agrees), so_far=None)
 
 
 def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
@@ -120,7 +63,8 @@ def _rounds(run: Run, kept: int) -> int | None:
     return None if isinstance(run.curve.at, Tracer) else int(np.asarray(run.curve.at)[-1])
 
 
-def _finite(owner: str, u: PyTree) -> PyTree:
+def finite(owner: str, u: PyTree) -> PyTree:
+    """A comparator as arrays; refuses one that is not finite."""
     u = jax.tree.map(jnp.asarray, u)
     for path, leaf in jax.tree_util.tree_leaves_with_path(u):
         if not isinstance(leaf, Tracer) and not np.all(np.isfinite(leaf)):

@@ -1,0 +1,57 @@
+"""A learner whose theorems are followed while it plays.
+
+It plays what the learner plays. Its state holds the ledgers of the theorems beside the state of the
+learner. So every driver can follow theorems, in the memory of a state and of what it keeps.
+"""
+
+from typing import NamedTuple
+
+from jaxtyping import PyTree
+
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner
+from olx.needs import PARTS, within
+from olx.theorem import Ledger, Theorem, follow, start
+
+
+@pytree
+class AuditHparams:
+    inner: Learner
+    theorems: tuple[Theorem, ...]
+    u: PyTree
+
+
+class AuditState(NamedTuple):
+    inner: PyTree
+    ledgers: tuple[Ledger, ...]
+
+
+def audited(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
+    """Play `inner` and follow `theorems` against the comparator `u`."""
+    hparams = AuditHparams(inner, theorems, u)
+    return Learner(hparams, init, predict, update, needs=within(inner, "inner", *PARTS))
+
+
+def init(hp: AuditHparams, params: PyTree) -> AuditState:
+    state = hp.inner.init(params)
+    return AuditState(
+        state, tuple(start(one, hp.inner.hparams, state, hp.u) for one in hp.theorems)
+    )
+
+
+def predict(hp: AuditHparams, state: AuditState, context: PyTree) -> PyTree:
+    return hp.inner.predict(state.inner, context)
+
+
+def update(hp: AuditHparams, state: AuditState, feedback: Feedback) -> AuditState:
+    ledgers = tuple(
+        follow(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
+        for one, ledger in zip(hp.theorems, state.ledgers, strict=True)
+    )
+    return AuditState(hp.inner.update(state.inner, feedback), ledgers)
+
+
+def sides(state: AuditState, feedback: Feedback) -> tuple[Certificate, ...]:
+    """Both sides of every theorem, from the state after a round; to be recorded."""
+    return tuple(ledger.sides for ledger in state.ledgers)

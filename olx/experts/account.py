@@ -1,0 +1,175 @@
+r"""The account of experts: the regrets so far, and theorems about them.
+
+For a comparator $u$ in the simplex the left side of every theorem is
+
+$$R_t(u) = \sum_{s \le t} \sum_i u_i I_{s,i} (\hat\ell_s - \ell_{s,i}),$$
+
+which is ordinary regret to the mixture $u$ where everyone is awake. Rounds may have weights up to
+1, which act as confidences; beyond that the theorems say nothing. What a round adds does not depend
+on $u$, so that both sides follow from one account for every mixture.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx import _safe as safe
+from olx._clock import Clock
+from olx._pytree import pytree
+from olx.certificate import DOMAIN, Certificate
+from olx.convex import _domain
+from olx.core import Feedback, Scalar
+from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
+from olx.theorem import About, Theorem, theorem
+
+LIGHT = "weights must be at most 1"
+
+
+class Account(NamedTuple):
+    """The rounds so far, in units of the range of losses."""
+
+    prior: PyTree  # shaped like a decision
+    regret: Float[Array, " N"]  # to every expert
+    clock: Clock
+    light: Bool[Array, ""]  # whether all rounds weighed at most 1
+    own: PyTree = ()  # what else a theorem adds up
+
+    @property
+    def flat_prior(self) -> Float[Array, " N"]:
+        return ravel_pytree(self.prior)[0]
+
+    @property
+    def rounds(self) -> Float[Array, ""]:
+        """The number of rounds so far."""
+        return self.clock.past
+
+
+@pytree
+class Statement:
+    """A theorem about the regret to a mixture; see `expert_theorem`."""
+
+    open_fn: Partial
+    add_fn: Partial
+    sides_fn: Partial
+
+
+def expert_theorem(
+    name: str,
+    source: str,
+    sides: Callable[..., Certificate],
+    open_own: Callable[..., Any] | None = None,
+    add_own: Callable[..., Any] | None = None,
+    *numbers: Any,
+    about: About | None = None,
+) -> Theorem:
+    """A theorem about the regret of an `expert_learner` to a mixture.
+
+    sides: `(hparams, account, u) -> Certificate`, most often by `certificate`.
+    open_own: `(hparams, prior) -> own`, what it adds up beside regrets; nothing if None.
+    add_own: `(hparams, account, state, seen) -> own`, that with one more round.
+    numbers: of the statement, which the functions get first.
+    """
+    parts = (open_own or _nothing, add_own or _nothing, sides)
+    statement = Statement(*(Partial(part, *numbers) for part in parts))
+    return theorem(name, source, _open, _add, _sides, statement, about=about)
+
+
+def for_mixtures(theorems: tuple[Theorem, ...]) -> Theorem | None:
+    """The first theorem whose account serves every mixture, None if there is none."""
+    return next((one for one in theorems if one.sides_fn.func is _sides), None)
+
+
+def has_own(learner: Any, kind: type) -> bool:
+    """Whether it is an expert learner with such numbers of its own."""
+    hp = learner.hparams
+    return isinstance(hp, ExpertHparams) and isinstance(hp.own, kind)
+
+
+def open_account(state: ExpertState, own: PyTree = ()) -> Account:
+    """The account before the first round, from the first state."""
+    prior, _ = ravel_pytree(state.prior)
+    start = clock.start(None, prior)
+    return Account(state.prior, jnp.zeros_like(prior), start, jnp.ones((), bool), own)
+
+
+def add_round(account: Account, what: Seen, own: PyTree = ()) -> Account:
+    """The account after one more round."""
+    return Account(
+        account.prior,
+        account.regret + what.regret,
+        clock.tick(None, account.clock, what.feedback),
+        account.light & (what.feedback.weight <= 1),
+        own,
+    )
+
+
+def mixture(account: Account, u: PyTree) -> Float[Array, " N"]:
+    """A comparator as one vector, or a refusal where it is not shaped like the prior."""
+    return ravel_pytree(check.comparator("certify", u, account.prior))[0]
+
+
+def unit_of(hp: ExpertHparams) -> Scalar:
+    """The width of the range of losses."""
+    return 1.0 if hp.span is None else hp.span[1] - hp.span[0]
+
+
+def certificate(
+    hp: ExpertHparams, account: Account, u: PyTree, right: Array, published: Array | None = None
+) -> Certificate:
+    """Regret to the mixture `u` against `right`, back in the units of the losses."""
+    flat = mixture(account, u)
+    proof = in_units(hp, account, account.regret @ flat, right, published)
+    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, flat))
+
+
+def in_units(
+    hp: ExpertHparams, account: Account, left: Array, right: Array, published: Array | None
+) -> Certificate:
+    """Both sides, back in the units of the losses."""
+    unit = jnp.asarray(unit_of(hp), left.dtype)
+    size = account.rounds + jnp.abs(left) + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
+    published = None if published is None else unit * published
+    return Certificate(unit * left, unit * right, unit * size, published).given(
+        LIGHT, account.light
+    )
+
+
+def relative_entropy(u: Float[Array, " N"], prior: Float[Array, " N"]) -> Array:
+    r"""$\sum_i u_i \ln (u_i / q_i)$, infinite where `u` has weight and the prior has none."""
+    used = u > 0
+    known = prior > 0
+    ratio = safe.or_one(u, used) / safe.or_one(prior, used & known)
+    terms = jnp.where(used, jnp.where(known, u * jnp.log(ratio), jnp.inf), 0.0)
+    return jnp.maximum(jnp.sum(terms), 0.0)
+
+
+def _nothing(*_: Any) -> tuple:
+    return ()
+
+
+def _open(statement: Statement, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    return open_account(state, statement.open_fn(hp, ravel_pytree(state.prior)[0]))
+
+
+def _add(
+    statement: Statement,
+    hp: ExpertHparams,
+    account: Account,
+    state: ExpertState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    what = seen(hp, state, feedback)
+    return add_round(account, what, statement.add_fn(hp, account, state, what))
+
+
+def _sides(statement: Statement, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    return statement.sides_fn(hp, account, u)

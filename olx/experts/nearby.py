@@ -1,0 +1,95 @@
+r"""Regret of points of a box to any decision of the box, on convex losses.
+
+With $\rho$ the least number for which $\lceil \varepsilon P\rceil$ points lie in the box shrunk to
+$u$ by $\rho$, the regret of `particles` to $u$ is at most the bound on the $\varepsilon$-regret of
+its expert learner and $\rho$ for every round. Of points all over the box $\rho$ is about
+$\varepsilon^{1/d}$, as in the theorem.
+
+Luo, Optimal and Adaptive Online Learning, 2016, appendix A.3, theorem 22.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx.certificate import DOMAIN, Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.experts.account import for_mixtures, unit_of
+from olx.experts.base import ExpertHparams
+from olx.experts.particles import ParticlesHparams, as_experts
+from olx.experts.quantiles import Share, at_quantile, rank_of
+from olx.theorem import About, Theorem, theorem
+
+
+class Account(NamedTuple):
+    inner: Any  # of the expert learner
+    regret: Float[Array, ""]
+    weight: Float[Array, ""]
+    size: Float[Array, ""]
+
+
+def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -> Theorem:
+    """Theorem 22 on points: the regret of `particles` to any decision `u` of a box.
+
+    It stands on the first theorem of the expert learner that is about mixtures.
+
+    low, high: the ends of the box, numbers or arrays like a point.
+    """
+    epsilon = check.above("nearby_points", "epsilon", epsilon, 0.0, 1.0)
+    numbers = Share(epsilon), jnp.asarray(low), jnp.asarray(high)
+    parts = open_account, add_round, both_sides
+    return theorem("nearby_points", "Luo 2016, theorem 22", *parts, *numbers, about=_POINTS)
+
+
+def _over_points(learner: Learner) -> bool:
+    hp = learner.hparams
+    known = isinstance(hp, ParticlesHparams) and isinstance(hp.inner.hparams, ExpertHparams)
+    return known and for_mixtures(hp.inner.theorems) is not None
+
+
+_POINTS = About(
+    "a `particles` learner of one of `olx.experts` with a theorem about mixtures", _over_points
+)
+
+
+def open_account(share, low, high, hp: ParticlesHparams, state: PyTree, u: PyTree) -> Account:
+    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], hp.points))
+    zero = jnp.zeros((), ravel_pytree(u)[0].dtype)
+    inner = for_mixtures(hp.inner.theorems).init_fn(hp.inner.hparams, state, None)
+    return Account(inner, zero, zero, zero)
+
+
+def add_round(
+    share, low, high, hp: ParticlesHparams, account: Account, state, feedback: Feedback, u: PyTree
+) -> Account:
+    told, one = as_experts(hp, state, feedback), for_mixtures(hp.inner.theorems)
+    weight, value, other = feedback.weight, feedback.value, feedback.loss(u)
+    return Account(
+        one.add_fn(hp.inner.hparams, account.inner, state, told, None),
+        account.regret + weight * (value - other),
+        account.weight + weight,
+        account.size + jnp.abs(weight * value) + jnp.abs(weight * other),
+    )
+
+
+def both_sides(
+    share: Share, low, high, hp: ParticlesHparams, account: Account, u: PyTree
+) -> Certificate:
+    inner, one = hp.inner.hparams, for_mixtures(hp.inner.theorems)
+    proof = at_quantile(share, one, inner, account.inner, None)
+    points = jax.vmap(lambda point: ravel_pytree(point)[0])(hp.points)
+    at = ravel_pytree(u)[0]
+    ends = [jnp.broadcast_to(end.astype(at.dtype), at.shape) for end in (low, high)]
+    room = jnp.where(points > at, ends[1] - at, at - ends[0])
+    shrunk = jnp.max(jnp.abs(points - at) / jnp.where(room > 0, room, jnp.inf), axis=1)
+    rho = jnp.sort(shrunk)[rank_of("nearby_points", shrunk.size, share.epsilon) - 1]
+    more = unit_of(inner) * rho * account.weight
+    proof = Certificate(account.regret, proof.right + more, proof.scale + account.size).under(
+        proof.conditions
+    )
+    inside = lambda part: jnp.all((part >= ends[0]) & (part <= ends[1]))
+    return proof.given(DOMAIN, inside(at)).given("points must lie in the box", inside(points))

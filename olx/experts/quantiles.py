@@ -1,0 +1,151 @@
+r"""The regret to a quantile: to the $\lceil \varepsilon N\rceil$-th best expert of each moment.
+
+It is at most the regret to the uniform mixture of the best $\lceil \varepsilon N\rceil$, so every
+theorem about mixtures is one about quantiles. For exponential weights with a fixed step,
+
+$$\sum_i q_i e^{\eta R_{t,i}} \le \cosh(\eta)^t, \qquad \text{so} \quad R_t^\varepsilon \le
+  \frac{\ln(1 / \varepsilon) + t \ln\cosh\eta}\eta \le \frac{\ln(1 / \varepsilon)}\eta + \frac{t
+  \eta}2.$$
+
+Luo, Optimal and Adaptive Online Learning, 2016, sections 2.1.3 and 2.1.4.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner
+from olx.experts.account import Account, add_round, for_mixtures, in_units, open_account, unit_of
+from olx.experts.base import ExpertHparams, ExpertState, seen
+from olx.experts.hedge import has_fixed_step, step_of
+from olx.theorem import About, Theorem, theorem
+
+UNIFORM = "the prior must be uniform"
+
+
+@pytree
+class Share:
+    """Of the experts, in a form that decides shapes."""
+
+    epsilon: float = static()
+
+
+@dataclasses.dataclass(frozen=True)
+class PlaysBy:
+    """Whether a learner turns regrets into weights as another one does."""
+
+    weigh_fn: Callable
+    learn_fn: Callable
+
+    def __call__(self, learner: Learner) -> bool:
+        hp = learner.hparams
+        return isinstance(hp, ExpertHparams) and self == PlaysBy(hp.weigh_fn, hp.learn_fn)
+
+
+def quantile(learner: Learner, epsilon: float) -> Theorem:
+    r"""The first theorem of `learner` for the best $\lceil \varepsilon N\rceil$ experts.
+
+    They are the best of each moment, so the theorem is evaluated after every round anew.
+
+    learner: one of `olx.experts` that see all losses, with a theorem about mixtures.
+    epsilon: above 0 and up to 1; 1/N or less is regret to the best.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.expert_losses(jax.random.key(0), rounds=40, experts=6, gap=0.1)
+    >>> learner, game = olx.experts.two_norm(), (olx.losses.linear_loss, rounds, jnp.ones(6))
+    >>> third = olx.experts.quantile(learner, 1 / 3)
+    >>> bool(olx.certify(learner, *game, None, theorems=(third,)).holds)
+    True
+    """
+    check.instance("quantile", "learner", learner, Learner)
+    epsilon = check.above("quantile", "epsilon", epsilon, 0.0, 1.0)
+    one, hp = for_mixtures(learner.theorems), learner.hparams
+    if one is None or not isinstance(hp, ExpertHparams):
+        raise TypeError(
+            "quantile: `learner` must be one of `olx.experts` that see all losses, with a theorem "
+            f"about mixtures, got one of `{learner.update_fn.__module__}`."
+        )
+    about = About(f"`{hp.owner}`, for which it was made", PlaysBy(hp.weigh_fn, hp.learn_fn))
+    parts = _open_inner, _add_inner, at_quantile
+    source = f"{epsilon:g}-quantile: {one.source}"
+    return theorem("quantile", source, *parts, Share(epsilon), one, about=about)
+
+
+def quantile_of(regrets: Float[Array, " N"], rank: int) -> Array:
+    """The regret to the expert of a rank, 1 for the best."""
+    return -jnp.sort(-regrets)[rank - 1]
+
+
+def rank_of(owner: str, experts: int, epsilon: float) -> int:
+    r"""$\lceil \varepsilon N\rceil$, where rounding of the product does not count."""
+    epsilon = check.above(owner, "epsilon", epsilon, 0.0, 1.0)
+    return max(1, math.ceil(experts * epsilon - 1e-9))
+
+
+def _open_inner(share: Share, one: Theorem, hp: ExpertHparams, state: ExpertState, u: PyTree):
+    return one.init_fn(hp, state, u)
+
+
+def _add_inner(share: Share, one: Theorem, hp: ExpertHparams, *round_and_u):
+    return one.add_fn(hp, *round_and_u)
+
+
+def at_quantile(
+    share: Share, one: Theorem, hp: ExpertHparams, account: Account, u: PyTree
+) -> Certificate:
+    """The theorem at the mixture of the best experts; `u` is not looked at."""
+    rank = rank_of("quantile", account.regret.size, share.epsilon)
+    order = jnp.argsort(jnp.argsort(-account.regret))
+    best = jnp.where(order < rank, 1 / rank, jnp.zeros_like(account.regret))
+    proof = one.sides_fn(hp, account, ravel_pytree(account.prior)[1](best))
+    return dataclasses.replace(proof, left=unit_of(hp) * quantile_of(account.regret, rank))
+
+
+def hedge_quantile(epsilon: float) -> Theorem:
+    r"""The inequality above, about `anytime_hedge` with a fixed step, from a uniform prior.
+
+    Published with $t \eta / 2$. `u` is not looked at.
+    """
+    epsilon = check.above("hedge_quantile", "epsilon", epsilon, 0.0, 1.0)
+    parts = _open_step, _add_step, _hedge_sides
+    return theorem("hedge_quantile", "Luo 2016, EXP", *parts, Share(epsilon), about=_FIXED)
+
+
+_FIXED = About("an `anytime_hedge` with a fixed step", has_fixed_step)
+
+
+def _open_step(share: Share, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    return open_account(state, step_of(hp, state))
+
+
+def _add_step(
+    share: Share,
+    hp: ExpertHparams,
+    account: Account,
+    state: ExpertState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    return add_round(account, seen(hp, state, feedback), account.own)
+
+
+def _hedge_sides(share: Share, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    eta, t, prior = account.own, account.rounds, account.flat_prior
+    rank = rank_of("hedge_quantile", prior.size, share.epsilon)
+    paid = jnp.log(1 / jnp.asarray(share.epsilon, eta.dtype)) / eta
+    right, published = paid + t * log_cosh(eta) / eta, paid + t * eta / 2
+    proof = in_units(hp, account, quantile_of(account.regret, rank), right, published)
+    proof = dataclasses.replace(proof, scale=unit_of(hp) * (t + jnp.abs(right)))
+    even = jnp.max(prior) <= jnp.min(prior) * (1 + 1e-6)
+    return proof.given(UNIFORM, even)
+
+
+def log_cosh(eta: Array) -> Array:
+    return jnp.logaddexp(eta, -eta) - jnp.log(jnp.asarray(2.0, eta.dtype))

@@ -1,0 +1,94 @@
+r"""Gradient descent with a fixed step, on the losses themselves.
+
+For `md` and `ogd` with a map that states its norm, and $G_t = \max_{s \le t} \|g_s\|_*$,
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac{B_\psi(u, w_1)}{\eta} + \frac{\eta}{2\beta}
+  \sum_{s \le t} \|g_s\|_*^2 \le \frac{B_\psi(u, w_1)}{\eta} + \frac{\eta t}{2\beta} G_t^2.$$
+
+Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023, theorems 14.5 and 14.6.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import as_tree
+from olx.certificate import DOMAIN, Certificate
+from olx.core import Feedback, Learner, Loss
+from olx.frameworks.lift import dot
+from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
+from olx.theorem import About, Theorem, theorem
+
+
+class Descent(NamedTuple):
+    regret: Regret
+    start: Float[Array, ""]  # B(u, w_1) / eta
+    energy: Float[Array, ""]  # the sum of |g|^2 / (2 beta)
+    largest: Float[Array, ""]  # of its terms
+
+
+def open_descent(hp: Any, state: Any, u: PyTree) -> Descent:
+    regret = open_regret(state.theta, u)
+    zero = jnp.zeros_like(regret.left)
+    start = hp.mirror.gap(u, hp.mirror.retract(state.theta)) / hp.eta.at(None)
+    return Descent(regret, start, zero, zero)
+
+
+def add_descent(hp: Any, account: Descent, state: Any, feedback: Feedback, u: PyTree) -> Descent:
+    return _add(hp, account, add_regret(account.regret, feedback, u), feedback)
+
+
+def descent_sides(hp: Any, account: Descent, u: PyTree) -> Certificate:
+    eta, t = hp.eta.at(None), account.regret.rounds.past
+    right = account.start + eta * account.energy
+    published = account.start + eta * t * account.largest
+    return regret_sides(account.regret, right, published).given(DOMAIN, hp.mirror.outside(u) == 0)
+
+
+gradient_descent = theorem(
+    "gradient_descent", "Zhang 2023, theorem 14.5", open_descent, add_descent, descent_sides
+)
+
+
+def surrogate_regret(surrogate: Loss, apply: Callable[[PyTree, PyTree], PyTree] = dot) -> Theorem:
+    r"""Theorem 14.6: the comparator pays another loss, and $g_t$ need not be a gradient.
+
+    If $\langle g_t, u - w_t\rangle \le \tilde\ell_t(u) - \ell_t(w_t)$ in every round, then
+    $\sum_t \ell_t(w_t) - \tilde\ell_t(u)$ has the bound of theorem 14.5.
+
+    surrogate: $\tilde\ell$, of what `apply(u, x)` plays and an outcome. For the Perceptron, which
+        pays $\gamma$ for a mistake, it is `margin_hinge(gamma)`.
+    """
+    check.takes("surrogate_regret", "surrogate", surrogate, "action", "outcome")
+    check.takes("surrogate_regret", "apply", apply, "u", "x")
+    numbers = as_tree(surrogate), as_tree(apply)
+    about = About("an `ogd` or `md` with a fixed step and a map that states its norm", _descends)
+    source = "Zhang 2023, theorem 14.6"
+    parts = _open_surrogate, _add_surrogate, _surrogate_sides
+    return theorem("surrogate_regret", source, *parts, *numbers, about=about)
+
+
+def _open_surrogate(surrogate, apply, hp, state, u) -> Descent:
+    return open_descent(hp, state, u)
+
+
+def _add_surrogate(surrogate, apply, hp, account, state, feedback, u) -> Descent:
+    other = surrogate(apply(u, feedback.context), feedback.outcome)
+    return _add(hp, account, add_regret(account.regret, feedback, u, other=other), feedback)
+
+
+def _surrogate_sides(surrogate, apply, hp, account, u) -> Certificate:
+    return descent_sides(hp, account, u)
+
+
+def _add(hp: Any, account: Descent, regret: Regret, feedback: Feedback) -> Descent:
+    energy = hp.mirror.energy(feedback.grad)
+    largest = jnp.maximum(account.largest, energy)
+    return Descent(regret, account.start, account.energy + energy, largest)
+
+
+def _descends(learner: Learner) -> bool:
+    return any(one.add_fn.func is add_descent for one in learner.theorems)

@@ -1,0 +1,199 @@
+r"""Mistakes of `dual_ascent` classifiers: their account, and the theorems that several rules share.
+
+$M$ is the set of mistakes so far, $y_s \langle w_s, x_s\rangle \le 0$, $H$ the hinge of the
+comparator on them, $\max(0, \gamma - y_s \langle u, x_s\rangle)$, $X$ the largest $\|x_s\|_*$ among
+them, $f$ the potential of the learner less its least value, $\beta$-strongly convex. The left side
+is $|M|$, for rounds of weight 0, which do not count, and 1. `right` uses the actual sums;
+`published` replaces each by count times maximum.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 5.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
+
+from olx import _check as check
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.frameworks import primal_dual
+from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.lift import dot
+from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState, finite, fixed, rate
+from olx.losses.hinges import hinge
+from olx.mirrors.base import MirrorMap
+from olx.theorem import About, Theorem, theorem
+
+
+class Tally(NamedTuple):
+    margin: Float[Array, ""]  # the gamma of the theorem
+    price: Float[Array, ""]  # f(u), infinite outside the domain
+    c: Float[Array, ""]
+    count: Float[Array, ""]  # of mistakes
+    gaps: Float[Array, ""]  # the hinge of u on them, or in all rounds
+    squares: Float[Array, ""]  # the sum of the squares of their rows, over the modulus
+    spent: Float[Array, ""]  # the same with each square over 2 c
+    square: Float[Array, ""]  # the largest of these squares
+    longest: Float[Array, ""]  # the largest square of all rounds
+    known: Float[Array, ""]  # c f(u) + `gaps` + `spent` in the last mistake, 0 before the first
+    every: Bool[Array, ""]  # whether the hinge of u is over all rounds
+    apart: Bool[Array, ""]  # whether u had the margin in all rounds
+    unit: Bool[Array, ""]  # whether all weights were 1
+
+
+def open_tally(
+    margin: Scalar, hp: DualAscentHparams, state: DualAscentState, u: PyTree, every: bool = False
+) -> Tally:
+    u = check.comparator("certify", u, state.acc)
+    least = hp.mirror.conjugate(jax.tree.map(jnp.zeros_like, u))
+    inside, true = hp.mirror.outside(u) == 0, jnp.ones((), bool)
+    price = jnp.where(inside, hp.mirror.potential(u) + least, jnp.inf)
+    zeros = (jnp.zeros_like(price),) * 8
+    asked = jnp.asarray(margin, price.dtype)
+    return Tally(asked, price, *zeros, every=jnp.asarray(every), apart=true, unit=true)
+
+
+def add_round(
+    hp: DualAscentHparams, tally: Tally, state: DualAscentState, feedback: Feedback, u: PyTree
+) -> Tally:
+    x, y = feedback.context, feedback.outcome
+    assert hp.mirror.norm is not None  # the theorems are about maps that state their norm
+    c = rate(hp, state, x) * jnp.ones_like(tally.c)
+    wrong, margin = y * feedback.action <= 0, y * dot(u, x)
+    gap = jnp.maximum(tally.margin - margin, 0.0)
+    size = hp.mirror.norm.dual(x) ** 2 / hp.mirror.modulus
+    square = jnp.where(wrong, size, 0.0)
+    gaps = tally.gaps + jnp.where(wrong | tally.every, gap, 0.0)
+    spent = tally.spent + 1 / (2 * c) * square
+    rounding = 1e3 * jnp.finfo(gap.dtype).eps
+    return Tally(
+        tally.margin,
+        tally.price,
+        c,
+        tally.count + jnp.where(wrong, 1.0, 0.0),
+        gaps,
+        tally.squares + square,
+        spent,
+        jnp.maximum(tally.square, square),
+        jnp.maximum(tally.longest, size),
+        jnp.where(wrong, c * tally.price + gaps + spent, tally.known),
+        tally.every,
+        tally.apart & (margin >= tally.margin * (1 - rounding)),
+        tally.unit & (feedback.weight == 1),
+    )
+
+
+def counted(tally: Tally, right: Array, published: Array | None = None) -> Certificate:
+    """Mistakes against `right`."""
+    proof = Certificate(tally.count, right, tally.count + finite(right), published)
+    return proof.given(DOMAIN, jnp.isfinite(tally.price)).given(UNIT_WEIGHTS, tally.unit)
+
+
+def at_margin(name: str, source: str, sides: Callable, margin: Scalar, about: About) -> Theorem:
+    """A theorem of a tally at a margin."""
+    opened = Partial(open_tally, check.positive(name, "margin", margin))
+    return Theorem(name, source, opened, Partial(add_round), Partial(sides), about)
+
+
+def conservative_mistakes(margin: Scalar) -> Theorem:
+    r"""(5.2), for any conservative learner with a fixed $c$ and any margin:
+
+    $$\gamma |M| \le c f(u) + \frac{1}{2 \beta c} \sum_{s \in M} \|x_s\|_*^2 + H
+      \le c f(u) + \frac{X^2 |M|}{2 \beta c} + H.$$
+    """
+    about = About(
+        "a `dual_ascent` on a hinge by `conservative()` with a fixed schedule and a norm",
+        is_conservative,
+    )
+    source = "Shalev-Shwartz 2007, (5.2)"
+    return at_margin("conservative_mistakes", source, conservative_sides, margin, about)
+
+
+def conservative_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    return at_price(tally, tally.price)
+
+
+def at_price(tally: Tally, most: Array) -> Certificate:
+    """(5.2), with `most` for f(u) where it is published."""
+    at_most = 1 / (2 * tally.c) * tally.square * tally.count
+    whole = lambda price, spent: (tally.c * price + spent + tally.gaps) / tally.margin
+    return counted(tally, whole(tally.price, tally.spent), whole(most, at_most))
+
+
+def self_tuned(tally: Tally, complexity: Scalar) -> Certificate:
+    """Mistakes of a learner whose rate follows from them, for f(u) at most `complexity`."""
+    far = tally.price > complexity * (1 + 1e3 * jnp.finfo(tally.price.dtype).eps)
+    slope = 2 * jnp.sqrt(complexity * tally.longest) / tally.margin
+    published = jnp.where(far, jnp.inf, solved(tally.gaps / tally.margin, slope))
+    return counted(tally, tally.known / tally.margin, published)
+
+
+def solved(constant: Array, slope: Array) -> Array:
+    r"""Lemma 19: $m \le$ `constant` + `slope` $\sqrt m$ implies that $m$ is at most this."""
+    return constant + slope**2 + slope * jnp.sqrt(constant)
+
+
+def logarithm(u: PyTree) -> float:
+    """Of the number of weights."""
+    return math.log(sum(jnp.size(leaf) for leaf in jax.tree.leaves(u)))
+
+
+def alike(one: PyTree, *others: PyTree) -> bool:
+    """Whether a tree was made by the same factory as one of the others, whatever their numbers."""
+    return jax.tree.structure(one) in map(jax.tree.structure, others)
+
+
+def on_hinge(hp: DualAscentHparams) -> bool:
+    return hp.loss.value_fn is hinge.value_fn
+
+
+def is_conservative(learner: Learner, *mirrors: MirrorMap) -> bool:
+    """A conservative `dual_ascent` with a fixed schedule, in one of the geometries or in any."""
+    hp = learner.hparams
+    if not isinstance(hp, DualAscentHparams) or not alike(hp.ascent, conservative()):
+        return False
+    known = not mirrors or alike(hp.mirror, *mirrors)
+    return known and on_hinge(hp) and fixed(hp) and hp.mirror.states_norm
+
+
+class HingeAccount(NamedTuple):
+    lemma: primal_dual.Account
+    count: Float[Array, ""]
+    unit: Bool[Array, ""]
+
+
+def open_hinge(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> HingeAccount:
+    lemma = primal_dual.open_account(hp, state, u)
+    return HingeAccount(lemma, jnp.zeros_like(lemma.c), jnp.ones((), bool))
+
+
+def add_hinge(
+    hp: DualAscentHparams, account: HingeAccount, state: DualAscentState, feedback: Feedback, u
+) -> HingeAccount:
+    return HingeAccount(
+        primal_dual.add_round(hp, account.lemma, state, feedback, u),
+        account.count + jnp.where(feedback.outcome * feedback.action <= 0, 1.0, 0.0),
+        account.unit & (feedback.weight == 1),
+    )
+
+
+def hinge_sides(hp: DualAscentHparams, account: HingeAccount, u: PyTree) -> Certificate:
+    r"""(2.1): a mistake is a hinge of at least $\gamma$, so $\gamma |M| \le \sum_s g_s(u) + R(u)$,
+    with the certified regret of the learner for $R$. A conservative one has losses on its mistakes
+    only."""
+    regret = primal_dual.both_sides(hp, account.lemma, u)
+    total = lambda side: None if side is None else (account.lemma.other + side) / hp.loss.hparams
+    right, published = total(regret.right), total(regret.published)
+    assert right is not None
+    proof = Certificate(account.count, right, account.count + finite(right), published)
+    return proof.under(regret.conditions).given(UNIT_WEIGHTS, account.unit)
+
+
+hinge_mistakes = theorem(
+    "hinge_mistakes", "Shalev-Shwartz 2007, (2.1)", open_hinge, add_hinge, hinge_sides
+)

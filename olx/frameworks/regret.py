@@ -1,0 +1,99 @@
+r"""True regret as the left side of a theorem: on the losses themselves, with a penalty $F$ or none.
+
+$$\sum_{s \le t} c_s \big(\ell_s(w_s) + F(w_s) - \ell_s(u) - F(u)\big),$$
+
+for rounds of weight 1. The proofs go from linearized losses to losses by
+
+$$\ell_s(u) \ge \ell_s(w_s) + \langle g_s, u - w_s\rangle + \text{bend}_s,$$
+
+which is convexity, or strong convexity where the bend is not 0. The account looks in every round
+whether this is so: where it is not, the theorem says nothing.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.core import Feedback, Scalar
+
+CONVEX = "losses must be convex: not below their linearizations at `u`"
+STRONGLY_CONVEX = "losses must be `sigma`-strongly convex: not below their parabolas at `u`"
+
+
+class Regret(NamedTuple):
+    left: Float[Array, ""]
+    size: Float[Array, ""]  # of the losses that it is a difference of
+    rounds: Clock
+    unit: Bool[Array, ""]  # whether all weights were 1
+    convex: Bool[Array, ""]  # whether the losses were as convex at u as the theorem asks for
+
+
+def open_regret(decision: PyTree, u: PyTree) -> Regret:
+    """The account before the first round; `u` must be shaped like `decision`."""
+    check.comparator("certify", u, decision)
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(decision)))
+    yes = jnp.ones((), bool)
+    return Regret(zero, zero, clock.start(None, decision), yes, yes)
+
+
+def add_regret(
+    account: Regret,
+    feedback: Feedback,
+    u: PyTree,
+    *,
+    other: Array | None = None,
+    penalty: Callable[[PyTree], Array] | None = None,
+    bend: tuple[Scalar, ...] = (0.0, 0.0),
+    share: Scalar = 1.0,
+) -> Regret:
+    """Add a round.
+
+    other: what `u` pays; the loss of `u` if None.
+    penalty: $F$; none if None.
+    bend: how far above its linearization the loss must be at `u`, and the size of what this is made
+        of.
+    share: $c_s$.
+    """
+    own, w = feedback.value, feedback.action
+    other = feedback.loss(u) if other is None else other
+    along = jnp.asarray(tree.vdot(feedback.grad, tree.sub(u, w)))
+    length = lambda g, u, w: jnp.abs(g) * (jnp.abs(u) + jnp.abs(w))
+    around = tree.sum(jax.tree.map(length, feedback.grad, u, w))
+    size = jnp.abs(own) + jnp.abs(other) + around + bend[1]
+    rounding = 64 * jnp.finfo(along.dtype).eps * size
+    below = other < own + along + bend[0] - rounding  # not where a loss is NaN, which must show
+    if penalty is not None:
+        own, other = own + penalty(w), other + penalty(u)
+    return Regret(
+        account.left + share * (own - other),
+        account.size + share * (jnp.abs(own) + jnp.abs(other)),
+        clock.advance(account.rounds, True),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+        account.convex & ~below,
+    )
+
+
+def regret_sides(
+    account: Regret,
+    right: Array,
+    published: Array | None = None,
+    *,
+    share: Scalar = 1.0,
+    convex: str = CONVEX,
+) -> Certificate:
+    """Both sides.
+
+    share: what the left side is multiplied with.
+    convex: the name of the condition on the losses.
+    """
+    size = share * account.size + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
+    proof = Certificate(share * account.left, right, size, published)
+    return proof.under({UNIT_WEIGHTS: account.unit, convex: account.convex})

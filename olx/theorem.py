@@ -1,0 +1,161 @@
+r"""A theorem about a game, as a fold over its rounds in the memory of one account.
+
+An account starts from the first state, every round adds to it, and both sides of the inequality
+follow from it. A theorem looks at a game as a learner does. So it runs inside the engine, on any
+stream, in a sweep, and on a recorded run alike. A round of weight zero is no round for a theorem.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Int, PyTree
+
+from olx._pytree import pytree, static
+from olx.certificate import Certificate, SoFar
+
+ROWS = "`u` must have a row for every round"
+
+
+class About(NamedTuple):
+    """The learners that a theorem is about, in words and as a test of a learner."""
+
+    learners: str
+    test: Callable[[Any], bool]
+
+
+@pytree
+class Theorem:
+    """An inequality about the game of a learner. Make one with `theorem`.
+
+    `u` is the comparator. All functions live at module level.
+    """
+
+    name: str = static()  # a short name, unique among the theorems of a learner
+    source: str = static()  # who proved it, and where
+    init_fn: Partial  # (hparams, first state, u) -> account
+    add_fn: Partial  # (hparams, account, state before the update, feedback, u) -> account
+    sides_fn: Partial  # (hparams, account, u) -> Certificate, one number per side
+    about: About | None = static(default=None)  # None: the learners that carry it
+    sequence: bool = static(default=False)  # whether the comparator is another one in every round
+
+
+class Ledger(NamedTuple):
+    """The account of a theorem, and both sides after the rounds so far."""
+
+    account: PyTree
+    round: Int[Array, ""]  # the number of rounds so far
+    begun: Bool[Array, ""]  # whether one of them had a weight
+    sides: Certificate  # 0 <= 0 before any round of weight
+
+
+@pytree
+class View:
+    """How a wrapped learner sees the game of the learner that wraps it."""
+
+    learner_fn: Callable[..., Any] = static()  # (hparams) -> the wrapped learner
+    state_fn: Callable[..., Any] = static()  # (state) -> its state
+    feedback_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> what it is told
+
+
+def theorem(
+    name: str,
+    source: str,
+    init: Callable[..., Any],
+    add: Callable[..., Any],
+    sides: Callable[..., Certificate],
+    *numbers: Any,
+    about: About | None = None,
+    sequence: bool = False,
+) -> Theorem:
+    """A theorem from its three functions.
+
+    numbers: of the statement, such as a margin. The functions get them before `hparams`.
+    about: the learners it is about; None if they carry it.
+    sequence: whether `u` has a leading axis of rounds, and the functions get that of the round.
+    """
+    init, add, sides = (Partial(part, *numbers) for part in (init, add, sides))
+    return Theorem(name, source, init, add, sides, about, sequence)
+
+
+def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
+    """The ledger before the first round, from the first state."""
+    u = _comparator(one, u, 0)
+    account = jax.tree.map(jnp.asarray, one.init_fn(hparams, state, u))
+    sides = _empty(one, jax.eval_shape(one.sides_fn, hparams, account, u))
+    if one.sequence:
+        sides = sides.given(ROWS, True)
+    sides = dataclasses.replace(sides, so_far=SoFar.none(sides))
+    return Ledger(account, jnp.zeros((), jnp.uint32), jnp.zeros((), bool), sides)
+
+
+def follow(
+    one: Theorem, hparams: PyTree, ledger: Ledger, state: PyTree, feedback: Any, u: PyTree
+) -> Ledger:
+    """The ledger after one more round, from the state before its update."""
+    rows, u = u, _comparator(one, u, ledger.round)
+    counts = jnp.asarray(feedback.weight) != 0
+    added = one.add_fn(hparams, ledger.account, state, feedback, u)
+    account = jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, ledger.account)
+    begun, now = ledger.begun | counts, ledger.round + 1
+    sides = one.sides_fn(hparams, account, u)
+    if one.sequence:
+        sides = sides.given(ROWS, ledger.round < jax.tree.leaves(rows)[0].shape[0])
+    sides = jax.tree.map(
+        lambda *both: jnp.where(begun, *both), _named(one, sides), _empty(one, sides)
+    )
+    before: Any = ledger.sides.so_far
+    sides = dataclasses.replace(sides, so_far=before.after(now, sides))
+    return Ledger(account, now, begun, sides)
+
+
+def _comparator(one: Theorem, u: PyTree, now: Any) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[now], u) if one.sequence else u
+
+
+def _named(one: Theorem, sides: Certificate) -> Certificate:
+    return dataclasses.replace(sides, name=one.name, theorem=one.source)
+
+
+def _empty(one: Theorem, sides: Certificate) -> Certificate:
+    """Sides of 0 and conditions that are met."""
+    empty = lambda leaf: jnp.full(leaf.shape, leaf.dtype == bool, leaf.dtype)
+    return jax.tree.map(empty, _named(one, sides))
+
+
+def through(view: View, one: Theorem) -> Theorem:
+    """The same theorem, about the learner that wraps the one it is about."""
+    init, add, sides = (Partial(part, view, one) for part in (_init, _add, _sides))
+    return Theorem(one.name, one.source, init, add, sides, sequence=one.sequence)
+
+
+def _init(view: View, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
+    return one.init_fn(view.learner_fn(hparams).hparams, view.state_fn(state), u)
+
+
+def _add(view: View, one: Theorem, hparams, account, state, feedback, u) -> PyTree:
+    told = view.feedback_fn(hparams, state, feedback)
+    inner = view.learner_fn(hparams).hparams
+    return one.add_fn(inner, account, view.state_fn(state), told, u)
+
+
+def _sides(view: View, one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Certificate:
+    return one.sides_fn(view.learner_fn(hparams).hparams, account, u)
+
+
+def _inner(hp: Any) -> Any:
+    return hp.inner
+
+
+def _inner_state(state: Any) -> PyTree:
+    return state.inner
+
+
+def _same(hp: Any, state: PyTree, feedback: Any) -> Any:
+    return feedback
+
+
+INNER = View(_inner, _inner_state, _same)  # of a wrapper whose inner learner plays its game

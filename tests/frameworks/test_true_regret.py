@@ -1,0 +1,171 @@
+"""Theorems about the losses themselves: their conditions, and runs against replays."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import olx
+from olx import classification, convex, first_order, losses, mirrors, regularizers
+from olx.frameworks import regret
+
+T, D = 40, 3
+ROWS = np.asarray(jax.random.normal(jax.random.key(2), (T, D)))
+TRUTH = np.array([1.0, -0.5, 0.25])
+LABELS = np.where(ROWS @ TRUTH + np.sin(np.arange(T)) >= 0, 1.0, -1.0)
+ZEROS = np.zeros(D)
+GRADIENTS, CLASSES = olx.Rounds(None, ROWS), olx.Rounds(ROWS, LABELS)
+
+
+def parabola(w, z):
+    return jnp.vdot(w - z, w - z) / 4
+
+
+def valley(w, z):
+    """Not convex."""
+    return jnp.sum(jnp.sin(3 * w) * z)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def judged(learner, loss, rounds, u):
+    run = olx.rollout(learner, loss, rounds, ZEROS, record=olx.record.trace)
+    return olx.certify(learner, run, u)
+
+
+def broken(proof):
+    """The conditions that break, each with its first round."""
+    return {name: int(first) for name, first in proof.summary.broken.items() if first}
+
+
+BROKEN = {  # a learner, a loss it is not about, the theorem and what it names
+    "not convex": (olx.ogd(0.3), valley, "gradient_descent", regret.CONVEX),
+    "linear": (
+        first_order.strongly_convex_md(0.5),
+        losses.linear_loss,
+        "strongly_convex_regret",
+        regret.STRONGLY_CONVEX,
+    ),
+    "flat": (
+        first_order.strongly_convex_ogd(0.7),
+        parabola,
+        "weighted_regret",
+        regret.STRONGLY_CONVEX,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_losses_that_are_not_convex_enough_are_named(name):
+    learner, loss, theorem, condition = BROKEN[name]
+    proofs = judged(learner, loss, GRADIENTS, TRUTH)
+    assert proofs.holds
+    assert list(broken(proofs[theorem])) == [condition]
+    assert np.isposinf(proofs[theorem].right[-1])
+    assert not broken(proofs[0])  # on linearized losses, which are what they are
+
+
+def test_losses_that_are_convex_enough_break_nothing():
+    for make in (first_order.strongly_convex_md, first_order.strongly_convex_ogd):
+        for proof in judged(make(0.5), parabola, GRADIENTS, TRUTH):
+            assert proof.holds, str(proof)
+            assert not broken(proof), str(proof)
+
+
+@pytest.mark.parametrize(
+    "make", [first_order.scale_invariant_pnorm, first_order.scale_invariant_adagrad]
+)
+def test_slopes_beyond_the_constant_are_named(make):
+    steep = CLASSES._replace(outcome=np.where(np.arange(T) < 6, 0.5, 9.0) * LABELS)
+    within = judged(olx.linear(make(1.0)), losses.logistic, CLASSES, TRUTH)
+    beyond = judged(olx.linear(make(1.0, 2.0)), losses.squared, steep, ZEROS)
+    assert within.holds
+    assert beyond.holds
+    assert not broken(within["scale_invariant_regret"])
+    assert broken(beyond["scale_invariant_regret"]) == {
+        "slopes in the score must be at most `lipschitz`": 7
+    }
+
+
+def test_nan_is_a_failure_and_no_broken_condition():
+    rounds = GRADIENTS._replace(outcome=np.where(np.arange(T)[:, None] == 9, np.nan, ROWS))
+    proof = judged(olx.ogd(0.1), losses.linear_loss, rounds, TRUTH)["gradient_descent"]
+    assert not broken(proof)
+    assert int(proof.summary.failed) == 10
+
+
+def test_rounding_that_a_sum_keeps_aside_is_no_other_run():
+    learner = olx.linear(olx.ftrl(0.3, regularizers.adagrad()))
+    run = olx.rollout(learner, losses.logistic, CLASSES, ZEROS, record=olx.record.trace)
+    state, feedback = run.trace
+    theta = state.theta._replace(rest=jnp.zeros_like(state.theta.rest))
+    other = dataclasses.replace(run, trace=olx.Trace(state._replace(theta=theta), feedback))
+    assert np.any(state.theta.rest != 0)
+    assert olx.certify(learner, other, TRUTH).holds
+
+
+L1 = convex.l1(0.05)
+REPLAYED = {  # learner, loss, rounds, theorems with numbers
+    "rda": (olx.linear(first_order.rda(0.3, L1)), losses.logistic, CLASSES, ()),
+    "root": (
+        olx.linear(first_order.rda(0.3, L1)),
+        losses.logistic,
+        CLASSES,
+        (olx.root_regret(mirrors.euclidean(), L1.value),),
+    ),
+    "ogd": (olx.ogd(0.3), parabola, GRADIENTS, ()),
+    "surrogate": (
+        olx.linear(olx.ogd(0.3)),
+        losses.hinge,
+        CLASSES,
+        (olx.surrogate_regret(losses.hinge),),
+    ),
+    "strongly convex": (first_order.strongly_convex_md(0.5), parabola, GRADIENTS, ()),
+    "coin betting": (first_order.coin_betting(5.0), losses.linear_loss, GRADIENTS, ()),
+    "passive-aggressive": (
+        classification.passive_aggressive_1(0.3),
+        losses.zero_one,
+        CLASSES,
+        (),
+    ),
+    "alma": (
+        classification.alma(0.9),
+        losses.zero_one,
+        CLASSES,
+        (classification.alma_mistakes(0.2),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_a_replay_says_what_a_recorded_run_says(name):
+    learner, loss, rounds, theorems = REPLAYED[name]
+    rounds = rounds._replace(weight=np.where(np.arange(T) % 4 == 1, 0.0, 1.0))
+    u, theorems = TRUTH / 2, theorems or None
+    run = olx.rollout(learner, loss, rounds, ZEROS, record=olx.record.trace)
+    recorded = olx.certify(learner, run, u, theorems=theorems)
+    replayed = olx.certify(learner, loss, rounds, ZEROS, u, theorems=theorems, progress=False)
+    assert recorded.names == replayed.names
+    for one, other in zip(recorded, replayed, strict=True):
+        assert one.holds, str(one)
+        assert not broken(one)
+        scale = one.scale
+        for side in ("left", "right", "scale", "published"):
+            a, b = getattr(one, side), getattr(other, side)
+            if a is not None:
+                assert np.all((a == b) | (np.abs(a - b) <= 1e-12 * scale)), side
+
+
+def test_a_batch_carries_the_numbers_of_its_theorems():
+    etas = np.array([0.1, 0.5])
+    make = lambda eta: olx.linear(first_order.rda(eta, L1))
+    given = (olx.root_regret(mirrors.euclidean(), L1.value),)
+    game = losses.logistic, CLASSES, ZEROS, TRUTH
+    for theorems in (None, given):
+        together = olx.certify(olx.batch(make, eta=etas), *game, theorems=theorems, progress=False)
+        for i, eta in enumerate(etas):
+            alone = olx.certify(make(eta), *game, theorems=theorems, progress=False)
+            for one, other in zip(together, alone, strict=True):
+                np.testing.assert_allclose(one.right[i], other.right, rtol=1e-12)
