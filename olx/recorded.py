@@ -12,6 +12,7 @@ from olx import _check as check
 from olx._sum import Sum
 from olx.certificate import Certificate
 from olx.core import Learner, Run, Trace
+from olx.theorem import Theorem
 
 ITS_OWN = "the run must be one of this learner"
 
@@ -71,6 +72,17 @@ def finite(owner: str, u: PyTree) -> PyTree:
             bad = np.asarray(leaf)[~np.isfinite(leaf)].flat[0]
             raise ValueError(f"{owner}: `u{jax.tree_util.keystr(path)}` must be finite, got {bad}.")
     return u
+
+
+def check_rows(asked: tuple[Theorem, ...], rounds: int, u: PyTree) -> None:
+    """Refuse a comparator without a row for every round where a theorem asks for rows."""
+    for one in asked:
+        for leaf in jax.tree.leaves(u) if one.sequence else []:
+            if np.shape(leaf)[:1] != (rounds,):
+                raise TypeError(
+                    f"certify: `u` must have a row for each of {rounds} rounds, as `{one.name}` is "
+                    f"about comparators that change, got shape {np.shape(leaf)}."
+                )
 
 
 def _agrees(owner: str, learner: Learner, trace: Trace) -> Bool[Array, " T"]:

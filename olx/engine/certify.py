@@ -25,7 +25,7 @@ from olx.engine.run import stream
 from olx.engine.sweep import streams
 from olx.frameworks.lift import inside
 from olx.keep import Keep
-from olx.recorded import accept, finite, vouched
+from olx.recorded import accept, check_rows, finite, vouched
 from olx.streams.sparse_rows import SparseRows
 from olx.theorem import Theorem, follow, start
 
@@ -121,18 +121,8 @@ def _about(learner: Learner, one: Theorem) -> Theorem:
 
 def _recorded(learner: Learner, asked: tuple[Theorem, ...], run: Run, u: PyTree) -> Certificates:
     trace, u, agrees = accept("certify", learner, run, u)
-    _check_rows(asked, trace.feedback.value.shape[0], u)
+    check_rows(asked, trace.feedback.value.shape[0], u)
     return Certificates(tuple(vouched(one, agrees) for one in _fold(learner, asked, trace, u)))
-
-
-def _check_rows(asked: tuple[Theorem, ...], rounds: int, u: PyTree) -> None:
-    for one in asked:
-        for leaf in jax.tree.leaves(u) if one.sequence else []:
-            if np.shape(leaf)[:1] != (rounds,):
-                raise TypeError(
-                    f"certify: `u` must have a row for each of {rounds} rounds, as `{one.name}` is "
-                    f"about comparators that change, got shape {np.shape(leaf)}."
-                )
 
 
 @jax.jit
