@@ -10,7 +10,6 @@ from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import PyTree
 
