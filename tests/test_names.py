@@ -44,7 +44,7 @@ def test_arguments_are_named_and_ordered_alike(name):
     order = list(parameters)
     if wrapped := learners(FACTORIES[name]):
         assert wrapped == order[:1] == ["inner"]
-    if "eta" in order:
+    if "eta" in order and parameters["eta"].default is inspect.Parameter.empty:
         assert order.index("eta") == len(wrapped)
     if "key" in order:
         assert order[-1] == "key"
@@ -57,3 +57,11 @@ def test_facts_about_a_mirror_map_are_given_by_name():
     flat = olx.mirrors.euclidean()
     with pytest.raises(TypeError, match="positional"):
         olx.MirrorMap(flat.potential, flat.conjugate, flat.norm)
+
+
+def test_the_range_of_losses_is_said_once_for_all_experts():
+    assert "\nlow, high: " in olx.experts.__doc__
+    takes = [f for f in vars(olx.experts).values() if inspect.isfunction(f) and f.__doc__]
+    takes = [f for f in takes if {"prior", "low", "high"} <= set(inspect.signature(f).parameters)]
+    assert len(takes) > 10
+    assert [f.__name__ for f in takes if "\nlow, high:" in inspect.getdoc(f)] == []

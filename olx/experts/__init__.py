@@ -1,4 +1,10 @@
-"""Prediction with expert advice: distributions over experts, who may sleep."""
+"""Prediction with expert advice: distributions over experts, who may sleep.
+
+Three arguments mean the same wherever a factory takes them:
+
+prior: non-negative weights of the experts, of any sum; `params` if None.
+low, high: the range of losses, 0 and 1 if None; other losses are refused by name.
+"""
 
 from olx.experts.ada_normal_hedge import ada_normal_hedge as ada_normal_hedge
 from olx.experts.ada_normal_hedge import random_gap as random_gap

@@ -43,11 +43,9 @@ def ada_normal_hedge(
     low: Scalar | None = None,
     high: Scalar | None = None,
 ) -> Learner:
-    r"""AdaNormalHedge from a prior, `params` if None.
+    r"""AdaNormalHedge.
 
-    prior: non-negative, of any sum.
     exponent: $d$, from 0 to 1; None is 1 and saves a power for every expert.
-    low, high: the range of losses, 0 and 1 if None.
 
     The third expert appears in the second round:
 

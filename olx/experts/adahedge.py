@@ -36,10 +36,7 @@ class AdaHedgeStats(NamedTuple):
 def adahedge(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """AdaHedge from a prior, `params` if None.
-
-    prior: non-negative, of any sum.
-    low, high: the range of losses, 0 and 1 if None.
+    """AdaHedge.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))

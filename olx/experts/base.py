@@ -90,8 +90,7 @@ def expert_learner(
         `weigh(own, prior, stats)` the `Weights`, `learn(own, prior, stats, seen)` the next ones;
         decisions are flattened for them.
     theorems: what is known about it; see `olx.experts.account`.
-    prior: non-negative weights of the experts, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
+    prior, low, high: as said in `olx.experts`, and checked here for every factory.
     needs: what it needs of its data beside losses in their range and confidences in [0, 1].
     unbounded: whether `learn` makes sense of losses above the range, as estimates of bandits are.
 

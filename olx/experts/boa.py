@@ -16,10 +16,7 @@ from olx.experts.base import Seen, expert_learner
 
 
 def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None) -> Learner:
-    """Bernstein online aggregation from a prior, `params` if None.
-
-    prior: non-negative, of any sum.
-    low, high: the range of losses, 0 and 1 if None.
+    """Bernstein online aggregation.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))

@@ -59,8 +59,6 @@ def fixed_share(
 
     eta: positive, in units of the range of losses.
     alpha: above 0 and up to 1; $K / T$ suits $K$ shifts in $T$ rounds.
-    prior: non-negative, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]]))

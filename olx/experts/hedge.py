@@ -46,8 +46,6 @@ def anytime_hedge(
 
     eta: a number or a schedule such as `olx.schedules.decay`, in units of the range of losses;
         $2 \sqrt{\ln N}$ decaying by the root of time suits every horizon.
-    prior: non-negative, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))

@@ -64,27 +64,27 @@ def _on_slopes(one: Theorem) -> Theorem:
     return theorem(one.name, one.source, _open, _add, _sides, one, sequence=one.sequence)
 
 
-def _ranges(experts: Learner) -> list[Need]:
-    return [need for need in experts.needs if need.where == "outcome"]
+def _ranges(inner: Learner) -> list[Need]:
+    return [need for need in inner.needs if need.where == "outcome"]
 
 
-def _open(one: Theorem, experts: Learner, state: PyTree, u: PyTree) -> tuple[PyTree, dict]:
-    met = {need.demand: jnp.ones((), bool) for need in _ranges(experts)}
-    return one.init_fn(experts.hparams, state, u), met
+def _open(one: Theorem, inner: Learner, state: PyTree, u: PyTree) -> tuple[PyTree, dict]:
+    met = {need.demand: jnp.ones((), bool) for need in _ranges(inner)}
+    return one.init_fn(inner.hparams, state, u), met
 
 
-def _add(one: Theorem, experts: Learner, account: tuple, state: PyTree, feedback: Feedback, u):
-    (inner, met), told = account, _told(feedback)
+def _add(one: Theorem, inner: Learner, account: tuple, state: PyTree, feedback: Feedback, u):
+    (own, met), told = account, _told(feedback)
     rounds = Rounds(None, jax.tree.map(lambda loss: loss[None], told.outcome))
-    for need in _ranges(experts):
-        legal = jax.tree.leaves(need.legal_fn(experts.hparams, None, rounds))
+    for need in _ranges(inner):
+        legal = jax.tree.leaves(need.legal_fn(inner.hparams, None, rounds))
         here = jnp.all(jnp.stack([jnp.all(jnp.asarray(mask)) for mask in legal]))
         met = met | {need.demand: met[need.demand] & here}
-    return one.add_fn(experts.hparams, inner, state, told, u), met
+    return one.add_fn(inner.hparams, own, state, told, u), met
 
 
-def _sides(one: Theorem, experts: Learner, account: tuple, u: PyTree) -> Certificate:
-    return one.sides_fn(experts.hparams, account[0], u).under(account[1])
+def _sides(one: Theorem, inner: Learner, account: tuple, u: PyTree) -> Certificate:
+    return one.sides_fn(inner.hparams, account[0], u).under(account[1])
 
 
 def _told(feedback: Feedback) -> Feedback:

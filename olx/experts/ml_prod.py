@@ -23,10 +23,7 @@ from olx.needs import Need
 def adapt_ml_prod(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """Adapt-ML-Prod from a prior, `params` if None.
-
-    prior: non-negative, of any sum.
-    low, high: the range of losses, 0 and 1 if None.
+    """Adapt-ML-Prod.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))

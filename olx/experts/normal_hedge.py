@@ -28,10 +28,7 @@ from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 def normal_hedge(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """NormalHedge from a prior, `params` if None.
-
-    prior: non-negative, of any sum.
-    low, high: the range of losses, 0 and 1 if None.
+    """NormalHedge.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[0.0, 0.5, 1.0]] * 4))

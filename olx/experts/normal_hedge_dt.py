@@ -36,10 +36,7 @@ class NormalHedgeDTStats(NamedTuple):
 def normal_hedge_dt(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """NormalHedge.DT from a prior, `params` if None.
-
-    prior: non-negative, of any sum.
-    low, high: the range of losses, 0 and 1 if None.
+    """NormalHedge.DT.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))

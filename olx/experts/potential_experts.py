@@ -53,8 +53,6 @@ def potential_experts(
     potential: $\Phi_t(s)$ as a function of the number of the round, 0 before the first, and of an
         array of positions; a named function, or a `Partial` with numbers of its own. A function of
         the round alone may be added to it freely: it changes no weight.
-    prior: non-negative, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> quadratic = lambda t, s: jnp.minimum(s, 0.0) ** 2 - t

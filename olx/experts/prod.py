@@ -30,9 +30,6 @@ def prod(
 ) -> Learner:
     """Prod with the rate `eta`, above 0 and up to 1/2.
 
-    prior: non-negative, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
-
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
     >>> olx.rollout(prod(0.5), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()

@@ -43,11 +43,9 @@ def squint(
     low: Scalar | None = None,
     high: Scalar | None = None,
 ) -> Learner:
-    """Squint from a prior, `params` if None.
+    """Squint.
 
-    prior: non-negative, of any sum.
     rates: how many, from 1/2 down by halves; 16 serve a thousand million rounds.
-    low, high: the range of losses, 0 and 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))

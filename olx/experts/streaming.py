@@ -45,8 +45,6 @@ def ada_normal_hedge_streaming(
     """AdaNormalHedge.TV on a long stream, with three copies for every power of two.
 
     rounds: at least how many are played; sets the number of powers.
-    prior: non-negative, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 6))

@@ -50,8 +50,6 @@ def ada_normal_hedge_tv(
     """AdaNormalHedge.TV with new copies in the first `rounds` rounds.
 
     rounds: how many are played; more may be, but intervals that start later are not covered.
-    prior: non-negative, of any sum; `params` if None.
-    low, high: the range of losses, 0 and 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 6))

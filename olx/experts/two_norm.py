@@ -27,10 +27,7 @@ from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 def two_norm(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """The 2-norm algorithm from a prior, `params` if None.
-
-    prior: non-negative, of any sum.
-    low, high: the range of losses, 0 and 1 if None.
+    """The 2-norm algorithm.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
