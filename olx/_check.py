@@ -1,8 +1,8 @@
-"""Refusals: who refuses, what, the value seen, and the remedy where it is not plain.
+"""Checks of arguments. An error says who refuses, what, the value seen, and the remedy.
 
-A check of a value returns it. Concrete numbers are refused on the spot; a traced one, as in a grid
-under `vmap`, becomes NaN where it is not legal, so that a bad grid point shows as non-finite losses
-at its own index and ends no sweep.
+A check of a value returns the value. A concrete number that is not legal raises at once. A traced
+number, as in a grid under `vmap`, becomes NaN where it is not legal: a bad grid point then shows as
+non-finite losses at its own index, and the other configurations go on.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from jax.core import Tracer
 
 
 def positive(owner: str, name: str, value: Any, each: bool = False) -> Any:
-    """each: whether `value` may be a tree of arrays, each number of which is checked."""
+    """each: whether `value` may be a tree of arrays; every number in it is then checked."""
     legal = lambda v: (v > 0) & (v < np.inf)
     return _values(owner, name, value, legal, "must be positive", each)
 
@@ -38,7 +38,7 @@ def between(
     slack: Any = 0.0,
     each: bool = False,
 ) -> Any:
-    """slack: how far outside a value may lie by rounding; it is returned as it is."""
+    """slack: how far outside the range a value may lie; such a value is returned unchanged."""
     legal = lambda v: (v >= low - slack) & (v <= high + slack) & (v < np.inf)
     return _values(owner, name, value, legal, f"must lie in [{low:g}, {high:g}]", each)
 
@@ -49,7 +49,7 @@ def above(owner: str, name: str, value: Any, low: float, high: float, each: bool
 
 
 def count(owner: str, name: str, value: Any) -> None:
-    """Refuse what is not a Python integer of at least one: such a number shapes an array."""
+    """Refuse all but Python integers of at least 1; a count is the size of an array."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {value!r}.")
 
@@ -60,7 +60,7 @@ def function(owner: str, name: str, value: Any) -> None:
 
 
 def takes(owner: str, name: str, value: Any, *arguments: str) -> None:
-    """Refuse what is not a function of so many arguments."""
+    """Refuse a `value` that cannot be called with these `arguments`."""
     function(owner, name, value)
     plain = isinstance(value, FunctionType)
     call, itself = (value, ()) if plain else (type(value).__call__, (value,))
@@ -73,7 +73,7 @@ def takes(owner: str, name: str, value: Any, *arguments: str) -> None:
         wanted = ", ".join(arguments)
         raise TypeError(f"{owner}: `{name}` must take ({wanted}): {error}.") from None
     except ValueError:
-        return  # a function without a signature, as some of C
+        return  # functions written in C may have no signature
 
 
 _signature_of = functools.lru_cache(maxsize=256)(inspect.signature)  # reading one takes 40 us
@@ -106,7 +106,7 @@ def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -
 
 
 def comparator(owner: str, u: Any, decision: Any) -> Any:
-    """`u` in the dtype of the decisions, or a refusal where it is not shaped like them."""
+    """`u` in the dtype of the decision; refuses a `u` of another shape."""
     same_shape(owner, "`u`", u, "the decision", decision)
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, jnp.result_type(like)), u, decision)
 
@@ -140,7 +140,7 @@ def _one_number(owner: str, name: str, value: Any) -> None:
     if np.ndim(value) > 0:
         raise TypeError(
             f"{owner}: `{name}` must be one number, got an array of shape {np.shape(value)}; "
-            f"`olx.batch` makes a learner of each value."
+            f"`olx.batch` makes one learner per value."
         )
 
 

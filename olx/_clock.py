@@ -1,4 +1,4 @@
-"""Counting rounds, for processes that look at the time only."""
+"""A counter of rounds, for processes that depend on the number of the round only."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from olx._pytree import pytree, static
 
 @pytree
 class Clock:
-    rounds: UInt32[Array, ""]  # finished so far: a float32 that adds up ones stops at 2^24
+    rounds: UInt32[Array, ""]  # finished so far; a float32 counter would stop at 2^24
     dtype: Any = static()  # of the decisions
 
     @property
     def past(self) -> Float[Array, ""]:
-        """How many rounds are finished, in the decisions' own precision."""
+        """The number of finished rounds, in the dtype of the decisions."""
         return self.rounds.astype(self.dtype)
 
     @property
     def now(self) -> Float[Array, ""]:
-        """The number of the round about to be played, from 1."""
+        """The number of the next round, counted from 1."""
         return self.past + 1
 
 
@@ -36,7 +36,7 @@ def tick(hparams: Any, clock: Clock, feedback: Any) -> Clock:
 
 
 def advance(clock: Clock, counts: Any) -> Clock:
-    """Count the round where `counts` is true; the clock stands still at its last number."""
+    """Count one more round if `counts` is true; the count stops at the largest uint32."""
     last = jnp.asarray(np.iinfo(np.uint32).max, jnp.uint32)
     more = counts & (clock.rounds < last)
     return Clock(clock.rounds + more.astype(jnp.uint32), clock.dtype)

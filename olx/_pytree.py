@@ -1,4 +1,4 @@
-"""Frozen dataclasses that JAX sees through: fields are leaves, `static()` fields are structure."""
+"""Frozen dataclasses that are pytrees: fields are leaves, `static()` fields are structure."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def static(**options: Any) -> Any:
-    """Mark a field as structure: compared by equality, compiled in, never traced."""
+    """Mark a field as structure: it is compared by equality and never traced."""
     return dataclasses.field(metadata={"static": True}, **options)
 
 
@@ -28,11 +28,11 @@ def pytree(cls: Class) -> Class:
 
 
 def as_tree(function: Callable) -> Any:
-    """A function as a pytree: as it is if it is one already, else a `Partial` without numbers."""
+    """A function as a pytree: unchanged if it is one already, else wrapped in a `Partial`."""
     return Partial(function) if jax.tree_util.all_leaves([function]) else function
 
 
 def like(value: PyTree, tree: PyTree) -> PyTree:
-    """One number as a tree shaped like `tree`; any other value as it is."""
+    """A single number as a tree with the structure of `tree`; any other value unchanged."""
     single = jax.tree_util.all_leaves([value]) and jnp.ndim(value) == 0
     return jax.tree.map(lambda _: value, tree) if single else value

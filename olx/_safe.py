@@ -1,7 +1,7 @@
-"""Quotients and roots where they may not be defined.
+"""Quotients and roots with a value, and a finite derivative, where they are not defined.
 
-The argument is made legal before the operation and the result replaced after it: with one of the
-two alone, the derivative on the branch not taken is NaN.
+Each function replaces an illegal argument before the operation and the result after it. Without
+both replacements, the derivative on the branch not taken is NaN.
 """
 
 from typing import Any
@@ -11,12 +11,12 @@ from jaxtyping import Array
 
 
 def or_one(x: Any, legal: Any = None) -> Array:
-    """`x` where it is `legal`, else 1; None for where it is positive."""
+    """`x` where it is `legal`, else 1. If `legal` is None, positive numbers are legal."""
     return jnp.where(x > 0 if legal is None else legal, x, 1.0)
 
 
 def divide(a: Any, b: Any, otherwise: Any = 0.0, legal: Any = None) -> Array:
-    """`a / b` where `b` is `legal`, else `otherwise`; None for where it is positive.
+    """`a / b` where `b` is `legal`, else `otherwise`. If `legal` is None, positive `b` are legal.
 
     >>> divide(jnp.ones(2), jnp.array([0.0, 2.0])).tolist()
     [0.0, 0.5]
@@ -26,7 +26,7 @@ def divide(a: Any, b: Any, otherwise: Any = 0.0, legal: Any = None) -> Array:
 
 
 def sqrt(square: Any) -> Array:
-    """The square root, with slope 0 at 0; 0 below.
+    """The square root, with derivative 0 at 0; it is 0 for negative numbers.
 
     >>> import jax
     >>> float(jax.grad(sqrt)(0.0))

@@ -1,8 +1,8 @@
-"""Sums that grow for ever, with what rounding takes from them.
+"""Compensated sums: long sums that keep the rounding error of each addition.
 
 A sum of size t rounds every further term to a multiple of t times the precision: after 1e6 rounds
-in float32 a term of 0.1 counts as 0.125 or not at all. Here the part of a term that the sum cannot
-hold is kept beside it and added to the next term (Kahan 1965, with Knuth's exact difference).
+in float32 a term of 0.1 counts as 0.125 or not at all. Here the part of a term that is lost by
+rounding is kept beside the sum and added to the next term (Kahan 1965, with Knuth's difference).
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from jaxtyping import Array, PyTree
 
 class Sum(NamedTuple):
     value: PyTree  # the sum, rounded once
-    rest: PyTree  # of the terms so far, at most half a unit in the last place of `value`
+    rest: PyTree  # the rounding error, at most half a unit in the last place of `value`
 
 
 def start(value: PyTree) -> Sum:
@@ -30,7 +30,7 @@ def add(total: Sum, term: PyTree) -> Sum:
 
 
 def _lost(before: Array, due: Array, after: Array) -> Array:
-    """What `after` lacks of `before + due`, exactly; 0 once the sum is not finite."""
+    """The exact value of `before + due - after`; 0 if the sum is not finite."""
     before, due, after = lax.stop_gradient((before, due, after))
     gone = after - before
     lost = (before - (after - gone)) + (due - gone)

@@ -1,4 +1,4 @@
-"""A theorem about a run, both sides of it, after every round."""
+"""Certificates: both sides of a theorem about a run, after every round."""
 
 import dataclasses
 import functools
@@ -18,22 +18,22 @@ UNIT_WEIGHTS = "weights must be 0 or 1"
 
 
 class SoFar(NamedTuple):
-    """A summary of a certificate over all rounds so far, so that thinned ones forget nothing."""
+    """A summary of a certificate over all rounds so far, also those that were not kept."""
 
     failed: Int[Array, ""]  # the first round after which an inequality failed; 0 if none did
-    slack: Float[Array, ""]  # the least slack
-    slackest: Int[Array, ""]  # the round after which it was least
+    slack: Float[Array, ""]  # the smallest slack
+    slackest: Int[Array, ""]  # the round after which the slack was smallest
     tightness: Float[Array, ""]  # the largest left / right
     broken: dict[str, Int[Array, ""]]  # the first round that broke each condition; 0 if none did
 
     @classmethod
     def none(cls, sides: Any) -> "SoFar":
-        """Before the first round, for sides of such types."""
+        """The summary before the first round, in the dtypes of `sides`."""
         none, most = jnp.zeros((), jnp.uint32), jnp.asarray(jnp.inf, sides.left.dtype)
         return cls(none, most, none, -most, dict.fromkeys(sides.conditions, none))
 
     def after(self, now: Int[Array, ""], sides: "Certificate") -> "SoFar":
-        """After one more round, the number of which is `now`."""
+        """The summary after round number `now`."""
         first = lambda seen, bad: jnp.where((seen == 0) & bad, now, seen)
         least = (sides.slack < self.slack) | (self.slackest == 0)
         return SoFar(
@@ -47,17 +47,16 @@ class SoFar(NamedTuple):
 
 @pytree
 class Certificate:
-    """Both sides of a theorem after every round: it says that `left <= right <= published`.
+    """Both sides of a theorem after every round. The theorem says `left <= right <= published`.
 
-    Inside a `Theorem` the sides are those after one round. What `olx.certify` gives has an axis of
-    rounds.
+    Inside a `Theorem` the sides are those after one round. The certificates of `olx.certify` have
+    an axis of rounds.
 
-    scale: the size of the numbers that went into either side, so that rounding can be told from
-        a violation.
-    published: the right side in the looser form of the source, with norms; None where the geometry
-        is not known or the source has nothing looser.
-    conditions: what the theorem asks of the run, by name: whether it was met in all rounds so far.
-        Where one was not, the theorem says nothing and the right sides are infinite. See `given`.
+    scale: the size of the numbers in both sides; it separates rounding errors from violations.
+    published: the right side in the looser form of the source, with norms; None if the geometry
+        is not known or the source has no looser form.
+    conditions: for each condition of the theorem, by name, whether all rounds so far met it.
+        Where one is broken, the theorem says nothing and the right sides are infinite. See `given`.
     at: the numbers of the rounds, if only some were kept.
     so_far: the summary over all rounds, also those that were not kept.
     """
@@ -73,7 +72,7 @@ class Certificate:
     so_far: SoFar | None = None
 
     def given(self, condition: str, met: Any) -> "Certificate":
-        """The same theorem under one more condition; right sides are infinite where it is broken.
+        """Add a condition; the right sides are infinite where it is broken.
 
         condition: a demand, as in "gradients must be at most 1".
         met: whether each round meets it; inside a `Theorem`, whether all rounds so far do.
@@ -92,7 +91,7 @@ class Certificate:
         )
 
     def under(self, conditions: dict[str, Bool[Array, " T"]]) -> "Certificate":
-        """The same theorem under all conditions of others that it was made from."""
+        """Add several conditions, such as those of the theorems that this one follows from."""
         proof = self
         for condition, met in conditions.items():
             proof = proof.given(condition, met)
@@ -100,15 +99,15 @@ class Certificate:
 
     @property
     def slack(self) -> Float[Array, " T"]:
-        """Right side less left side; infinite where the right side is and the left is a number."""
+        """Right side minus left side; infinite if the right side is, unless the left is NaN."""
         free = jnp.isposinf(self.right) & ~jnp.isnan(self.left)
         return jnp.where(free, jnp.inf, self.right - jnp.where(free, 0.0, self.left))
 
     @property
     def fails(self) -> Bool[Array, " T"]:
-        """After which rounds an inequality is violated beyond rounding, or a side is NaN.
+        """Whether an inequality is violated beyond rounding, or a side is NaN, after each round.
 
-        None where a condition is broken: there the theorem says nothing.
+        False where a condition is broken: there the theorem says nothing.
         """
         known = jnp.isfinite(self.scale)
         rounding = 64 * jnp.finfo(self.scale.dtype).eps * jnp.where(known, self.scale, 0.0)
@@ -121,7 +120,7 @@ class Certificate:
 
     @property
     def ratio(self) -> Float[Array, "*T"]:
-        """Left side over right side; 0 where the right side is no positive number."""
+        """Left side over right side; 0 unless the right side is positive and finite."""
         told = (self.right > 0) & jnp.isfinite(self.right)
         return safe.divide(self.left, self.right, 0.0, told)
 
@@ -146,7 +145,7 @@ class Certificate:
 
     @property
     def tightness(self) -> Array:
-        """The largest left / right seen: 1 means that the bound is attained."""
+        """The largest left / right over all rounds; 1 means that the bound is attained."""
         return self.summary.tightness
 
     def __str__(self) -> str:
@@ -170,7 +169,7 @@ class Certificate:
 
 @pytree
 class Certificates:
-    """What the theorems of a learner say about one run: a tuple that also knows their names."""
+    """One certificate per theorem of a learner, for one run; index it by number or by name."""
 
     each: tuple[Certificate, ...]
 

@@ -1,4 +1,4 @@
-"""The `olx` command: run an experiment, look at its result, see what there is."""
+"""The `olx` command: run an experiment, show its result, list the names for configs."""
 
 import argparse
 import os
@@ -12,10 +12,10 @@ EXAMPLES = """examples:
   olx run configs/quickstart.toml --set seeds=10 --out results/ten-seeds
   olx list learners                               what a config may name
   olx show results/quickstart                     the leaderboard again
-  olx certify configs/quickstart.toml             does every theorem hold on these runs?
+  olx certify configs/quickstart.toml             check all theorems of its learners on its runs
 
-A run that was interrupted goes on where it stopped: type the same command again.
-The format of a config is told by `olx run --help`, data sets by `olx list data`."""
+To continue a run that was interrupted, type the same command again.
+`olx run --help` shows the format of a config, `olx list data` shows the data sets."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return asked.do(asked)
     except KeyboardInterrupt:
         return _interrupted(asked, 130)
-    except SystemExit as error:  # what SIGTERM ends in
+    except SystemExit as error:  # raised for SIGTERM
         return _interrupted(asked, int(error.code or 0))
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader has left)
@@ -48,7 +48,7 @@ def _interrupted(asked: argparse.Namespace, status: int) -> int:
 
 
 def _played(asked: argparse.Namespace, experiment: Any) -> Any:
-    """The result; a refusal names the file of the config."""
+    """The result; an error names the file of the config."""
     from olx.lab.config import ConfigError
     from olx.lab.run import run
 
@@ -125,7 +125,7 @@ def _bench(asked: argparse.Namespace) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser that prints an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
@@ -151,16 +151,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--no-report", action="store_true", help="print the leaderboard only")
     certify = command(
-        "certify", _certify, "check the theorem of every learner on its runs", CERTIFY
+        "certify", _certify, "check all theorems of every learner on its runs", CERTIFY
     )
-    certify.add_argument("--all", action="store_true", help="of every configuration, not the best")
+    certify.add_argument("--all", action="store_true", help="check every configuration")
     for one in (run, certify):
         one.add_argument("config", help="a TOML file, such as configs/quickstart.toml")
         one.add_argument(
             "--set", action="append", default=[], metavar="KEY=VALUE",
             help="change the config: seeds=3, data.0.name=a9a, learners.1.eta=0.1; may be repeated",
         )  # fmt: skip
-        one.add_argument("--out", type=Path, help="folder of the result; results/<config> if none")
+        one.add_argument("--out", type=Path, help="folder of the result (results/<config>)")
     for name, do, help in (
         ("show", _show, "print the leaderboard of a result"),
         ("report", _report, "write the report of a result again"),
@@ -168,8 +168,8 @@ def _parser() -> argparse.ArgumentParser:
         command(name, do, help).add_argument("result", help="a folder that `olx run` wrote")
     listed = command("list", _list, "show what a config may name, one line each")
     listed.add_argument("what", nargs="?", help="learners, maps, regularizers, schedules, ...")
-    bench = command("bench", _bench, "measure how many rounds a second this machine plays", BENCH)
-    bench.add_argument("--rounds", type=int, default=200_000, help="of the stream (200000)")
+    bench = command("bench", _bench, "measure how many rounds per second this machine plays", BENCH)
+    bench.add_argument("--rounds", type=int, default=200_000, help="rounds to play (200000)")
     return parser
 
 
@@ -188,9 +188,9 @@ FORMAT = """a config:
   grid.eta = { geomspace = [1e-3, 10, 32] }  # 32 configurations, one program
 
 All keys: python -c "import olx.lab.experiment as e; help(e)"."""
-CERTIFY = """Every theorem about a learner is judged on the run shown; a learner of the config may
-name some: theorems = ["lemma_5"]. The comparator is the best in hindsight if the config names none.
-Exit status 1 if one fails."""
+CERTIFY = """All theorems of a learner are checked on the run shown. To choose some, name them in
+the config of the learner: theorems = ["lemma_5"]. The comparator is the best in hindsight if the
+config names none. The exit status is 1 if a theorem fails."""
 BENCH = "For races against other libraries: python -m benchmarks, in a checkout."
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-r"""The game: rounds, feedback, the learner, and what a run leaves behind.
+r"""The types of the game: rounds, feedback, learners, processes, adversaries and runs.
 
 In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the outcome $y_t$ and
 pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
@@ -22,15 +22,15 @@ Loss = Callable[[Any, Any], Array]
 
 
 class Rounds(NamedTuple):
-    """An oblivious stream: every leaf has a leading axis of length T."""
+    """T rounds that do not depend on the actions: every leaf has a leading axis of length T."""
 
-    context: PyTree  # seen before acting; None where there is nothing to see
+    context: PyTree  # seen before acting; None if there is no context
     outcome: PyTree  # revealed after acting
     weight: Float[Array, " T"] | None = None  # importance of each round; None means 1
 
 
 class Feedback(NamedTuple):
-    """All a learner may look at once a round is over."""
+    """All that a learner may use after a round."""
 
     context: PyTree
     action: PyTree
@@ -42,7 +42,7 @@ class Feedback(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What a certificate needs, a leading axis of length T on every leaf."""
+    """What a certificate needs of a run; every leaf has a leading axis of length T."""
 
     state: PyTree  # before the update
     feedback: Feedback
@@ -62,7 +62,7 @@ class Learner:
     update_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> state
     facts: Facts = static(default=Facts())  # what the engine may exploit
     needs: tuple[Need, ...] = static(default=())  # what it needs of its data
-    theorems: tuple[Theorem, ...] = ()  # what is known about it, each in the file of its rule
+    theorems: tuple[Theorem, ...] = ()  # each is stated in the file of its rule
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -71,7 +71,7 @@ class Learner:
         return self.predict_fn(self.hparams, state, context)
 
     def update(self, state: PyTree, feedback: Feedback) -> PyTree:
-        """The next state. A round of weight zero leaves the state as it is."""
+        """The next state. A round of weight zero does not change the state."""
         new = self.update_fn(self.hparams, state, feedback)
         if isinstance(feedback.weight, int | float) and feedback.weight != 0:
             return new
@@ -80,10 +80,10 @@ class Learner:
 
 @pytree
 class Batch:
-    """Learners of one structure, and the values that each was made from; see `olx.batch`."""
+    """Stacked learners, and the arguments that made each of them; see `olx.batch`."""
 
     learners: Learner  # every leaf has a leading axis of learners
-    axes: dict[str, Array]  # the values of an argument of each, by its name
+    axes: dict[str, Array]  # by the name of an argument: its value for each learner
 
     def __len__(self) -> int:
         return next(iter(self.axes.values())).shape[0]
@@ -98,12 +98,12 @@ STEP, REGULARIZER, HINT, WEIGHT = "step size", "regularizer", "gradient", "weigh
 
 @pytree
 class Process:
-    r"""A quantity that changes as the game goes on, known before acting.
+    r"""A quantity that changes with time and is known before the learner acts.
 
-    gives: what it is: a "step size" $\eta_t$ (`olx.schedules`); a "regularizer" $\psi_t$, which is
-        a `MirrorMap` (`olx.regularizers`); a guess of the next "gradient"
+    gives: the kind of quantity: a "step size" $\eta_t$ (`olx.schedules`); a "regularizer" $\psi_t$,
+        which is a `MirrorMap` (`olx.regularizers`); a guess of the next "gradient"
         (`olx.frameworks.hints`); or the "weight" of a round.
-    separable: whether what it gives for a coordinate depends on that coordinate alone.
+    separable: whether the quantity of each coordinate depends on that coordinate alone.
     """
 
     hparams: PyTree
@@ -123,7 +123,7 @@ class Process:
         return self.at_fn(self.hparams, stats, context)
 
     def must_give(self, owner: str, name: str, *legal: str) -> "Process":
-        """The process itself, or a refusal where it gives something else."""
+        """The process itself; refuses a process that gives another kind of quantity."""
         if self.gives not in legal:
             raise TypeError(
                 f"{owner}: `{name}` must give a {' or a '.join(legal)}, got a process that gives a "
@@ -134,7 +134,7 @@ class Process:
 
 @pytree
 class Adversary:
-    """Nature as a player: it may answer what the learner just did."""
+    """A player that chooses each outcome after it has seen the action of the learner."""
 
     hparams: PyTree
     loss: Loss  # (action, outcome) -> scalar, a pytree
@@ -154,24 +154,24 @@ class Adversary:
 
 @pytree
 class Curve:
-    """A thinned curve: the cumulative loss `total` after so many rounds as `at` says."""
+    """The cumulative loss of a run after some of its rounds."""
 
-    at: Any  # [K]
-    total: Any  # [K]
-    sums: PyTree = None  # what `measure` gave, cumulated likewise; [K, ...]
+    at: Any  # [K]: the numbers of these rounds
+    total: Any  # [K]: the cumulative loss after each
+    sums: PyTree = None  # [K, ...]: the cumulative sums of `measure`
 
 
 @pytree
 class Run:
-    """What a run leaves behind. A sweep gives every leaf a leading axis of configurations."""
+    """The result of a run. In a sweep every leaf has a leading axis of configurations."""
 
     state: PyTree  # after the last round
-    losses: Any  # of the actions played, one a round, not scaled by weights; None if thinned
-    trace: PyTree = None  # what `record` kept
-    rounds: Rounds | None = None  # what the adversary did; None for a stream, which is known
-    curve: Curve | None = None  # in place of `losses`, where a run was asked to thin them
-    axes: PyTree = None  # of a sweep: the values of each configuration, by name
-    continued: bool = static(default=False)  # whether it went on from the state of an earlier run
+    losses: Any  # one per round, not scaled by weights; None if `keep` was given
+    trace: PyTree = None  # what `record` gave, one entry per kept round
+    rounds: Rounds | None = None  # the rounds that an adversary made; None for a given stream
+    curve: Curve | None = None  # in place of `losses`, if `keep` was given
+    axes: PyTree = None  # of a sweep: the arguments of each configuration, by name
+    continued: bool = static(default=False)  # whether it started from the state of an earlier run
 
     @property
     def total(self) -> Any:

@@ -1,17 +1,20 @@
-"""What the engine may exploit about a learner. The kit checks every fact against `rollout`."""
+"""Facts about a learner that the engine uses to play it faster.
+
+`olx.testing.check_learner` checks every fact that a learner states against `rollout`.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
 class AddsGradient(NamedTuple):
-    """Of a point learner: its state is one array, its decision; an update adds a * gradient."""
+    """A point learner whose state is its decision, one array; an update adds a * gradient."""
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
 
 class AddsContext(NamedTuple):
-    """Of a predictor: its state is one array w, its score <w, x>; an update adds a * x."""
+    """A predictor whose state is one array w and whose score is <w, x>; an update adds a * x."""
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
@@ -22,11 +25,11 @@ class Facts(NamedTuple):
     adds: what an update adds to the state, if that is a multiple of one vector. The engine then
         plays blocks of rounds by matrix products.
     separable: entry i of the next state depends on entry i of the state, of the context and of the
-        gradient, on the score, and on norms of the context. An entry whose gradient, or whose
-        context, is zero stays as it is. The engine then plays sparse rows on their coordinates.
-    rowwise: of a point learner: likewise, but coordinates also meet in sums to which an entry adds
-        nothing where its gradient is zero. Inside `linear` it then plays sparse rows.
-    rotates: of a predictor: its state is one vector and numbers, and it plays the same in any
+        gradient, on the score, and on norms of the context. An update does not change an entry
+        whose gradient or context is zero. The engine then plays sparse rows on their coordinates.
+    rowwise: like `separable`, for a point learner whose update may also use sums over coordinates,
+        if entries with zero gradient add nothing to them. `linear` of it then plays sparse rows.
+    rotates: a predictor whose state is one vector and numbers, and that plays the same in any
         orthogonal basis. Entries where a context is zero then change by one common factor.
     """
 

@@ -1,7 +1,7 @@
-"""Which rounds of a run to keep: all of them, a thinned curve, or the total alone.
+"""Rules that say which rounds of a run to keep.
 
-A rule takes `(start, stop)` and gives the numbers of the rounds to keep, past `start` and up to
-`stop`. The last round is always kept.
+A rule takes `(start, stop)` and gives the numbers of the rounds to keep, after `start` and up to
+`stop`. The last round of a run is always kept.
 """
 
 import functools
@@ -15,7 +15,7 @@ Keep = Callable[[int, int], np.ndarray]
 
 
 def every(rounds: int) -> Keep:
-    """Keep the cumulative loss after every so many rounds.
+    """Keep the cumulative loss once per `rounds` rounds.
 
     >>> every(10)(5, 32).tolist()
     [10, 20, 30]
@@ -35,7 +35,7 @@ def log_spaced(per_decade: int = 20) -> Keep:
 
 
 def rounds_kept(keep: Keep, start: int, stop: int) -> np.ndarray:
-    """What a rule keeps of the rounds past `start` and up to `stop`; refuses what is not one."""
+    """The rounds that `keep` chooses after `start` and up to `stop`; refuses other numbers."""
     kept = np.asarray(keep(start, stop))
     if kept.ndim != 1 or (kept.size and kept.dtype.kind not in "iu"):
         raise TypeError(
@@ -52,7 +52,7 @@ def rounds_kept(keep: Keep, start: int, stop: int) -> np.ndarray:
 
 
 def totals(start: int, stop: int) -> np.ndarray:
-    """Keep the total loss and nothing on the way."""
+    """Keep only the total loss."""
     return np.zeros(0, int)
 
 

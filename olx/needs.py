@@ -1,4 +1,4 @@
-"""What a learner or a loss needs of its data, said beside its rule and checked by every driver."""
+"""Demands of learners and losses on their data; every driver checks them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,20 +11,19 @@ PARTS = ("params", "context", "outcome", "weight")
 
 
 class Need(NamedTuple):
-    """One demand on the data of a game; a driver refuses what does not meet it.
+    """One demand on the data of a game; a driver refuses data that does not meet it.
 
-    where: the part it is about, one of `PARTS`.
-    legal_fn: from `(hparams, params, rounds)` to what is legal. For "params", where `rounds` is
-        None, one boolean; else a boolean per entry of that part of `rounds`, in a tree like the
-        part, or one boolean for the whole part. It takes NumPy arrays of a chunk of rounds and
-        tracers alike, so it uses operators only. `hparams` may be those of a batch: legal is then
-        what one of them takes.
+    where: the part of the data that it is about, one of `PARTS`.
+    legal_fn: `(hparams, params, rounds)` -> whether the data is legal. For "params", `rounds` is
+        None and the result is one boolean. Else it is one boolean per entry of that part of
+        `rounds`, in a tree like the part, or one boolean for the whole part. The function uses
+        operators only, because it gets NumPy arrays of a chunk as well as tracers. If `hparams`
+        are those of a batch, an entry is legal if it is legal for one of the learners.
     demand: what must hold, in words.
     owner: the learner or loss that demands it.
     remedy: what to do instead.
 
-    A part that has a need is not checked for finite numbers beside it: a need that NaN meets says
-    so by calling it legal.
+    Drivers check for finite numbers only where there is no need; a need decides about NaN itself.
     """
 
     where: str
@@ -35,7 +34,7 @@ class Need(NamedTuple):
 
 
 class _Within(NamedTuple):
-    """The legal function of a learner that is a field of the hparams of another."""
+    """The `legal_fn` of a wrapped learner, as a function of the hparams of the wrapper."""
 
     field: str | None
     index: int | None
@@ -58,11 +57,11 @@ def within(
     index: int | None = None,
     stacked: bool = False,
 ) -> tuple[Need, ...]:
-    """The needs of `inner` about `parts`, as needs of what wraps it.
+    """The needs of `inner` about `parts`, as needs of the learner that wraps it.
 
-    field: of the hparams of the wrapper, which holds `inner`; None if `inner` is the hparams.
-    index: of `inner` in that field, where it is a tuple.
-    stacked: whether `inner` is a batch, all of which must be able to start.
+    field: the field of the wrapper's hparams that holds `inner`; None if `inner` is the hparams.
+    index: the index of `inner` if that field is a tuple.
+    stacked: whether `inner` is a batch; each of its learners must be able to start.
     """
     return tuple(
         need._replace(legal_fn=_Within(field, index, stacked, need.legal_fn))
@@ -72,7 +71,7 @@ def within(
 
 
 def in_range(values: Any, low: Any, high: Any) -> Any:
-    """Which values lie between `low` and `high`; True at once where all of an array do."""
+    """Which values lie between `low` and `high`; just True if all values of an array do."""
     bounds = isinstance(low, np.generic | float) and isinstance(high, np.generic | float)
     host = isinstance(values, np.ndarray) and values.size > 0
     if bounds and host and low <= values.min() and values.max() <= high:  # NaN fails both

@@ -1,4 +1,4 @@
-"""What a run records per round; pass one of these, or a function of your own, as `record`."""
+"""Functions for the argument `record` of a driver: what a run records per round."""
 
 from jaxtyping import PyTree
 
@@ -6,10 +6,10 @@ from olx.core import Feedback, Trace
 
 
 def trace(state: PyTree, feedback: Feedback) -> Trace:
-    """Keep what bounds and certificates need."""
+    """Record the state and the feedback of each round, as `olx.certify` needs them."""
     return Trace(state, feedback)
 
 
 def actions(state: PyTree, feedback: Feedback) -> PyTree:
-    """Keep the actions."""
+    """Record the actions."""
     return feedback.action

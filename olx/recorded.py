@@ -1,4 +1,4 @@
-"""A recorded run as theorems may judge it: whole, of this learner, with a finite comparator."""
+"""Checks of a recorded run before it is certified: whole, of this learner, a finite comparator."""
 
 import dataclasses
 
@@ -18,24 +18,24 @@ ITS_OWN = "the run must be one of this learner"
 
 
 def accept(owner: str, learner: Learner, run: Run, u: PyTree) -> tuple[Trace, PyTree, Array]:
-    """The trace of a run, the comparator, and in which rounds the learner plays as was played.
+    """The trace of a run, the comparator, and in which rounds `learner` repeats the action.
 
-    Refused are a run that kept only some of its rounds, one that another learner made, and a
-    comparator that is not finite.
+    Refuses a run that kept only some of its rounds, a run of another learner, and a comparator
+    that is not finite.
     """
     trace = trace_of(owner, learner, run)
     return trace, finite(owner, u), _agrees(owner, learner, trace)
 
 
 def vouched(proof: Certificate, agrees: Bool[Array, " T"]) -> Certificate:
-    """Under `vmap` and `jit` it is too late to refuse another learner's run: a condition then."""
+    """Traced values cannot be refused; a run of another learner then breaks a condition."""
     if not isinstance(agrees, Tracer):
         return proof
     return dataclasses.replace(proof.given(ITS_OWN, agrees), so_far=None)
 
 
 def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
-    """The trace a certificate needs, or a refusal that says how to get one."""
+    """The trace of a run; refuses a run without a whole trace and says how to get one."""
     check.instance(owner, "learner", learner, Learner)
     check.instance(owner, "run", run, Run)
     if not isinstance(run.trace, Trace):
@@ -45,8 +45,8 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
         )
     if run.continued:
         raise ValueError(
-            f"{owner}: the run went on from the state of an earlier one, and a theorem begins with "
-            "the first round; play all rounds in one run."
+            f"{owner}: `run` must start with the first round, got a run that continued from the "
+            "state of an earlier one; play all rounds in one run."
         )
     kept = run.trace.feedback.value.shape[0]
     if _rounds(run, kept) != kept:
@@ -58,7 +58,7 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
 
 
 def _rounds(run: Run, kept: int) -> int | None:
-    """How many rounds were played; None where that cannot be known."""
+    """The number of rounds that were played; None if it is traced."""
     if run.curve is None:
         return kept if run.losses is None else run.losses.shape[0]
     return None if isinstance(run.curve.at, Tracer) else int(np.asarray(run.curve.at)[-1])
@@ -86,7 +86,7 @@ def check_rows(asked: tuple[Theorem, ...], rounds: int, u: PyTree) -> None:
 
 
 def _agrees(owner: str, learner: Learner, trace: Trace) -> Bool[Array, " T"]:
-    """Whether `learner` plays what was played, or a refusal where this can be known."""
+    """Whether `learner` repeats the action of each round; refuses a concrete run if it does not."""
     try:
         same_play, same_step = _replay(learner, trace)
     except Exception as error:
@@ -100,14 +100,14 @@ def _agrees(owner: str, learner: Learner, trace: Trace) -> Bool[Array, " T"]:
         if not np.all(same):
             raise ValueError(
                 f"{owner}: `run` must be one of this learner, got {what} in round "
-                f"{int(np.argmin(same)) + 1} that it would not have come to."
+                f"{int(np.argmin(same)) + 1} that this learner does not produce."
             )
     return same_play
 
 
 @jax.jit
 def _replay(learner: Learner, trace: Trace) -> tuple[Bool[Array, " T"], Bool[Array, " T"]]:
-    """Which actions are those of the learner, and which states follow from the one before."""
+    """In which rounds the learner plays the recorded action, and reaches the recorded state."""
     state, feedback = trace
     actions = jax.vmap(learner.predict)(state, feedback.context)
     if not jax.tree.leaves(state):
@@ -117,13 +117,13 @@ def _replay(learner: Learner, trace: Trace) -> tuple[Bool[Array, " T"], Bool[Arr
     later = lambda tree: jax.tree.map(lambda leaf: leaf[1:], tree)
     follows = _close(first(steps), later(state))
     moves = ~_close(first(state), later(state)) | ~_close(first(steps), first(state))
-    # An update may be ill-conditioned in a round or two; another learner shows in most of them.
+    # An update may be ill-conditioned in a few rounds; another learner differs in most rounds.
     usual = 4 * jnp.sum(~follows) <= jnp.sum(moves)
     return _close(actions, feedback.action), jnp.append(True, follows | usual)
 
 
 def _close(seen: PyTree, wanted: PyTree) -> Bool[Array, " T"]:
-    """In which rounds two trees agree to half the digits of their largest entry."""
+    """In which rounds two trees agree, to half the digits of the largest entry of each leaf."""
 
     def one(a: Array, b: Array) -> Array:
         if jnp.issubdtype(b.dtype, jax.dtypes.prng_key):
@@ -140,6 +140,6 @@ def _close(seen: PyTree, wanted: PyTree) -> Bool[Array, " T"]:
 
 
 def _rounded(tree: PyTree) -> PyTree:
-    """A state without the rests of its compensated sums, which are rounding and nothing else."""
+    """A state without the rounding errors that its compensated sums keep."""
     is_sum = lambda node: isinstance(node, Sum)
     return jax.tree.map(lambda node: node.value if is_sum(node) else node, tree, is_leaf=is_sum)

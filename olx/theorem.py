@@ -1,8 +1,8 @@
 r"""A theorem about a game, as a fold over its rounds in the memory of one account.
 
 An account starts from the first state, every round adds to it, and both sides of the inequality
-follow from it. A theorem looks at a game as a learner does. So it runs inside the engine, on any
-stream, in a sweep, and on a recorded run alike. A round of weight zero is no round for a theorem.
+are computed from it. A theorem uses only what a learner sees of a round. So it runs inside the
+engine, on any stream, in a sweep, and on a recorded run. Rounds of weight zero are skipped.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class Theorem:
     add_fn: Partial  # (hparams, account, state before the update, feedback, u) -> account
     sides_fn: Partial  # (hparams, account, u) -> Certificate, one number per side
     about: About | None = static(default=None)  # None: the learners that carry it
-    sequence: bool = static(default=False)  # whether the comparator is another one in every round
+    sequence: bool = static(default=False)  # whether `u` has one comparator per round
 
 
 class Ledger(NamedTuple):
@@ -48,8 +48,8 @@ class Ledger(NamedTuple):
 
     account: PyTree
     round: Int[Array, ""]  # the number of rounds so far
-    begun: Bool[Array, ""]  # whether one of them had a weight
-    sides: Certificate  # 0 <= 0 before any round of weight
+    begun: Bool[Array, ""]  # whether one of them had a positive weight
+    sides: Certificate  # 0 <= 0 before the first round of positive weight
 
 
 @pytree
@@ -58,7 +58,7 @@ class View:
 
     learner_fn: Callable[..., Any] = static()  # (hparams) -> the wrapped learner
     state_fn: Callable[..., Any] = static()  # (state) -> its state
-    feedback_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> what it is told
+    feedback_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> its feedback
 
 
 def theorem(
@@ -73,9 +73,9 @@ def theorem(
 ) -> Theorem:
     """A theorem from its three functions.
 
-    numbers: of the statement, such as a margin. The functions get them before `hparams`.
+    numbers: numbers in the statement, such as a margin. The functions get them before `hparams`.
     about: the learners it is about; None if they carry it.
-    sequence: whether `u` has a leading axis of rounds, and the functions get that of the round.
+    sequence: whether `u` has a leading axis of rounds. The functions get the row of the round.
     """
     init, add, sides = (Partial(part, *numbers) for part in (init, add, sides))
     return Theorem(name, source, init, add, sides, about, sequence)
@@ -95,7 +95,7 @@ def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
 def follow(
     one: Theorem, hparams: PyTree, ledger: Ledger, state: PyTree, feedback: Any, u: PyTree
 ) -> Ledger:
-    """The ledger after one more round, from the state before its update."""
+    """The ledger after one more round; `state` is the state before the update of that round."""
     rows, u = u, _comparator(one, u, ledger.round)
     counts = jnp.asarray(feedback.weight) != 0
     added = one.add_fn(hparams, ledger.account, state, feedback, u)
@@ -121,7 +121,7 @@ def _named(one: Theorem, sides: Certificate) -> Certificate:
 
 
 def _empty(one: Theorem, sides: Certificate) -> Certificate:
-    """Sides of 0 and conditions that are met."""
+    """The same certificate with sides of 0 and all conditions met."""
     empty = lambda leaf: jnp.full(leaf.shape, leaf.dtype == bool, leaf.dtype)
     return jax.tree.map(empty, _named(one, sides))
 
@@ -158,4 +158,4 @@ def _same(hp: Any, state: PyTree, feedback: Any) -> Any:
     return feedback
 
 
-INNER = View(_inner, _inner_state, _same)  # of a wrapper whose inner learner plays its game
+INNER = View(_inner, _inner_state, _same)  # for a wrapper that passes its feedback to `inner`

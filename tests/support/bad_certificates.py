@@ -73,7 +73,7 @@ BAD = {
     "a run that goes on from another": Bad(
         lambda: olx.certify(PERCEPTRON, continued(), ZEROS),
         ValueError,
-        "certify: the run went on from the state of an earlier one",
+        "certify: `run` must start with the first round",
     ),
     "a comparator that is a number": Bad(
         lambda: olx.certify(OGD, points(), jnp.zeros(())),
