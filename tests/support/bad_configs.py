@@ -240,7 +240,7 @@ LEARNERS = {
     "a start of NaN": learner("learners.0.first: give a finite", first=float("nan")),
     "a start as a word": learner("first: .*uniform", first="unform"),
     "a theorem misspelt": learner(
-        "theorems: there is no theorem gradient_descend about ogd; did you mean gradient_descent",
+        "theorems.0: there is no theorem gradient_descend about ogd; did you mean gradient_descent",
         theorems=["gradient_descend"],
     ),
     "a theorem about another learner": learner(

@@ -291,7 +291,7 @@ SPARSE = {
     ),
     "sparse rows in a sweep of a learner that needs dense ones": Bad(
         lambda: olx.sweep(
-            olx.batch(olx.classification.alma, alpha=np.ones(2)),
+            olx.batch(olx.classification.balanced_winnow, eta=np.ones(2)),
             losses.zero_one,
             olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
             np.zeros(3),
