@@ -1,1 +1,1 @@
-"""The frameworks: each makes algorithms from a mirror map, a loss or a schedule."""
+"""Frameworks: families of algorithms, each given by a mirror map, a loss or a schedule."""

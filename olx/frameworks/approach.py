@@ -1,8 +1,8 @@
-r"""The account of eager mirror descent: how much closer to $u$ the decisions came.
+r"""The account of eager mirror descent: how much closer to $u$ the decisions have come.
 
-$$\sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u, w_{s+1})}{\eta_s},$$
+$$\sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u, w_{s+1})}{\eta_s}.$$
 
-with the decisions that were played; only the last $w_{t+1}$ is where the update leads.
+$w_1, \dots, w_t$ are the decisions played; $w_{t+1}$ is computed from the last update.
 """
 
 from typing import NamedTuple
@@ -20,16 +20,16 @@ from olx.mirrors.base import MirrorMap
 
 
 class Account(NamedTuple):
-    """What the rounds so far have added to both sides."""
+    """Sums over the rounds so far."""
 
     left: Float[Array, ""]
-    settled: Float[Array, ""]  # the sum over all rounds but the last
+    settled: Float[Array, ""]  # the sum above over all rounds but the last
     near: Float[Array, ""]  # B(u, w_t)
     eta: Float[Array, ""]
     last: Float[Array, ""]  # the term of the last round
     drift: Float[Array, ""]
-    published: Float[Array, ""]  # the drift with norms; infinite where they are not known
-    size: Float[Array, ""]
+    published: Float[Array, ""]  # the drift bounded by norms; infinite if the map states no norm
+    size: Float[Array, ""]  # the sum of absolute values, for the rounding error
 
 
 def open_account(f: MirrorMap, dual: PyTree, u: PyTree) -> Account:
@@ -44,8 +44,8 @@ def add_round(
 ) -> Account:
     """Add a round.
 
-    near, far: $B(u, w_t)$ of the decision played and $B(u, w_{t+1})$ of where the update leads.
-    left, drift, energy, size: what the round adds, times `eta`.
+    near, far: $B(u, w_t)$ of the decision played, and $B(u, w_{t+1})$ after the update.
+    left, drift, energy, size: the terms of the round, times `eta`.
     """
     return Account(
         account.left + left / eta,
@@ -67,9 +67,9 @@ def both_sides(account: Account) -> Certificate:
 
 
 def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
-    r"""$B_\psi(u, w)$ for the $w$ of a `dual` $\nabla\psi(w)$, and the size of what it is made of.
+    r"""$B_\psi(u, w)$ from the `dual` $\nabla\psi(w)$, and the size of its terms (for rounding).
 
-    By the dual and not by $w$: where a weight of $w$ is too small for a float, its dual is not.
+    The dual is used because a weight in $w$ may underflow to 0 while its dual is still finite.
     """
     size = lambda tree: jax.tree.map(jnp.abs, tree)
     parts = f.potential(u), f.conjugate(dual), jnp.asarray(tree.vdot(dual, u))

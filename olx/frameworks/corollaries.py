@@ -1,7 +1,7 @@
-r"""Closed-form regret of follow the regularized leader, on the losses themselves.
+r"""Closed-form regret bounds of follow the regularized leader, on the losses themselves.
 
-The left side is $\sum_{s \le t} \ell_s(w_s) + F(w_s) - \ell_s(u) - F(u)$, on losses that carry a
-penalty if the regularizer has one, for rounds of weight 1. At most this is
+The left side is $\sum_{s \le t} \ell_s(w_s) + F(w_s) - \ell_s(u) - F(u)$, for rounds of weight 1;
+$F$ is the penalty in the regularizer, if there is one. The left side is at most
 
 $$(5) \quad \frac{b_t(u)}{\eta} + \eta \sum_{s \le t} \frac{\|g_s\|_{s,*}^2}{2 \beta_s}
   \quad \text{for } f_t = b_t + \eta t F \text{ with } b_t \ge 0 \text{ that never shrinks,}$$
@@ -38,31 +38,31 @@ class Account(NamedTuple):
     regret: Regret
     paid: Float[Array, ""]  # b_t(u)
     energy: Float[Array, ""]  # the sum of |g|^2 / (2 beta)
-    largest: Float[Array, ""]  # of its terms
+    largest: Float[Array, ""]  # the largest term of `energy`
     inside: Bool[Array, ""]  # whether u was in the domain of every b_t
 
 
 def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None) -> Theorem:
-    """(5), for an `ftrl`.
+    """The bound (5), for an `ftrl`.
 
-    base: the regularizer $b_t$, which reads the same statistics as that of the learner:
+    base: the regularizer $b_t$. It must have the same statistics as the learner's regularizer:
         `growing(euclidean(), power)` for `composite`, `adagrad(delta)` for `adagrad`.
-    penalty: $F$; none if None.
+    penalty: $F$; no penalty if None.
 
-    The step of the learner and the `rate` of its penalty must be equal.
+    The step size of the learner and the `rate` of its penalty must be equal.
     """
     base = as_regularizer("composite_regret", "base", base)
     return _corollary("composite_regret", "(5)", base, penalty, _composite)
 
 
 def root_regret(base: MirrorMap, penalty: Penalized | None = None) -> Theorem:
-    """(6), for an `ftrl`; `base` is $b$ and `penalty` is $F$, none if None."""
+    """The bound (6), for an `ftrl`; `base` is $b$, `penalty` is $F$ (no penalty if None)."""
     base = _measured("root_regret", "base", base)
     return _corollary("root_regret", "(6)", constant(base), penalty, _root)
 
 
 def leader_regret(penalty: MirrorMap) -> Theorem:
-    """(7), for an `ftrl` with a step of 1; `penalty` is $F$."""
+    """The bound (7), for an `ftrl` with step size 1; `penalty` is $F$."""
     penalty = _measured("leader_regret", "penalty", penalty)
     return _corollary("leader_regret", "(7)", constant(penalty), penalty.potential, _leader)
 

@@ -1,6 +1,6 @@
-r"""Gradient descent with a fixed step, on the losses themselves.
+r"""Regret of gradient descent with a fixed step size, on the losses themselves.
 
-For `md` and `ogd` with a map that states its norm, and $G_t = \max_{s \le t} \|g_s\|_*$,
+For `md` and `ogd` with a mirror map that states its norm, and $G_t = \max_{s \le t} \|g_s\|_*$,
 
 $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac{B_\psi(u, w_1)}{\eta} + \frac{\eta}{2\beta}
   \sum_{s \le t} \|g_s\|_*^2 \le \frac{B_\psi(u, w_1)}{\eta} + \frac{\eta t}{2\beta} G_t^2.$$
@@ -27,7 +27,7 @@ class Descent(NamedTuple):
     regret: Regret
     start: Float[Array, ""]  # B(u, w_1) / eta
     energy: Float[Array, ""]  # the sum of |g|^2 / (2 beta)
-    largest: Float[Array, ""]  # of its terms
+    largest: Float[Array, ""]  # the largest term of `energy`
 
 
 def open_descent(hp: Any, state: Any, u: PyTree) -> Descent:
@@ -54,13 +54,13 @@ gradient_descent = theorem(
 
 
 def surrogate_regret(surrogate: Loss, apply: Callable[[PyTree, PyTree], PyTree] = dot) -> Theorem:
-    r"""Theorem 14.6: the comparator pays another loss, and $g_t$ need not be a gradient.
+    r"""Theorem 14.6: the comparator has a loss of its own, and $g_t$ need not be a gradient.
 
     If $\langle g_t, u - w_t\rangle \le \tilde\ell_t(u) - \ell_t(w_t)$ in every round, then
     $\sum_t \ell_t(w_t) - \tilde\ell_t(u)$ has the bound of theorem 14.5.
 
-    surrogate: $\tilde\ell$, of what `apply(u, x)` plays and an outcome. For the Perceptron, which
-        pays $\gamma$ for a mistake, it is `margin_hinge(gamma)`.
+    surrogate: $\tilde\ell$, a function of the action `apply(u, x)` and the outcome. For the
+        Perceptron, with a loss of $\gamma$ per mistake, it is `margin_hinge(gamma)`.
     """
     check.takes("surrogate_regret", "surrogate", surrogate, "action", "outcome")
     check.takes("surrogate_regret", "apply", apply, "u", "x")

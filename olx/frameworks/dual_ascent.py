@@ -1,15 +1,15 @@
-r"""The primal-dual framework: play by the mirror map, and let the dual of the game rise.
+r"""The primal-dual framework: play through the mirror map; each round increases the dual objective.
 
 $$w_t = \nabla f^*\Big(-\frac1{c_t} \sum_{i < t} \lambda_i\Big), \qquad
   D_t(\lambda) = -c_t f^*\Big(-\frac1{c_t} \sum_i \lambda_i\Big) - \sum_i g_i^*(\lambda_i) \le
   \min_u\; c_t f(u) + \sum_i g_i(u).$$
 
-A predictor of linear scores: the loss of a round is $g_t(w) = h_t\,\ell(\langle w, x_t\rangle,
-y_t)$ and $\lambda_t = h_t \tau_t x_t$. Four choices make an algorithm: the potential $f$ (additive,
-multiplicative, p-norm), the loss (classification, regression), the ascent (from the subgradient to
-follow the leader) and the step size $\eta_t = 1 / c_t$.
+The learner predicts linear scores: the loss of a round is $g_t(w) = h_t\,\ell(\langle w,
+x_t\rangle, y_t)$ and $\lambda_t = h_t \tau_t x_t$. Four choices make an algorithm: the potential
+$f$ (additive, multiplicative, p-norm), the loss (classification, regression), the ascent rule (from
+the subgradient to follow the leader) and the step size $\eta_t = 1 / c_t$.
 
-Whatever $f$ is at its least, $f - \min f$ is what all bounds are about.
+The minimum of $f$ need not be 0: all bounds use $f - \min f$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figures 3.1 and 3.2.
 """
@@ -50,15 +50,15 @@ from olx.theorem import theorem
 def dual_ascent(
     mirror: MirrorMap, loss: ScoreLoss, ascent: Ascent, eta: Scalar | Process = 1.0
 ) -> Learner:
-    r"""Predict $\langle w_t, x_t\rangle$ and ascend the dual.
+    r"""Predict $\langle w_t, x_t\rangle$ and increase the dual objective after each round.
 
-    loss: what the learner goes by; convex. The loss of the driver may be another, as `zero_one`.
+    loss: the learner's own loss; convex. The game may use another loss, such as `zero_one`.
     ascent: one of `olx.ascents`.
-    eta: $1 / c_t$, a step size: a positive number or one of `olx.schedules`, which may look at
-        $x_t$. Bounds as published ask that it does not increase.
+    eta: the step size $1 / c_t$: a positive number or one of `olx.schedules`, which may depend on
+        $x_t$. The published bounds assume that it does not increase.
 
-    `params` only says what decisions look like: the first is the minimizer of the potential. The
-    context is shaped like it.
+    Only the shape of `params` is used: the first decision is the minimizer of the potential. The
+    context has the same shape.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> stream = olx.streams.linear_classification(jax.random.key(0), rounds=60, features=3)
@@ -113,7 +113,7 @@ def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) ->
 class DualAccount(NamedTuple):
     lemma: Account
     dual: Float[Array, ""]  # D_t
-    size: Float[Array, ""]  # of the numbers that it is made of
+    size: Float[Array, ""]  # the sum of the absolute values of its terms
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> DualAccount:
@@ -132,21 +132,20 @@ def add_round(
 
 
 def duality_sides(hp: DualAscentHparams, account: DualAccount, u: PyTree) -> Certificate:
-    r"""$D_t \le c_t f(u) + \sum_{s \le t} g_s(u)$, with the dual vectors after round $t$."""
+    r"""Weak duality: $D_t \le c_t f(u) + \sum_{s \le t} g_s(u)$, with $\lambda$ after round $t$."""
     lemma = account.lemma
     proof = Certificate(account.dual, lemma.paid + lemma.other, _size(account))
     return proof.given(DOMAIN, lemma.met[DOMAIN])
 
 
 def sandwich_sides(hp: DualAscentHparams, account: DualAccount, u: PyTree) -> Certificate:
-    r"""Lemmas 1 and 2: the dual lies between the learner's loss, less what it pays for moving, and
-    what any $u$ pays.
+    r"""Lemmas 1 and 2: the dual lies between the learner's loss minus divergences, and the primal.
 
     $$\sum_{s \le t} g_s(w_s) - \sum_{s \le t} \frac{\|\lambda'_s\|_*^2}{2 c_s} \le D_t \le
-      c_t f(u) + \sum_{s \le t} g_s(u),$$
+      c_t f(u) + \sum_{s \le t} g_s(u).$$
 
-    on the left the Bregman divergences of `primal_dual_inequality` in place of the norms. `right`
-    is the dual, `published` the primal.
+    The left side uses the Bregman divergences of `primal_dual_inequality` in place of the norms.
+    `right` is the dual, `published` the primal.
     """
     lemma = account.lemma
     left, primal = lemma.regret + lemma.other - lemma.moved, lemma.paid + lemma.other

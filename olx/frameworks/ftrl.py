@@ -1,13 +1,13 @@
-r"""Follow the regularized leader, with a regularizer that may change and any update vector.
+r"""Follow the regularized leader, with a time-varying regularizer and any update vectors.
 
 $$\theta_1 = 0, \qquad w_t = \nabla f_t^*(\theta_t) = \arg\max_w \langle\theta_t, w\rangle - f_t(w),
   \qquad \theta_{t+1} = \theta_t + z_t.$$
 
-$f_t$ may depend on all that was seen and on the context $x_t$, which is known before predicting;
+$f_t$ may depend on all earlier rounds and on the context $x_t$, which is known before predicting.
 $z_t$ is $-\eta g_t$ unless another direction is given. Dual averaging, AdaGrad and composite
-losses are choices of $f_t$; the forecaster of Vovk, Azoury and Warmuth and the classification
-algorithms are choices of both. Their bound is the master inequality of `olx.frameworks.master`,
-divided by the step.
+losses are choices of $f_t$. The forecaster of Vovk, Azoury and Warmuth and the classification
+algorithms are choices of $f_t$ and $z_t$. The bound is the master inequality of
+`olx.frameworks.master`, divided by the step size.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, algorithm 1.
@@ -40,12 +40,12 @@ class FTRLHparams:
 
 
 class FTRLState(NamedTuple):
-    theta: Sum  # it grows as fast as f_t does
+    theta: Sum  # a compensated sum: theta grows as fast as f_t
     stats: PyTree
 
 
 def downhill(feedback: Feedback) -> PyTree:
-    """Against the gradient, as much as the round weighs."""
+    """Minus the gradient, times the weight of the round."""
     return tree.scale(-feedback.weight, feedback.grad)
 
 
@@ -54,14 +54,14 @@ def ftrl(
     regularizer: MirrorMap | Process,
     direction: Callable[[Feedback], PyTree] = downhill,
 ) -> Learner:
-    r"""Add up `eta` times the directions and play the best response under the regularizer.
+    r"""Sum `eta` times the directions and play $\nabla f_t^*$ of the sum.
 
     regularizer: a `MirrorMap`, or one of `olx.regularizers` for an $f_t$ that changes.
-    direction: what to add to the dual after a round, from its feedback; a named function or a
-        `Partial`. Inside `linear` the feedback holds $x_t$ and $y_t$ too. Scale it by
-        `feedback.weight`.
+    direction: from the feedback of a round, what is added to the dual (before the factor `eta`);
+        a named function or a `Partial`. It must multiply by `feedback.weight`. Inside `linear` the
+        feedback also holds $x_t$ and $y_t$.
 
-    `params` only says what decisions look like: the first is the minimizer of $f_1$.
+    Only the shape of `params` is used: the first decision is the minimizer of $f_1$.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=100, features=5)
@@ -97,7 +97,7 @@ def update(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> FTRLState:
 
 
 def step(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> Step:
-    """The round in the words of the lemma."""
+    """The round in the notation of the lemma."""
     f = hp.regularizer.at(state.stats, feedback.context)
     theta, after = state.theta.value, update(hp, state, feedback).theta.value
     return Step(f, theta, theta, _move(hp, feedback), feedback.action, after)

@@ -15,7 +15,7 @@ def last_gradient() -> Process:
 
 
 def from_context() -> Process:
-    """Take the context of the round, shaped like a gradient, as the guess."""
+    """Use the context of the round as the guess; it must be shaped like a gradient."""
     return Process(None, _nothing, _still_nothing, _context, HINT)
 
 

@@ -1,14 +1,14 @@
-r"""Implicit updates: a step along the slope at where it leads, not at where it starts.
+r"""Implicit updates: a step along the gradient at the new point, not at the old one.
 
 $$w_{t+1} = \arg\min_w\; \eta\, \ell(\langle w, x_t\rangle, y_t) + \tfrac12 \|w - w_t\|^2
   = w_t + \frac{s' - s}{\|x_t\|^2}\, x_t, \qquad
   s' = \arg\min_v\; \eta \|x_t\|^2 \ell(v, y_t) + \tfrac12 (v - s)^2, \quad
   s = \langle w_t, x_t\rangle.$$
 
-The loss is kept whole, so no step overshoots, however large $\eta$ is. With the hinge it is the
-passive-aggressive algorithm PA-I, with the squared loss normalized LMS.
+The loss is not linearized, so no step overshoots, however large $\eta$ is. With the hinge this is
+the passive-aggressive algorithm PA-I, with the squared loss it is normalized LMS.
 
-Regret on the losses themselves is paid for by what one step gains:
+The regret on the losses themselves is bounded by the gains $\delta_s$ of the steps:
 
 $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac{\|u - w_1\|^2 - \|u - w_{t+1}\|^2}{2\eta} +
   \sum_{s \le t} \delta_s, \qquad \delta_s = \ell_s(w_s) - \ell_s(w_{s+1}) -
@@ -47,10 +47,10 @@ class ImplicitState(NamedTuple):
 
 
 def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
-    r"""Predict $\langle w, x\rangle$, from $w$ = `params`, and make proximal steps on `loss`.
+    r"""Predict $\langle w, x\rangle$ and make proximal steps on `loss`, starting at $w$ = `params`.
 
     eta: positive.
-    loss: convex; the one the learner is played with, or the bound says nothing.
+    loss: convex. The bound holds only if the game is played with the same loss.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.implicit(1.0, olx.losses.squared)
@@ -92,7 +92,7 @@ def update(hp: ImplicitHparams, state: ImplicitState, feedback: Feedback) -> Imp
 class Account(NamedTuple):
     left: Float[Array, ""]
     gain: Float[Array, ""]  # the sum of delta
-    energy: Float[Array, ""]  # the sum of what bounds delta
+    energy: Float[Array, ""]  # the sum of the bounds eta |g|^2 / 2 of delta
     size: Float[Array, ""]
     near: Float[Array, ""]  # |u - w_1|^2
     far: Float[Array, ""]  # |u - w_{t+1}|^2

@@ -1,8 +1,8 @@
-r"""Predictors made of point learners: play $w$, predict $h_w(x)$, pull the slope back.
+r"""Predictors made of point learners: predict $h_w(x)$ with the decision $w$ of a point learner.
 
-A point learner decides on $w_t$. Given a model $(w, x) \mapsto h_w(x)$ it becomes a predictor with
-the score $h_{w_t}(x_t)$; the loss of the round is $w \mapsto \ell(h_w(x_t), y_t)$ and its gradient
-is the slope of $\ell$ pulled back through the model. `linear` is the model $\langle w, x \rangle$.
+A point learner decides on $w_t$. With a model $(w, x) \mapsto h_w(x)$ it becomes a predictor with
+the score $h_{w_t}(x_t)$. The inner learner sees the loss $w \mapsto \ell(h_w(x_t), y_t)$ and its
+gradient by the chain rule. `linear` is the model $\langle w, x \rangle$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.1.
 """
@@ -33,7 +33,7 @@ class LiftHparams:
 def linear(inner: Learner) -> Learner:
     r"""Predict $\langle w, x \rangle$ with the decisions $w$ of `inner`.
 
-    The context is shaped like `params`: an array, or a dictionary of them.
+    The context is shaped like `params`: an array or a dictionary of arrays.
     """
     check.instance("linear", "inner", inner, Learner)
     return model(inner, dot)
@@ -43,7 +43,7 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     """Predict `apply(w, x)` with the decisions `w` of `inner`.
 
     apply: any differentiable function of parameters and context, a named function or a `Partial`.
-        Bounds hold when the loss of its output is convex in the parameters.
+        Bounds hold if the loss of its output is convex in the parameters.
     """
     check.instance("model", "inner", inner, Learner)
     check.function("model", "apply", apply)
@@ -63,8 +63,8 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
 def dot(w: PyTree, x: PyTree) -> Array:
     r"""The linear model $\langle w, x \rangle$ over a pytree.
 
-    If the decision is an array with more axes than the context, such as a matrix with one row per
-    class, there is one score per entry of the further axes.
+    If $w$ is an array with more leading axes than $x$, such as a matrix with one row per class, the
+    result has these axes: one score per row.
     """
     if np.ndim(x) and np.ndim(w) > np.ndim(x) and np.shape(w)[-np.ndim(x) :] == np.shape(x):
         return jnp.tensordot(w, x, np.ndim(x))
@@ -85,7 +85,7 @@ def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
 
 
 def inside(learner: Learner, one: Theorem) -> Theorem | None:
-    """A theorem about the learner inside models, about the whole; None where there is no such."""
+    """Restate a theorem about the learner inside a model for the whole; None if there is none."""
     if not isinstance(learner.hparams, LiftHparams):
         return None
     inner = learner.hparams.inner
@@ -107,7 +107,7 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
 
 
 def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:
-    assert isinstance(hp.inner.facts.adds, AddsGradient)  # or this function is not the learner's
+    assert isinstance(hp.inner.facts.adds, AddsGradient)  # `model` uses this function only then
     return hp.inner.facts.adds.coefficient_fn(hp.inner.hparams, feedback) * feedback.grad
 
 

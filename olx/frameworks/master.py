@@ -1,4 +1,4 @@
-r"""The master inequality: one bound for every mirror descent and follow-the-regularized-leader.
+r"""The master inequality: one bound for lazy mirror descent and follow the regularized leader.
 
 Play $w_t = \nabla f_t^*(\vartheta_t)$, observe any $z_t$, keep $\theta_{t+1} = \theta_t + z_t$. The
 played dual $\vartheta_t$ is $\theta_t$, or $\theta_t$ plus a hint. For all $u$ in the domain, with
@@ -9,11 +9,11 @@ $$\sum_{s \le t} \langle z_s, u - w_s \rangle \le f_t(u) - \langle\theta_1, u\ra
   f_{s-1}^*(\theta_s) \Big).$$
 
 Proof: $f_s^*(\theta_{s+1}) = f_s^*(\vartheta_s) + \langle\theta_{s+1} - \vartheta_s, w_s\rangle +
-B$ and $f_s^*(\vartheta_s) \le f_s^*(\theta_s) + \langle\vartheta_s - \theta_s, w_s\rangle$; add up,
-and close with $f_t^*(\theta_{t+1}) \ge \langle\theta_{t+1}, u\rangle - f_t(u)$.
+B$ and $f_s^*(\vartheta_s) \le f_s^*(\theta_s) + \langle\vartheta_s - \theta_s, w_s\rangle$. Sum
+over rounds and use $f_t^*(\theta_{t+1}) \ge \langle\theta_{t+1}, u\rangle - f_t(u)$.
 
-With $f_s$ $\beta_s$-strongly convex, $B \le \|\theta_{s+1} - \vartheta_s\|_{s,*}^2 / (2\beta_s)$,
-which is how the paper prints it.
+If $f_s$ is $\beta_s$-strongly convex, $B \le \|\theta_{s+1} - \vartheta_s\|_{s,*}^2 / (2\beta_s)$.
+The paper prints this form (`published`).
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, lemma 1.
@@ -37,28 +37,28 @@ from olx.theorem import Theorem, theorem
 
 
 class Step(NamedTuple):
-    """A round in the words of the lemma."""
+    """A round in the notation of the lemma."""
 
     f: MirrorMap  # f_t
     theta: PyTree
-    played: PyTree
+    played: PyTree  # vartheta
     z: PyTree
     w: PyTree
     after: PyTree  # the next theta; a centred one may differ from theta + z
 
 
 class Account(NamedTuple):
-    """What the rounds so far have added to both sides."""
+    """Sums over the rounds so far."""
 
     start: Float[Array, ""]  # <theta_1, u>
     paid: Float[Array, ""]  # f_t(u)
     left: Float[Array, ""]
     right: Float[Array, ""]  # the sum of divergences and changes
-    published: Float[Array, ""]  # the same with norms; infinite where they are not known
-    size: Float[Array, ""]  # of the numbers that these are differences of
-    theta: PyTree  # theta_t as the lemma has it; None where f never changes
+    published: Float[Array, ""]  # the same with norms; infinite if the map states no norm
+    size: Float[Array, ""]  # the sum of absolute values, for the rounding error
+    theta: PyTree  # theta_t of the lemma; None if f never changes
     past: Float[Array, ""]  # f_{t-1}^*(theta_t), 0 before the first round
-    first: Bool[Array, ""]  # whether no round was added
+    first: Bool[Array, ""]  # whether no round has been added
     inside: Bool[Array, ""]  # whether u was in the domain of every f_t
 
 
@@ -75,7 +75,7 @@ def open_account(theta: PyTree, u: PyTree, fixed: bool = False) -> Account:
 
 
 def add_round(account: Account, step: Step, u: PyTree) -> Account:
-    """Add what a round contributes to both sides."""
+    """Add the terms of a round to both sides."""
     f, after = step.f, tree.add(step.theta, step.z)
     gap = tree.sub(after, step.played)
     here, there, along = f.conjugate(step.played), f.conjugate(after), tree.vdot(gap, step.w)
@@ -87,7 +87,7 @@ def add_round(account: Account, step: Step, u: PyTree) -> Account:
         kept = step.after, f.conjugate(step.after)
     left = tree.vdot(step.z, tree.sub(u, step.w))
     size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
-    size += 4 * constants(f, u)  # of the four conjugates of a round
+    size += 4 * constants(f, u)  # a round evaluates four conjugates
     norms = f.energy(gap)
     return Account(
         account.start,
@@ -115,9 +115,9 @@ def both_sides(account: Account, eta: Scalar) -> Certificate:
 
 
 def inequality(step: Callable[..., Step], fixed: bool = False) -> Theorem:
-    """The lemma divided by the step size, for a learner with `eta` in its numbers.
+    """The lemma divided by the step size, for a learner whose hyperparameters have an `eta`.
 
-    step: `(hparams, state, feedback) -> Step`, the round in the words of the lemma.
+    step: `(hparams, state, feedback) -> Step`, the round in the notation of the lemma.
     fixed: whether $f_t$ never changes.
     """
     source = "Orabona, Crammer, Cesa-Bianchi 2015, lemma 1"
@@ -143,6 +143,6 @@ def _sides(step: Partial, hp: Any, account: Account, u: PyTree) -> Certificate:
 
 
 def constants(f: MirrorMap, u: PyTree) -> Array:
-    """The size of the constants that the potential and its conjugate subtract."""
+    """The size of the constants subtracted in the potential and its conjugate (for rounding)."""
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(u)))
     return zero if f.offset is None else f.offset(u)

@@ -1,13 +1,13 @@
-r"""Mirror descent, eager: step from the decision itself and project back.
+r"""Eager mirror descent: each step starts from the projected decision.
 
 $$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big)
   = \arg\min_{w \in S}\; \eta_t \langle g_t, w\rangle + B_\psi(w, w_t).$$
 
-Unlike the lazy form the projection is remembered, so steps may shrink: with $\eta_t = 1/(\sigma t)$
-and losses $\sigma$-strongly convex with respect to $\psi$ the regret is logarithmic. With the
-Euclidean map it is projected gradient descent. The state is the dual of the decision.
+Unlike in the lazy form (`omd`), the next step starts from the projection, so step sizes may shrink.
+With $\eta_t = 1/(\sigma t)$ and losses $\sigma$-strongly convex in terms of $\psi$ the regret is
+logarithmic. With the Euclidean map it is projected gradient descent. The state is the dual vector.
 
-Lemma 5 added up, with the Bregman divergence in place of the norm that bounds it:
+Lemma 5 summed over rounds, with the Bregman divergence in place of its bound by a norm:
 
 $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u,
   w_{s+1}) + B_{\psi^*}(\nabla\psi(w_s) - \eta_s g_s, \nabla\psi(w_s))}{\eta_s}, \qquad
@@ -53,7 +53,9 @@ class MDState(NamedTuple):
 
 
 def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
-    """Take steps of size `eta`, a number or a schedule, from `params`, in the geometry of `mirror`.
+    """Take steps of size `eta` in the geometry of `mirror`, starting from `params`.
+
+    eta: a positive number, or one of `olx.schedules`.
 
     >>> import jax.numpy as jnp, olx
     >>> steps = olx.schedules.decay(1.0, power=1.0)
@@ -79,9 +81,9 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
 
 
 def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
-    """Projected gradient descent: `md` with a Euclidean map, everywhere or on a set.
+    """Projected gradient descent: `md` with the Euclidean map.
 
-    domain: a set of `olx.convex.sets`, such as `ball(1.0)`.
+    domain: a set of `olx.convex.sets`, such as `ball(1.0)`; the whole space if None.
     """
     if not isinstance(eta, Process):
         eta = check.positive("ogd", "eta", eta)

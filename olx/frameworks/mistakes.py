@@ -1,9 +1,9 @@
-r"""Mistakes of `dual_ascent` classifiers: their account, and the theorems that several rules share.
+r"""Mistake bounds of `dual_ascent` classifiers: the account, and theorems that several rules share.
 
-$M$ is the set of mistakes so far, $y_s \langle w_s, x_s\rangle \le 0$, $H$ the hinge of the
-comparator on them, $\max(0, \gamma - y_s \langle u, x_s\rangle)$, $X$ the largest $\|x_s\|_*$ among
-them, $f$ the potential of the learner less its least value, $\beta$-strongly convex. The left side
-is $|M|$, for rounds of weight 0, which do not count, and 1. `right` uses the actual sums;
+$M$ is the set of mistakes so far, $y_s \langle w_s, x_s\rangle \le 0$. $H$ is the sum of the
+comparator's hinge losses $\max(0, \gamma - y_s \langle u, x_s\rangle)$ over $M$, $X$ the largest
+$\|x_s\|_*$ in $M$. $f$ is the potential minus its minimum, $\beta$-strongly convex. The left side
+is $|M|$. Weights must be 1, or 0 for a round that does not count. `right` uses the actual sums;
 `published` replaces each by count times maximum.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 5.
@@ -34,14 +34,14 @@ class Tally(NamedTuple):
     margin: Float[Array, ""]  # the gamma of the theorem
     price: Float[Array, ""]  # f(u), infinite outside the domain
     c: Float[Array, ""]
-    count: Float[Array, ""]  # of mistakes
-    gaps: Float[Array, ""]  # the hinge of u on them, or in all rounds
-    squares: Float[Array, ""]  # the sum of the squares of their rows, over the modulus
-    spent: Float[Array, ""]  # the same with each square over 2 c
-    square: Float[Array, ""]  # the largest of these squares
-    longest: Float[Array, ""]  # the largest square of all rounds
-    known: Float[Array, ""]  # c f(u) + `gaps` + `spent` in the last mistake, 0 before the first
-    every: Bool[Array, ""]  # whether the hinge of u is over all rounds
+    count: Float[Array, ""]  # number of mistakes
+    gaps: Float[Array, ""]  # the sum of the hinge of u over mistakes, or over all rounds
+    squares: Float[Array, ""]  # the sum of |x|_*^2 / beta over mistakes
+    spent: Float[Array, ""]  # the sum of |x|_*^2 / (2 beta c) over mistakes
+    square: Float[Array, ""]  # the largest |x|_*^2 / beta of a mistake
+    longest: Float[Array, ""]  # the largest |x|_*^2 / beta of all rounds
+    known: Float[Array, ""]  # c f(u) + `gaps` + `spent` at the last mistake, 0 before the first
+    every: Bool[Array, ""]  # whether `gaps` sums over all rounds
     apart: Bool[Array, ""]  # whether u had the margin in all rounds
     unit: Bool[Array, ""]  # whether all weights were 1
 
@@ -89,13 +89,13 @@ def add_round(
 
 
 def counted(tally: Tally, right: Array, published: Array | None = None) -> Certificate:
-    """Mistakes against `right`."""
+    """The certificate that the number of mistakes is at most `right`."""
     proof = Certificate(tally.count, right, tally.count + finite(right), published)
     return proof.given(DOMAIN, jnp.isfinite(tally.price)).given(UNIT_WEIGHTS, tally.unit)
 
 
 def at_margin(name: str, source: str, sides: Callable, margin: Scalar, about: About) -> Theorem:
-    """A theorem of a tally at a margin."""
+    """A theorem about the `Tally` with this margin."""
     opened = Partial(open_tally, check.positive(name, "margin", margin))
     return Theorem(name, source, opened, Partial(add_round), Partial(sides), about)
 
@@ -119,14 +119,14 @@ def conservative_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certif
 
 
 def at_price(tally: Tally, most: Array) -> Certificate:
-    """(5.2), with `most` for f(u) where it is published."""
+    """The bound (5.2); `published` uses `most` in place of f(u)."""
     at_most = 1 / (2 * tally.c) * tally.square * tally.count
     whole = lambda price, spent: (tally.c * price + spent + tally.gaps) / tally.margin
     return counted(tally, whole(tally.price, tally.spent), whole(most, at_most))
 
 
 def self_tuned(tally: Tally, complexity: Scalar) -> Certificate:
-    """Mistakes of a learner whose rate follows from them, for f(u) at most `complexity`."""
+    """Mistake bound if the step size depends on the mistakes, for f(u) at most `complexity`."""
     far = tally.price > complexity * (1 + 1e3 * jnp.finfo(tally.price.dtype).eps)
     slope = 2 * jnp.sqrt(complexity * tally.longest) / tally.margin
     published = jnp.where(far, jnp.inf, solved(tally.gaps / tally.margin, slope))
@@ -139,12 +139,12 @@ def solved(constant: Array, slope: Array) -> Array:
 
 
 def logarithm(u: PyTree) -> float:
-    """Of the number of weights."""
+    """The logarithm of the number of weights."""
     return math.log(sum(jnp.size(leaf) for leaf in jax.tree.leaves(u)))
 
 
 def alike(one: PyTree, *others: PyTree) -> bool:
-    """Whether a tree was made by the same factory as one of the others, whatever their numbers."""
+    """Whether `one` has the structure of one of the others: the same factory, any numbers."""
     return jax.tree.structure(one) in map(jax.tree.structure, others)
 
 
@@ -153,7 +153,7 @@ def on_hinge(hp: DualAscentHparams) -> bool:
 
 
 def is_conservative(learner: Learner, *mirrors: MirrorMap) -> bool:
-    """A conservative `dual_ascent` with a fixed schedule, in one of the geometries or in any."""
+    """Whether it is a conservative `dual_ascent`, its step size fixed, its map among `mirrors`."""
     hp = learner.hparams
     if not isinstance(hp, DualAscentHparams) or not alike(hp.ascent, conservative()):
         return False
@@ -183,9 +183,9 @@ def add_hinge(
 
 
 def hinge_sides(hp: DualAscentHparams, account: HingeAccount, u: PyTree) -> Certificate:
-    r"""(2.1): a mistake is a hinge of at least $\gamma$, so $\gamma |M| \le \sum_s g_s(u) + R(u)$,
-    with the certified regret of the learner for $R$. A conservative one has losses on its mistakes
-    only."""
+    r"""(2.1): a mistake has a hinge loss of at least $\gamma$, so $\gamma |M| \le \sum_s g_s(u) +
+    R(u)$, with $R$ the certified regret bound of the learner. For a conservative learner only
+    mistakes have a loss."""
     regret = primal_dual.both_sides(hp, account.lemma, u)
     total = lambda side: None if side is None else (account.lemma.other + side) / hp.loss.hparams
     right, published = total(regret.right), total(regret.published)

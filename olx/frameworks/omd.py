@@ -1,11 +1,10 @@
-r"""Online mirror descent with a fixed step, kept in the dual.
+r"""Online mirror descent with a fixed step size; the state is the dual vector (lazy form).
 
 $$\theta_1 = \nabla\psi(w_1), \qquad w_t = \nabla\psi^*(\theta_t), \qquad
   \theta_{t+1} = \theta_t - \eta g_t.$$
 
-The lazy form: the sum of gradients is never projected, only the decision is. With the entropy it
-is Hedge, with the squared Euclidean norm lazy gradient descent, with a user's own potential
-something new.
+In the lazy form the sum of gradients is never projected, only the decision is. The entropy gives
+Hedge, the squared Euclidean norm gives lazy gradient descent. A user may give any other potential.
 
 The master inequality of `olx.frameworks.master`, divided by the step, bounds the regret on
 linearized losses:
@@ -13,8 +12,7 @@ linearized losses:
 $$\sum_{s \le t} \langle g_s, w_s - u \rangle \le \frac1\eta \Big( \psi(u) + \psi^*(\theta_1) -
   \langle \theta_1, u \rangle + \sum_{s \le t} B_{\psi^*}(\theta_{s+1}, \theta_s) \Big).$$
 
-Every term comes from the mirror map, so this holds for any map given to `omd`, including one the
-library has never seen.
+Every term is computed from the mirror map, so the bound holds for any map, also a user's own.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, algorithm 1.
@@ -50,7 +48,7 @@ class OMDState(NamedTuple):
 def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     r"""Take steps of size `eta` in the geometry of `mirror`, starting from `params`.
 
-    eta: positive. For a 1-strongly convex potential, hindsight favours
+    eta: positive. For a 1-strongly convex potential the best fixed value in hindsight is
         $\sqrt{2 B_\psi(u, w_1) / \sum_t \|g_t\|_*^2}$.
     mirror: its potential must be differentiable at `params`, the first decision.
 
@@ -78,7 +76,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 
 
 def hedge(eta: Scalar) -> Learner:
-    r"""Weigh experts by the exponential of minus `eta` times their cumulative loss."""
+    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
     eta = check.positive("hedge", "eta", eta)
     return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
 
@@ -96,7 +94,7 @@ def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
 
 
 def step(hp: OMDHparams, state: OMDState, feedback: Feedback) -> Step:
-    """The round in the words of the lemma."""
+    """The round in the notation of the lemma."""
     theta, after = state.theta, update(hp, state, feedback).theta
     return Step(hp.mirror, theta, theta, _move(hp, feedback), feedback.action, after)
 

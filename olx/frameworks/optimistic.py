@@ -3,7 +3,7 @@ r"""Optimistic follow the regularized leader: act as if the next gradient were a
 $$w_t = \nabla f_t^*(\theta_t - \eta m_t), \qquad \theta_{t+1} = \theta_t - \eta g_t,$$
 
 with a guess $m_t$ of $g_t$. With a mirror map as the regularizer this is optimistic mirror descent
-in its lazy form. The regret is paid for what the guess misses:
+in its lazy form. The regret depends on the errors of the guesses:
 
 $$\eta \sum_t \langle g_t, w_t - u\rangle \le f_T(u) + \sum_t \Big( B_{f_t^*}(\theta_{t+1},
   \theta_t - \eta m_t) + f_t^*(\theta_t) - f_{t-1}^*(\theta_t) \Big), \qquad
@@ -45,8 +45,10 @@ def optimistic(
 ) -> Learner:
     """Follow the regularized leader with a guess of the next gradient.
 
-    hint: one of `olx.frameworks.hints`, or any `Process` that gives a gradient; the last gradient
-        if None. `params` only says what decisions look like.
+    hint: the guess: one of `olx.frameworks.hints`, or any `Process` that gives a gradient; the
+        last gradient if None.
+
+    Only the shape of `params` is used: the first decision is the minimizer of $f_1$.
     """
     eta = check.positive("optimistic", "eta", eta)
     hint = last_gradient() if hint is None else hint
@@ -77,7 +79,7 @@ def update(hp: OptimisticHparams, state: OptimisticState, feedback: Feedback) ->
 
 
 def step(hp: OptimisticHparams, state: OptimisticState, feedback: Feedback) -> Step:
-    """The round in the words of the lemma."""
+    """The round in the notation of the lemma."""
     f = hp.regularizer.at(state.stats, feedback.context)
     played, after = _played(hp, state, feedback.context), update(hp, state, feedback).theta
     return Step(f, state.theta, played, _move(hp, feedback), feedback.action, after)

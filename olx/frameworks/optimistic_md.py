@@ -1,14 +1,14 @@
-r"""Optimistic mirror descent, eager: a step along the guess to act, one down the slope to learn.
+r"""Eager optimistic mirror descent: play after a step along the guess, learn by the gradient.
 
 $$w_t = \nabla\psi^*\big(\nabla\psi(y_t) - \eta m_t\big), \qquad
   y_{t+1} = \nabla\psi^*\big(\nabla\psi(y_t) - \eta g_t\big).$$
 
-The regret is paid for what the guess misses:
+The regret depends on the errors $g_t - m_t$ of the guesses:
 
 $$\langle g_t, w_t - u\rangle \le \langle g_t - m_t, w_t - y_{t+1}\rangle + \frac{B_\psi(u, y_t) -
   B_\psi(u, y_{t+1}) - B_\psi(y_{t+1}, w_t) - B_\psi(w_t, y_t)}{\eta},$$
 
-added up over rounds. With norms, the first term less $B_\psi(y_{t+1}, w_t) / \eta$ is at most
+summed over rounds. In norms, the first term minus $B_\psi(y_{t+1}, w_t) / \eta$ is at most
 $\eta \|g_t - m_t\|_*^2 / (2\beta)$.
 
 Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013, lemma 1.
@@ -47,8 +47,8 @@ class OptimisticMDState(NamedTuple):
 def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -> Learner:
     """Mirror descent from `params` with a guess of the next gradient.
 
-    hint: one of `olx.frameworks.hints`, or any `Process` that gives a gradient; the last gradient
-        if None.
+    hint: the guess: one of `olx.frameworks.hints`, or any `Process` that gives a gradient; the
+        last gradient if None.
     """
     eta = check.positive("optimistic_md", "eta", eta)
     check.instance("optimistic_md", "mirror", mirror, MirrorMap)

@@ -1,16 +1,16 @@
-r"""The primal-dual game, its account, and the lemma about it.
+r"""The state of `dual_ascent`, and the lemma that bounds its regret.
 
-The losses are $g_t(w) = h_t\,\ell(\langle w, x_t\rangle, y_t)$, those that the learner goes by and
-that count. $acc_t$ is minus the sum of the dual vectors before round $t$, $\lambda'_t \in \partial
-g_t(w_t)$, and $f$ stands for $f - \min f$. Where the ascent raises the dual at least as much as
-$\lambda'_t$ would,
+The losses are $g_t(w) = h_t\,\ell(\langle w, x_t\rangle, y_t)$, with the learner's own loss $\ell$
+and $h_t = 0$ in rounds that the ascent does not count. $acc_t$ is minus the sum of the dual vectors
+before round $t$, $\lambda'_t \in \partial g_t(w_t)$, and $f$ stands for $f - \min f$. If the ascent
+raises the dual at least as much as $\lambda'_t$ would,
 
 $$\sum_{s \le t} g_s(w_s) - g_s(u) \le c_t f(u) + \sum_{s \le t} c_s B_{f^*}\Big(
   \frac{acc_s - \lambda'_s}{c_s}, \frac{acc_s}{c_s}\Big) + \Big[ c f^*\Big(\frac{acc_s}c\Big)
   \Big]_{c_{s-1}}^{c_s}.$$
 
-The divergence is at most $\|\lambda'_s\|_*^2 / (2 c_s)$ where $f$ is 1-strongly convex, and the
-last term is never positive where $c$ does not decrease, which is how it is published.
+The published form uses that the divergence is at most $\|\lambda'_s\|_*^2 / (2 c_s)$ if $f$ is
+1-strongly convex, and that the last term is never positive if $c$ does not decrease.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, lemma 2, and for a
 fixed $c$ lemma 1.
@@ -45,9 +45,9 @@ class DualAscentHparams:
 
 
 class DualAscentState(NamedTuple):
-    acc: PyTree  # minus the sum of all dual vectors, whatever c is, centred
-    conjugates: Float[Array, ""]  # the sum of the conjugates of the losses at them, and what
-    # centring took from c f*(acc / c), so that the dual is what it was
+    acc: PyTree  # minus the sum of all dual vectors, not divided by c, centred by the mirror map
+    conjugates: Float[Array, ""]  # the sum of the conjugates of the losses at the dual vectors,
+    # plus the change of c f*(acc / c) by centring, so that centring does not change the dual
     stats: PyTree
     memory: PyTree
 
@@ -58,7 +58,7 @@ def rate(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> Arra
 
 
 def problem(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> Problem:
-    """What the ascent sees of a round."""
+    """The round as the input of the ascent rule."""
     x, score, y = feedback.context, feedback.action, feedback.outcome
     weight = jnp.where(hp.ascent.counts(score, y), jnp.asarray(feedback.weight, score.dtype), 0.0)
     c = rate(hp, state, x)
@@ -66,23 +66,23 @@ def problem(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -
 
 
 class Account(NamedTuple):
-    """What the rounds so far have added, in the words of the lemma."""
+    """Sums and maxima over the rounds so far, in the notation of the lemma."""
 
-    least: Float[Array, ""]  # f*(0), which is minus the least value of the potential
+    least: Float[Array, ""]  # f*(0), which is minus the minimum of the potential
     price: Float[Array, ""]  # f(u)
-    constants: Float[Array, ""]  # the size of what is subtracted in a round, over c
+    constants: Float[Array, ""]  # the size of the constants subtracted per round, divided by c
     c: Float[Array, ""]  # c_t, 0 before the first round
     rounds: Float[Array, ""]
     regret: Float[Array, ""]  # the sum of g_s(w_s) - g_s(u)
     other: Float[Array, ""]  # the sum of g_s(u)
     moved: Float[Array, ""]  # the sum of divergences and changes of c
-    norms: Float[Array, ""]  # the same with norms; infinite where they are not known
-    size: Float[Array, ""]  # of the numbers that these are differences of
-    largest: Float[Array, ""]  # g_s(w_s)
+    norms: Float[Array, ""]  # the same with norms; infinite if the map states no norm
+    size: Float[Array, ""]  # the sum of absolute values, for the rounding error
+    largest: Float[Array, ""]  # the largest g_s(w_s)
     energy: Float[Array, ""]  # half the largest squared norm of a subgradient
     row: Float[Array, ""]  # half the largest squared norm of a row, times its weight
     heavy: Float[Array, ""]  # half the largest squared norm of a weighted row
-    met: dict[str, Bool[Array, ""]]  # whether all rounds met what the lemma asks for
+    met: dict[str, Bool[Array, ""]]  # per condition of the lemma, whether all rounds met it
 
     @property
     def paid(self) -> Array:
@@ -155,10 +155,10 @@ primal_dual_inequality = theorem(
 
 
 def fixed(hp: DualAscentHparams) -> bool:
-    """Whether the schedule gives the same number in every round."""
+    """Whether the schedule is constant."""
     return hp.eta.init_fn is _scalar.no_stats
 
 
 def finite(side: Array) -> Array:
-    """The size of a side, 0 where it is not finite."""
+    """The absolute value of a side, 0 if it is not finite."""
     return jnp.where(jnp.isfinite(side), jnp.abs(side), 0.0)

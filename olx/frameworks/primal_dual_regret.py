@@ -1,9 +1,8 @@
-r"""Closed-form regret bounds of `dual_ascent`, one per schedule, from what the run saw.
+r"""Closed-form regret bounds of `dual_ascent`, one per schedule.
 
-They follow from the lemma of `olx.frameworks.primal_dual`, in whose words they are written: the
-left side is the regret on the losses that the learner goes by, and $f$ stands for $f - \min f$.
-Where a run leaves the conditions of a theorem, as when a row is longer than a schedule was told,
-the theorem says nothing.
+They follow from the lemma of `olx.frameworks.primal_dual` and use its notation: the left side is
+the regret on the learner's own loss, and $f$ stands for $f - \min f$. If a run violates a condition
+of a theorem, for example by a row longer than the schedule assumes, the theorem does not apply.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3 and section
 5.2.
@@ -37,7 +36,7 @@ ALLOWED = "subgradients must be at most what the schedule allows for"
 
 
 def regret_theorems(hp: DualAscentHparams) -> tuple[Theorem, ...]:
-    """Those about a learner with these hyperparameters, chosen by their structure."""
+    """The theorems that apply to a learner with these hyperparameters."""
     if not hp.mirror.states_norm:
         return ()
     tuned, is_lipschitz = hp.eta.hparams, hp.loss.lipschitz is not None
@@ -58,8 +57,8 @@ def lipschitz_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certi
     r"""Corollary 1 for a fixed $c$: $c f(u) + L t / c$ with $L$ the largest
     $\frac12\|\lambda'_s\|_*^2$ so far.
 
-    For a Lipschitz loss at most $c f(u) + X^2 t / (2 c)$ with $X$ the largest $\|x_s\|_*$, times
-    the constant of the loss: (5.14) for the hinge.
+    For a Lipschitz loss it is at most $c f(u) + X^2 t / (2 c)$, with $X$ the largest $\|x_s\|_*$
+    times the Lipschitz constant: (5.14) for the hinge.
     """
     whole = lambda energy: account.paid + energy * account.rounds / account.c
     constant = hp.loss.lipschitz
@@ -68,8 +67,8 @@ def lipschitz_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certi
 
 
 def horizon_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Corollary 1 with `lipschitz_horizon`: $(f(u) / \sqrt U + \sqrt U) \sqrt{L T}$, in each of
-    the $T$ rounds."""
+    r"""Corollary 1 with `lipschitz_horizon`: $(f(u) / \sqrt U + \sqrt U) \sqrt{L T}$, after each
+    of the $T$ rounds."""
     tuned = hp.eta.hparams
     right = _roots(account.price, tuned.complexity, 1.0) * jnp.sqrt(tuned.energy * tuned.rounds)
     return _certificate(account, right).under(
@@ -105,10 +104,10 @@ def add_root_norms(
 
 
 def root_norms_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Corollary 3 with `root_lipschitz`, (5.16) with `root_norms`, for a loss of constant $L$.
+    r"""Corollary 3 with `root_lipschitz`, (5.16) with `root_norms`, for an $L$-Lipschitz loss.
 
-    $c_t (f(u) + 2 U)$ for the first schedule and $c_t (f(u) + L^2 U)$ for the second; published for
-    all $f(u) \le U$ at once, $3 \sqrt{\max_s L_s\, U t}$ and, if $L = 1$, $2 X_t \sqrt{U t}$.
+    $c_t (f(u) + 2 U)$ for the first schedule and $c_t (f(u) + L^2 U)$ for the second. Published for
+    all $f(u) \le U$ at once: $3 \sqrt{\max_s L_s\, U t}$ and, if $L = 1$, $2 X_t \sqrt{U t}$.
     """
     constant, ratio = _root_norms(hp)
     whole = lambda f: account.c * (f + constant**2 * ratio)
@@ -117,11 +116,12 @@ def root_norms_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Cert
 
 
 def self_bounded_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Theorem 1 for a fixed $c > L$, the self-bounding constant of the losses so far:
+    r"""Theorem 1 for a fixed $c > L$, where $L$ is the self-bounding constant of the losses so far:
 
-    $$\frac{c f(u) + (L / c) \sum_s g_s(u)}{1 - L / c},$$
+    $$\frac{c f(u) + (L / c) \sum_s g_s(u)}{1 - L / c}.$$
 
-    and with `self_bounded` published as $2 \sqrt{L U_1 U_2} + 4 L U_1$ for its own $L, U_1, U_2$.
+    With `self_bounded` it is published as $2 \sqrt{L U_1 U_2} + 4 L U_1$, with the arguments
+    $L, U_1, U_2$ of the schedule.
     """
     c, bound, tuned, published = account.c, _self_bound(hp, account), hp.eta.hparams, None
     room = c - bound
@@ -162,13 +162,13 @@ def bounded_loss_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Ce
 
 
 def _root_norms(hp: DualAscentHparams) -> tuple[Scalar, Scalar]:
-    """The constant of the loss, and what the square of the schedule is divided by."""
-    assert hp.loss.lipschitz is not None  # or this theorem is not the learner's
+    """The Lipschitz constant of the loss, and the divisor in the square of the schedule."""
+    assert hp.loss.lipschitz is not None  # `regret_theorems` has checked
     return hp.loss.lipschitz, hp.eta.hparams.complexity / hp.eta.hparams.energy
 
 
 def _self_bound(hp: DualAscentHparams, account: Account) -> Array:
-    assert hp.loss.self_bound is not None  # or this theorem is not the learner's
+    assert hp.loss.self_bound is not None  # `regret_theorems` has checked
     return 2 * hp.loss.self_bound * account.row
 
 
@@ -177,7 +177,7 @@ def _roots(f: Array, complexity: Scalar, factor: Scalar) -> Array:
 
 
 def _at_most(seen: Array, told: Any) -> Array:
-    """Whether an assumption holds, up to rounding."""
+    """Whether `seen` is at most `told`, up to rounding."""
     return seen <= told * (1 + 64 * jnp.finfo(seen.dtype).eps)
 
 

@@ -1,13 +1,13 @@
-r"""True regret as the left side of a theorem: on the losses themselves, with a penalty $F$ or none.
+r"""Regret on the losses themselves, with an optional penalty $F$, as the left side of a theorem.
 
 $$\sum_{s \le t} c_s \big(\ell_s(w_s) + F(w_s) - \ell_s(u) - F(u)\big),$$
 
-for rounds of weight 1. The proofs go from linearized losses to losses by
+for rounds of weight 1. The proofs pass from linearized losses to losses by
 
 $$\ell_s(u) \ge \ell_s(w_s) + \langle g_s, u - w_s\rangle + \text{bend}_s,$$
 
-which is convexity, or strong convexity where the bend is not 0. The account looks in every round
-whether this is so: where it is not, the theorem says nothing.
+which is convexity, or strong convexity if the bend is not 0. The account checks this inequality in
+every round. If a round violates it, the theorem does not apply.
 """
 
 from collections.abc import Callable
@@ -30,10 +30,10 @@ STRONGLY_CONVEX = "losses must be `sigma`-strongly convex: not below their parab
 
 class Regret(NamedTuple):
     left: Float[Array, ""]
-    size: Float[Array, ""]  # of the losses that it is a difference of
+    size: Float[Array, ""]  # the sum of |loss|, for the rounding error of `left`
     rounds: Clock
     unit: Bool[Array, ""]  # whether all weights were 1
-    convex: Bool[Array, ""]  # whether the losses were as convex at u as the theorem asks for
+    convex: Bool[Array, ""]  # whether the inequality above held at u in all rounds
 
 
 def open_regret(decision: PyTree, u: PyTree) -> Regret:
@@ -56,10 +56,9 @@ def add_regret(
 ) -> Regret:
     """Add a round.
 
-    other: what `u` pays; the loss of `u` if None.
-    penalty: $F$; none if None.
-    bend: how far above its linearization the loss must be at `u`, and the size of what this is made
-        of.
+    other: the loss charged to `u`; the loss of the round at `u` if None.
+    penalty: $F$; no penalty if None.
+    bend: how far above its linearization the loss must be at `u`, and the size of its terms.
     share: $c_s$.
     """
     own, w = feedback.value, feedback.action
@@ -69,7 +68,7 @@ def add_regret(
     around = tree.sum(jax.tree.map(length, feedback.grad, u, w))
     size = jnp.abs(own) + jnp.abs(other) + around + bend[1]
     rounding = 64 * jnp.finfo(along.dtype).eps * size
-    below = other < own + along + bend[0] - rounding  # not where a loss is NaN, which must show
+    below = other < own + along + bend[0] - rounding  # False for a NaN loss: NaN must show
     if penalty is not None:
         own, other = own + penalty(w), other + penalty(u)
     return Regret(
@@ -91,7 +90,7 @@ def regret_sides(
 ) -> Certificate:
     """Both sides.
 
-    share: what the left side is multiplied with.
+    share: a factor of the left side.
     convex: the name of the condition on the losses.
     """
     size = share * account.size + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)

@@ -1,4 +1,4 @@
-"""Dual ascent rules: how a primal-dual learner moves once a round is over."""
+"""Dual ascent rules: how a primal-dual learner changes its dual vectors after a round."""
 
 from olx.frameworks.ascents.aggressive import aggressive as aggressive
 from olx.frameworks.ascents.aggressive_signs import aggressive_signs as aggressive_signs

@@ -1,8 +1,8 @@
-r"""Examples kept so that their dual variables can be chosen anew.
+r"""A buffer of past examples, so that their dual variables can be optimized again.
 
-A ring of rows $x_i$, outcomes, importances $h_i$ and numbers $\tau_i$. A row that is pushed out
-stays in the dual as it is. Maximizing over $\tau_i$ alone is the locally optimal step of a round
-whose `acc` lacks $\lambda_i = h_i \tau_i x_i$.
+A ring buffer of rows $x_i$, outcomes, weights $h_i$ and dual variables $\tau_i$. An example that
+leaves the buffer keeps its last $\tau_i$ in the dual. Maximizing over one $\tau_i$ is the step of
+`aggressive` on an `acc` without $\lambda_i = h_i \tau_i x_i$.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ from olx.frameworks.ascents.base import Problem
 class Examples(NamedTuple):
     x: PyTree  # [k, ...]
     y: Float[Array, " k"]
-    weight: Float[Array, " k"]  # 0 where nothing is kept yet
+    weight: Float[Array, " k"]  # 0 in empty slots
     tau: Float[Array, " k"]
-    count: Int[Array, ""]  # kept so far, those pushed out included
+    count: Int[Array, ""]  # examples added so far, including those no longer in the buffer
 
 
 class Dual(NamedTuple):
     acc: PyTree
-    change: Float[Array, ""]  # of the sum of conjugates
+    change: Float[Array, ""]  # change of the sum of conjugates
     examples: Examples
 
 
@@ -38,7 +38,7 @@ def empty(size: int, params: PyTree) -> Examples:
 
 
 def add(examples: Examples, problem: Problem) -> Dual:
-    """Take the locally optimal step of the round and keep its example, if it counts."""
+    """Take the step of `aggressive` and put the example into the buffer, if its weight is not 0."""
     tau = best(problem)
     counts = jnp.asarray(problem.weight > 0)
     slot = examples.count % examples.tau.size
@@ -59,7 +59,7 @@ def add(examples: Examples, problem: Problem) -> Dual:
 
 
 def revisit(problem: Problem, dual: Dual, index: Int[Array, ""]) -> Dual:
-    """Maximize the dual over the number of one example."""
+    """Maximize the dual over the dual variable of one example."""
     examples = dual.examples
     at = lambda rows: lax.dynamic_index_in_dim(rows, index, keepdims=False)
     x, y = jax.tree.map(at, examples.x), at(examples.y)

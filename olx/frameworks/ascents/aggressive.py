@@ -1,12 +1,12 @@
-r"""The locally optimal rule: the dual vector of the round that makes the dual largest.
+r"""The locally optimal rule: maximize the dual over the dual vector of the round.
 
 $$\tau_t = \arg\max_\tau\; -c_t f^*\Big(\frac{acc_t - h_t \tau x_t}{c_t}\Big)
   - h_t\,\ell^*(\tau, y_t).$$
 
-At the maximum the new score $s(\tau) = \langle\nabla f^*((acc_t - h_t\tau x_t)/c_t), x_t\rangle$
-is one whose slope is $\tau$. In Euclidean space that is the proximal map of the loss,
-$s(\tau) = \mathrm{prox}(h_t \|x_t\|^2 / c_t, s(0))$, and for the hinge the Passive-Aggressive
-algorithm. Elsewhere $\tau$ is a root between 0 and the slope at the decision played.
+At the maximum, $\tau$ is a derivative of the loss at the new score
+$s(\tau) = \langle\nabla f^*((acc_t - h_t\tau x_t)/c_t), x_t\rangle$. In Euclidean space this is the
+proximal map of the loss, $s(\tau) = \mathrm{prox}(h_t \|x_t\|^2 / c_t, s(0))$; with the hinge it is
+PA-I. For other maps a root finder searches $\tau$ between 0 and the derivative at the played score.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.12) and (5.14).
 """
@@ -23,10 +23,10 @@ from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 
 
 def aggressive() -> Ascent:
-    """Take the best dual vector for this round, all others as they were.
+    """Choose the best dual vector for this round; the others stay.
 
-    Any mirror map and any loss; with the map of the whole Euclidean space a proximal map. A round
-    whose loss rounds to 0 takes no step; it could raise the dual by a rounding error at most.
+    Works with any mirror map and loss. A round whose loss rounds to 0 makes no step: the step could
+    raise the dual by a rounding error only.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.squared, aggressive())
@@ -42,7 +42,7 @@ def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, 
 
 
 def best(problem: Problem) -> Array:
-    """The number that makes the dual largest."""
+    """The dual variable that maximizes the dual."""
     first = slope(problem)
     if problem.mirror.identity:
         return _proximal(problem, first)
@@ -55,20 +55,20 @@ def _proximal(problem: Problem, first: Array) -> Array:
     step = safe.or_one(stride)
     tau = (score - loss.prox(step, score, y)) / step
     tau = jnp.clip(tau, jnp.minimum(first, 0.0), jnp.maximum(first, 0.0))
-    # A short stride leaves few digits in the difference; the slope is then as good or better.
+    # For a short stride the difference has few correct digits; `first` is then as good or better.
     gain = lambda tau: tau * score - stride * tau**2 / 2 - loss.conjugate(tau, y)
     return jnp.where((stride > 0) & (gain(tau) > gain(first)), tau, first)
 
 
 def _fraction(problem: Problem, first: Array) -> Array:
-    """The part of the slope `first` that makes the dual largest, from 0 to 1."""
+    """The fraction of the derivative `first`, from 0 to 1, that maximizes the dual."""
     one = jnp.ones_like(first)
     t = root(Partial(_excess, problem, first), jnp.zeros_like(one), one, one)
-    return jnp.where(t < 1, t, 1.0)  # the whole slope does not move with the numbers of the root
+    return jnp.where(t < 1, t, 1.0)  # at 1 the derivative of the root must be 0
 
 
 def _excess(problem: Problem, first: Array, t: Array) -> Array:
-    """How much the dual falls as t grows, times a positive number; increasing in t."""
+    """Minus the derivative of the dual in t, up to a positive factor; increasing in t."""
     tau = t * first
     theta = jax.tree.map(
         lambda acc, x: (acc - problem.weight * tau * x) / problem.c, problem.acc, problem.x

@@ -1,13 +1,13 @@
 r"""The locally optimal rule for the entropy, the hinge and rows of signs, in closed form.
 
-With $z = y x \in \{-1, 0, 1\}^n$ and $P, N, O$ the weight of the coordinates where $z$ is $1, -1,
-0$, the dual vector is $-\alpha z$ with
+With $z = y x \in \{-1, 0, 1\}^n$ and $P, N, O$ the total weight of the coordinates where $z$ is
+$1, -1, 0$, the dual vector is $-\alpha z$ with
 
 $$\beta = \frac{\gamma O + \sqrt{\gamma^2 O^2 + 4 (1 - \gamma^2) P N}}{2 (1 - \gamma) P}, \qquad
   \alpha = \min\{1, \max\{0, c \log \beta\}\}.$$
 
-$\alpha = 1$ where $\gamma \ge 1$ or $P = 0$: no weight is enough; $\alpha = 0$ where $N = O = 0$:
-all of it is on the right side already.
+If $\gamma \ge 1$ or $P = 0$, no weights reach the margin and $\alpha = 1$. If $N = O = 0$, all
+weight is on the correct side already and $\alpha = 0$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 7.2, where $P$
 and $N$ are exchanged.
@@ -25,9 +25,9 @@ from olx.mirrors.entropy import negative_entropy
 
 
 def aggressive_signs() -> Ascent:
-    """What `aggressive` does for `negative_entropy`, a hinge and rows of -1, 0 and 1.
+    """The rule `aggressive` in closed form: `negative_entropy`, a hinge, rows of -1, 0 and 1 only.
 
-    Other maps and losses are refused; on other rows its certificate says nothing.
+    Other maps and losses are refused. On other rows the theorems do not apply.
 
     >>> import jax.numpy as jnp, olx
     >>> entropy, hinge = olx.mirrors.negative_entropy(), olx.losses.margin_hinge(0.5)
@@ -57,7 +57,7 @@ def _alpha(problem: Problem) -> Array:
             "aggressive_signs: the map must be `negative_entropy` and the loss a hinge; use "
             "`aggressive` for others."
         )
-    assert mirror.modulus is not None  # of every entropy
+    assert mirror.modulus is not None  # every entropy states its modulus
     margin = problem.loss(jnp.zeros_like(problem.score), y)
     w = mirror.to_primal(jax.tree.map(lambda acc: acc / c, problem.acc))
     among = lambda side: jax.tree.map(lambda x: (y * x == side).astype(x.dtype), problem.x)
@@ -70,7 +70,7 @@ def _alpha(problem: Problem) -> Array:
     off = jnp.where(easy, 1.0, off)
     root = jnp.sqrt((margin * off) ** 2 + 4 * (1 - margin**2) * plus * minus)
     beta = (margin * off + root) / (2 * (1 - margin) * plus)
-    # The potential may be a multiple of the entropy: its modulus says which.
+    # The potential may be a multiple of the entropy; its modulus is the factor.
     rate = c * mirror.modulus / safe.or_one(problem.weight)
     alpha = jnp.clip(rate * jnp.log(beta), 0.0, 1.0)
     return jnp.where(never, 1.0, jnp.where(already, 0.0, alpha))

@@ -1,13 +1,13 @@
-r"""A dual ascent rule: how far the dual moves once a round is over.
+r"""The type of a dual ascent rule: how the dual vectors change after a round.
 
-The loss of the round is $g_t(w) = h_t\,\ell(\langle w, x_t\rangle, y_t)$, with $h_t$ the importance
-of the round, so its dual vectors are $\lambda_t = h_t \tau_t x_t$ with one number $\tau_t$, and
-$g_t^*(\lambda_t) = h_t\,\ell^*(\tau_t, y_t)$. A rule chooses $\tau_t$, and may choose those of
-earlier rounds anew, such that the dual
+The loss of the round is $g_t(w) = h_t\,\ell(\langle w, x_t\rangle, y_t)$, with $h_t$ the weight of
+the round. So its dual vectors are $\lambda_t = h_t \tau_t x_t$ with one number $\tau_t$, and
+$g_t^*(\lambda_t) = h_t\,\ell^*(\tau_t, y_t)$. A rule chooses $\tau_t$, and may change those of
+earlier rounds, such that the dual
 
 $$D_t = -c_t f^*\Big(-\frac1{c_t} \sum_{i \le t} \lambda_i\Big) - \sum_{i \le t} g_i^*(\lambda_i)$$
 
-is at least what the subgradient of $g_t$ at $w_t$ would make it. That is all the regret bounds ask.
+is at least as large as with the subgradient of $g_t$ at $w_t$. The regret bounds need nothing else.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.9) and (3.19).
 """
@@ -27,7 +27,7 @@ from olx.mirrors.base import MirrorMap
 
 
 class Problem(NamedTuple):
-    """The dual as the rule finds it, and the round that is over."""
+    """The dual before the step, and the round that has just ended."""
 
     mirror: MirrorMap
     loss: ScoreLoss
@@ -35,8 +35,8 @@ class Problem(NamedTuple):
     acc: PyTree  # minus the sum of all dual vectors
     x: PyTree
     y: Array
-    weight: Scalar  # importance of the round; 0 where the rule says that it does not count
-    score: Array  # of the decision played
+    weight: Scalar  # weight of the round; 0 if the rule does not count it
+    score: Array  # the score played
 
 
 def always(hparams: PyTree, score: Array, y: Array) -> Array:
@@ -46,9 +46,9 @@ def always(hparams: PyTree, score: Array, y: Array) -> Array:
 
 @pytree
 class Ascent:
-    """Module-level functions and the numbers they share.
+    """A dual ascent rule: module-level functions and the hyperparameters they share.
 
-    separable: whether it looks at the coordinates of this row only, and keeps no others.
+    separable: whether the rule reads only the coordinates of the row, and keeps no earlier rows.
     """
 
     hparams: PyTree
@@ -56,11 +56,11 @@ class Ascent:
     step_fn: Callable[..., Any] = static()
     # (hparams, memory, problem) -> (acc, change of the sum of conjugates, memory)
     counts_fn: Callable[..., Any] = static(default=always)
-    # (hparams, score, y) -> whether the round has a loss at all
+    # (hparams, score, y) -> whether the round counts; otherwise its weight is 0
     separable: bool = static(default=True)
     legal_fn: Callable[..., Any] | None = static(default=None)
-    # (hparams, problem) -> whether the rule is proved for such a round; None for every round
-    demand: str = static(default="")  # what it then asks for
+    # (hparams, problem) -> whether the theorems hold for such a round; None if they always do
+    demand: str = static(default="")  # the condition that `legal_fn` checks, in words
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -72,19 +72,19 @@ class Ascent:
         return self.counts_fn(self.hparams, score, y)
 
     def conditions(self, problem: Problem) -> dict[str, Array]:
-        """Whether a round is one that the rule is made for, by what it asks for."""
+        """Per condition of the rule, whether the round meets it."""
         if self.legal_fn is None:
             return {}
         return {self.demand: self.legal_fn(self.hparams, problem) | (problem.weight == 0)}
 
 
 def slope(problem: Problem) -> Array:
-    r"""The subgradient $\ell'(\langle w_t, x_t\rangle, y_t)$ in the score."""
+    r"""The derivative $\ell'(\langle w_t, x_t\rangle, y_t)$ in the score."""
     return jax.grad(lambda score: problem.loss(score, problem.y))(problem.score)
 
 
 def move(problem: Problem, tau: Array) -> tuple[PyTree, Array]:
-    r"""Give the round the dual vector $h \tau x$: what `acc` becomes, and its conjugate."""
+    r"""Set the dual vector of the round to $h \tau x$: the new `acc`, and the conjugate."""
     acc = tree.add_scale(problem.acc, -problem.weight * tau, problem.x)
     return acc, problem.weight * problem.loss.conjugate(tau, problem.y)
 

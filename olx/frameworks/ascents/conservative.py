@@ -3,8 +3,8 @@ r"""The conservative rule: rounds without a mistake have no loss.
 $$g_t(w) = \begin{cases} \ell(\langle w, x_t\rangle, y_t) & y_t \langle w_t, x_t\rangle \le 0 \\
   0 & \text{otherwise,} \end{cases}$$
 
-and on what remains any other rule; with the subgradient, $\alpha_t = 1$ on mistakes and 0 else.
-Regret on such losses bounds the number of mistakes.
+and any other rule on the mistakes; with the subgradient, $\alpha_t = 1$ on mistakes and 0 else.
+Regret on these losses bounds the number of mistakes.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and 5.1,
 (5.13).
@@ -20,7 +20,7 @@ from olx.frameworks.ascents.subgradient import subgradient
 def conservative(inner: Ascent | None = None) -> Ascent:
     r"""Learn from mistakes only, $y s \le 0$ for labels $y = \pm 1$.
 
-    inner: the rule for these; `subgradient()` if None.
+    inner: the rule on mistakes; `subgradient()` if None.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, conservative())
@@ -43,7 +43,7 @@ def step(inner: Ascent, memory: PyTree, problem: Problem) -> tuple[PyTree, Array
 
 
 def legal_inside(inner: Ascent, problem: Problem) -> Array:
-    assert inner.legal_fn is not None  # the factory has looked
+    assert inner.legal_fn is not None  # `conservative` has checked
     return inner.legal_fn(inner.hparams, problem)
 
 

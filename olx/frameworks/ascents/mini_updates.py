@@ -1,9 +1,9 @@
-r"""A few single-variable maximizations a round: this one's dual variable, then earlier ones'.
+r"""Several single-variable maximizations per round: first the new dual variable, then earlier ones.
 
 $$\tau_{i_j} = \arg\max_\tau D_t, \qquad i_1 = t, \quad i_2, \dots, i_k \in \{1, \dots, t\}.$$
 
-The later indices go round the examples kept, from where the last round stopped. The first step is
-the aggressive rule and the others only add to the dual, so all bounds hold.
+$i_2, \dots, i_k$ cycle through the buffer of examples and continue where the last round stopped.
+The first step is the aggressive rule and the others only increase the dual, so all bounds hold.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.2.2.
 """
@@ -29,13 +29,13 @@ class MiniUpdatesHparams:
 
 class Rota(NamedTuple):
     examples: Examples
-    turn: Int[Array, ""]  # whose turn it is
+    turn: Int[Array, ""]  # index of the next example to revisit
 
 
 def mini_updates(steps: int, capacity: int) -> Ascent:
-    """Maximize over `steps` dual variables in turn, the newest first.
+    """Maximize over `steps` dual variables per round, one at a time, the newest first.
 
-    capacity: how many examples are kept, the newest ones.
+    capacity: the number of examples kept, the newest ones.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, mini_updates(2, 8))

@@ -1,6 +1,6 @@
-r"""The subgradient rule: $\lambda_t \in \partial g_t(w_t)$, all others as they were.
+r"""The subgradient rule: $\lambda_t \in \partial g_t(w_t)$; earlier dual vectors stay.
 
-With it the primal-dual framework is lazy mirror descent, and on the mistakes of a classifier the
+With this rule the primal-dual framework is lazy mirror descent. Inside `conservative` it gives the
 Perceptron, Winnow and the p-norm algorithms.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.11).
@@ -12,7 +12,7 @@ from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 
 
 def subgradient() -> Ascent:
-    """Take the subgradient of the loss at the decision played.
+    """Use the subgradient of the loss at the decision played as the dual vector.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, subgradient(), 0.5)

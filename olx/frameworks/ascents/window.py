@@ -1,11 +1,11 @@
-r"""The best dual vectors for the last rounds together.
+r"""Maximize the dual over the dual vectors of the last $k$ rounds together.
 
-$$\max_{\tau_{t-k+1}, \dots, \tau_t}\; D_t,$$
+$$\max_{\tau_{t-k+1}, \dots, \tau_t}\; D_t.$$
 
-earlier ones as they were, by maximizing over one at a time, the newest first, several times over.
-With $k = 1$ it is the aggressive rule; with $k$ the number of all rounds it is follow the
-regularized leader, $w_{t+1} = \arg\min_w c_t f(w) + \sum_{i \le t} g_i(w)$. However often it is
-gone over, the dual is at least what the aggressive rule makes it, so all bounds hold.
+Coordinate ascent: one variable at a time, the newest first, in several passes. Earlier variables
+stay. $k = 1$ is the aggressive rule. With $k$ the number of all rounds it is follow the regularized
+leader, $w_{t+1} = \arg\min_w c_t f(w) + \sum_{i \le t} g_i(w)$. For any number of passes the dual
+is at least that of the aggressive rule, so all bounds hold.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.2.2, (5.18).
 """
@@ -27,9 +27,9 @@ class WindowHparams:
 
 
 def window(size: int, passes: int = 10) -> Ascent:
-    """Choose the dual vectors of the last `size` rounds anew.
+    """Optimize the dual vectors of the last `size` rounds again in every round.
 
-    passes: how often each is gone over in a round; the next round goes on from there.
+    passes: how often each is optimized per round; the next round starts from the result.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, window(2))
@@ -43,10 +43,10 @@ def window(size: int, passes: int = 10) -> Ascent:
 
 
 def follow_the_leader(rounds: int, passes: int = 10) -> Ascent:
-    """Choose the dual vectors of all rounds anew, for streams of no more than `rounds`.
+    """Optimize the dual vectors of all rounds again in every round, for at most `rounds` rounds.
 
-    It plays the decision that would have been best so far, as exactly as `passes` allow. A round
-    costs as much as `rounds` times `passes` ordinary ones.
+    The decision approximates the regularized minimizer of all losses so far; more `passes` are more
+    exact. A round costs `rounds` times `passes` steps of `aggressive`.
     """
     check.count("follow_the_leader", "rounds", rounds)
     check.count("follow_the_leader", "passes", passes)
