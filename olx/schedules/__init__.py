@@ -1,4 +1,4 @@
-"""Step sizes, and inverse learning rates, that change as the game goes on."""
+"""Schedules: step sizes that are tuned to the game or change over time."""
 
 from olx.schedules.decay import decay as decay
 from olx.schedules.fixed import lipschitz_horizon as lipschitz_horizon

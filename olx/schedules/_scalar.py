@@ -1,4 +1,4 @@
-"""What schedules share."""
+"""Functions shared by schedules."""
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +8,12 @@ from olx.core import Feedback
 
 
 def zero(params: PyTree) -> Float[Array, ""]:
-    """0, of the precision of the decisions."""
+    """0 in the dtype of the decisions."""
     return jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
 
 
 def no_stats(hparams: PyTree, params: PyTree) -> None:
-    """The statistics of a schedule that looks at nothing."""
+    """The statistics of a constant schedule."""
     return None
 
 

@@ -1,7 +1,7 @@
-r"""Step sizes that shrink as a power of time, $\eta_t = \eta t^{-p}$.
+r"""Step sizes that shrink with a power of the round number, $\eta_t = \eta t^{-p}$.
 
-$p = 0$ is a constant step, $p = 1/2$ suits convex losses on an unknown horizon, and
-$\eta = 1/\sigma$ with $p = 1$ suits $\sigma$-strongly convex ones. Both numbers can be swept and
+$p = 0$ is a constant step size, $p = 1/2$ suits convex losses with an unknown number of rounds, and
+$\eta = 1/\sigma$ with $p = 1$ suits $\sigma$-strongly convex losses. Both numbers can be swept and
 differentiated.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1.
@@ -24,16 +24,16 @@ class DecayHparams:
 
 
 def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
-    """The step `eta` in the first round, divided by the `power` of the round's number later."""
+    r"""The step size $\eta t^{-p}$ in round $t$, with `power` $p$."""
     eta = check.positive("decay", "eta", eta)
     power = check.non_negative("decay", "power", power)
     return Process(DecayHparams(eta, power), clock.start, clock.tick, at, STEP, separable=True)
 
 
 def as_schedule(owner: str, name: str, eta: Scalar | Process, gives: str = STEP) -> Process:
-    """A positive number as the schedule that never changes; a schedule as it is.
+    """Turn a positive number into a constant schedule; return a schedule as it is.
 
-    gives: what else a process may give beside a step size.
+    gives: another kind of process to accept.
     """
     if isinstance(eta, Process):
         return eta.must_give(owner, name, STEP, *({gives} - {STEP}))

@@ -1,9 +1,9 @@
-r"""Step sizes $1 / c$ that do not change, tuned to what is known of the game.
+r"""Constant step sizes $1 / c$, tuned to known bounds on the game.
 
-- S1: $c = \sqrt{T L / U}$ for $T$ rounds and subgradients of $\frac12\|\lambda\|_*^2 \le L$; the
-  regret to $f(u) \le U$ is at most $2 \sqrt{L U T}$.
-- S2: $c = L + \sqrt{L^2 + L U_2 / U_1}$ for losses with $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$;
-  the regret to $f(u) \le U_1$ with loss $\sum_t g_t(u) \le U_2$ is at most
+- S1: $c = \sqrt{T L / U}$ for $T$ rounds and subgradients with $\frac12\|\lambda\|_*^2 \le L$. The
+  regret against $u$ with $f(u) \le U$ is at most $2 \sqrt{L U T}$.
+- S2: $c = L + \sqrt{L^2 + L U_2 / U_1}$ for losses with $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$.
+  The regret against $u$ with $f(u) \le U_1$ and loss $\sum_t g_t(u) \le U_2$ is at most
   $2 \sqrt{L U_1 U_2} + 4 L U_1$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 1 and
@@ -34,7 +34,7 @@ class SelfBoundedHparams:
 
 
 def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Process:
-    r"""One over $\sqrt{T L / U}$ (S1), for a known number of rounds.
+    r"""The step size $1 / \sqrt{T L / U}$ (S1), for a known number of rounds.
 
     energy: $L$, half the square of the largest dual norm of a subgradient.
     complexity: $U$, the largest $f(u)$ to compete with.
@@ -50,9 +50,9 @@ def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Pro
 
 
 def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Process:
-    r"""One over $L + \sqrt{L^2 + L U_2 / U_1}$ (S2), for a known loss of the comparator.
+    r"""The step size $1 / (L + \sqrt{L^2 + L U_2 / U_1})$ (S2), for a known comparator loss.
 
-    self_bound: $L$; the constant of the loss in the score times the largest $\|x_t\|_*^2$.
+    self_bound: $L$, the self-bounding constant in the score times the largest $\|x_t\|_*^2$.
     complexity: $U_1$, the largest $f(u)$ to compete with.
     loss: $U_2$, the largest $\sum_t g_t(u)$ of such a $u$.
 

@@ -1,13 +1,12 @@
-r"""Step sizes $1 / c_t$ of classifiers, which shrink with mistakes and with the largest row.
+r"""Step sizes $1 / c_t$ of classifiers: they shrink with mistakes and with the largest row.
 
-With $M_t$ the mistakes before round $t$, which are $y_i s_i \le 0$ for labels $y_i = \pm 1$:
+$M_t$ is the number of mistakes before round $t$, $y_i s_i \le 0$ for labels $y_i = \pm 1$.
 
-- S7, S9: $c_t = X_t \sqrt{(M_t + 1) / U}$, $X_t = \max_{i \le t} \|x_i\|_*$ over all rounds; with
-  the entropy and $U = \log n$ it is the self-tuned Winnow;
-- S10: $c_t = X_t \sqrt{(M_t + 1) / (2 U)}$, the maximum over mistakes and the round itself; where
-  it learns from mistakes only, every round that counts has been counted.
+- S7, S9: $c_t = X_t \sqrt{(M_t + 1) / U}$ with $X_t = \max_{i \le t} \|x_i\|_*$ over all rounds.
+  With the entropy and $U = \log n$ it is the self-tuned Winnow.
+- S10: $c_t = X_t \sqrt{(M_t + 1) / (2 U)}$ with the maximum over mistakes and the current round.
 
-The row of the round is looked at before predicting. While all rows were 0, $c_t = 1$.
+$c_t$ uses the row $x_t$, which is known before predicting. While all rows are 0, $c_t = 1$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figures 5.2, 5.3 and
 5.4, (5.17).
@@ -37,14 +36,14 @@ class MistakesHparams:
 class MistakesStats(NamedTuple):
     largest: Float[Array, ""]
     mistakes: Clock
-    beyond: Float[Array, ""]  # their weights, less 1 each
+    beyond: Float[Array, ""]  # the sum of weight - 1 over mistakes
 
 
 def mistakes(complexity: Scalar, norm: Norm) -> Process:
-    r"""One over $X_t \sqrt{(M_t + 1) / U}$ (S7, S9).
+    r"""The step size $1 / (X_t \sqrt{(M_t + 1) / U})$ (S7, S9).
 
     complexity: $U$, the largest $f(u)$ to compete with; $\log n$ for the entropy of $n$ weights.
-    norm: that of the mirror map; rows are measured in its dual.
+    norm: the norm of the mirror map; rows are measured in its dual norm.
 
     >>> import jax.numpy as jnp
     >>> from olx.convex import norms
@@ -58,10 +57,10 @@ def mistakes(complexity: Scalar, norm: Norm) -> Process:
 
 
 def structured(complexity: Scalar, norm: Norm) -> Process:
-    r"""One over $X_t \sqrt{(M_t + 1) / (2 U)}$, the largest row taken over mistakes (S10).
+    r"""The step size $1 / (X_t \sqrt{(M_t + 1) / (2 U)})$, $X_t$ over mistakes and round $t$ (S10).
 
     complexity: $U$, the largest $f(u)$ to compete with.
-    norm: that of the mirror map; rows are measured in its dual.
+    norm: the norm of the mirror map; rows are measured in its dual norm.
     """
     complexity = check.positive("structured", "complexity", complexity)
     check.instance("structured", "norm", norm, Norm)

@@ -2,9 +2,9 @@ r"""A step size that shrinks with the learner's own loss (S5, S6).
 
 $$\frac1{\eta_t} = c_t = \beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$$
 
-For self-bounded losses, $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$: the regret grows as the root of
-the comparator's loss, which need not be known. Where no loss exceeds $\beta_1$ and $f \le U$ on the
-domain, $\beta_2 = 8^{1/4} \sqrt{L / U}$ is best.
+For self-bounded losses, $\frac12\|\lambda\|_*^2 \le L g_t(w_t)$, the regret grows with the square
+root of the comparator's loss, which need not be known. If no loss exceeds $\beta_1$ and $f \le U$
+on the domain, $\beta_2 = 8^{1/4} \sqrt{L / U}$ is best.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 2 and
 corollary 4.
@@ -25,7 +25,7 @@ from olx.schedules import _scalar
 class OwnLossHparams:
     start: Scalar
     rate: Scalar
-    complexity: Scalar | None = None  # that `bounded_loss` was told
+    complexity: Scalar | None = None  # given by `bounded_loss` only
 
 
 class OwnLossStats(NamedTuple):
@@ -33,7 +33,7 @@ class OwnLossStats(NamedTuple):
 
 
 def own_loss(start: Scalar, rate: Scalar) -> Process:
-    r"""One over $\beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)}$ (S5).
+    r"""The step size $1 / (\beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)})$ (S5).
 
     start: $\beta_1$, about the largest loss of a round.
     rate: $\beta_2$.
@@ -51,8 +51,8 @@ def own_loss(start: Scalar, rate: Scalar) -> Process:
 def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Process:
     r"""`own_loss` with $\beta_1$ = `largest` and $\beta_2 = 8^{1/4} \sqrt{L / U}$ (S6).
 
-    largest: of all losses on the domain.
-    self_bound: $L$; the constant of the loss in the score times the largest $\|x_t\|_*^2$.
+    largest: the largest loss on the domain.
+    self_bound: $L$, the self-bounding constant in the score times the largest $\|x_t\|_*^2$.
     complexity: $U$, the largest $f(u)$ on the domain.
     """
     largest = check.positive("bounded_loss", "largest", largest)

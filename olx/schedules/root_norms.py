@@ -1,11 +1,11 @@
-r"""Step sizes $1 / c_t$ that shrink with time and with the largest row seen.
+r"""Step sizes $1 / c_t$ that shrink with time and with the largest row so far.
 
 - S4: $c_t = \sqrt{t \max_{i \le t} L_i / U}$ with $L_i = \frac12 (L \|x_i\|_*)^2$, for a loss that
-  is $L$-Lipschitz in the score; the regret to $f(u) \le U$ is at most $4 \sqrt{\max_t L_t\, U T}$.
-- S8: $c_t = \sqrt{t / U} \max_{i \le t} \|x_i\|_*$, for the aggressive classifiers; the regret is
+  is $L$-Lipschitz in the score. If $f(u) \le U$, the regret is at most $4 \sqrt{\max_t L_t\, U T}$.
+- S8: $c_t = \sqrt{t / U} \max_{i \le t} \|x_i\|_*$, for the aggressive classifiers. The regret is
   at most $2 \max_t \|x_t\|_* \sqrt{U T}$.
 
-The row of the round is looked at before predicting. While all rows were 0, $c_t = 1$.
+$c_t$ uses the row $x_t$, which is known before predicting. While all rows are 0, $c_t = 1$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 3 and (5.16).
 """
@@ -27,7 +27,7 @@ from olx.schedules import _scalar
 
 @pytree
 class RootNormsHparams:
-    energy: Scalar  # of a row of norm 1
+    energy: Scalar  # L_i of a row of norm 1
     complexity: Scalar
     norm: Norm
 
@@ -38,11 +38,11 @@ class RootNormsStats(NamedTuple):
 
 
 def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process:
-    r"""One over $\sqrt{t \max_{i \le t} L_i / U}$ (S4).
+    r"""The step size $1 / \sqrt{t \max_{i \le t} L_i / U}$ (S4).
 
-    lipschitz: of the loss in the score; 1 for hinges and the epsilon-insensitive loss.
+    lipschitz: $L$ of the loss in the score; 1 for hinges and the epsilon-insensitive loss.
     complexity: $U$, the largest $f(u)$ to compete with.
-    norm: that of the mirror map; rows are measured in its dual.
+    norm: the norm of the mirror map; rows are measured in its dual norm.
 
     >>> import jax.numpy as jnp
     >>> from olx.convex import norms
@@ -57,10 +57,10 @@ def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process
 
 
 def root_norms(complexity: Scalar, norm: Norm) -> Process:
-    r"""One over $\sqrt{t / U} \max_{i \le t} \|x_i\|_*$ (S8).
+    r"""The step size $1 / (\sqrt{t / U} \max_{i \le t} \|x_i\|_*)$ (S8).
 
     complexity: $U$, the largest $f(u)$ to compete with.
-    norm: that of the mirror map; rows are measured in its dual.
+    norm: the norm of the mirror map; rows are measured in its dual norm.
     """
     complexity = check.positive("root_norms", "complexity", complexity)
     check.instance("root_norms", "norm", norm, Norm)

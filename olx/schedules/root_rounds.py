@@ -1,7 +1,7 @@
-r"""A step size that shrinks as the root of time, $1 / \eta_t = c_t = \sqrt{t L / U}$ (S3).
+r"""A step size that shrinks with the root of time, $1 / \eta_t = c_t = \sqrt{t L / U}$ (S3).
 
-For subgradients of $\frac12\|\lambda\|_*^2 \le L$ on an unknown horizon; the regret to $f(u) \le U$
-is at most $4 \sqrt{L U T}$, and by the proof $3 \sqrt{L U T}$.
+For subgradients with $\frac12\|\lambda\|_*^2 \le L$ and an unknown number of rounds. The regret
+against $u$ with $f(u) \le U$ is at most $4 \sqrt{L U T}$; the proof gives $3 \sqrt{L U T}$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 2.
 """
@@ -23,7 +23,7 @@ class RootRoundsHparams:
 
 
 def root_rounds(energy: Scalar, complexity: Scalar) -> Process:
-    r"""One over $\sqrt{t L / U}$.
+    r"""The step size $1 / \sqrt{t L / U}$.
 
     energy: $L$, half the square of the largest dual norm of a subgradient.
     complexity: $U$, the largest $f(u)$ to compete with.
