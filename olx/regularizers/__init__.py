@@ -1,4 +1,4 @@
-"""Regularizers that change as the game goes on."""
+"""Regularizers that change over time, for `ftrl` and `optimistic`."""
 
 from olx.regularizers.adagrad import adagrad as adagrad
 from olx.regularizers.composite import composite as composite

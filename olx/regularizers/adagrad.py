@@ -1,4 +1,4 @@
-r"""Diagonal AdaGrad: a quadratic as steep as the gradients of each coordinate have been.
+r"""Diagonal AdaGrad: a quadratic whose curvature per coordinate follows the past gradients.
 
 $$f_t(w) = \frac12 \sum_i a_{t,i} w_i^2 + \rho t F(w), \qquad
   a_{t,i} = \sqrt{\delta + \textstyle\sum_{s < t} g_{s,i}^2}.$$
@@ -37,9 +37,9 @@ class AdaGradStats(NamedTuple):
 
 
 def adagrad(delta: Scalar = 1.0, penalty: Penalty | None = None, rate: Scalar = 1.0) -> Process:
-    r"""Curvature from past gradients, with a penalty `rate` times in every round.
+    r"""Curvature from past gradients, plus `rate` times the penalty per round.
 
-    delta: positive; the bound of the paper asks for at least the square of the largest gradient.
+    delta: positive; the bound of the paper needs at least the square of the largest gradient.
     penalty: a separable one, such as `l1`.
     rate: the step size of the learner, for the regret on penalized losses.
     """

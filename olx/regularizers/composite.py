@@ -1,10 +1,10 @@
-r"""A quadratic that grows and a penalty that comes with every round.
+r"""A growing quadratic plus one more copy of a penalty per round.
 
 $$f_t(w) = \frac{t^p}{2} \|w\|^2 + \rho t F(w).$$
 
 With $z_t = -\eta g_t$ and $\rho = \eta$ this is regularized dual averaging on the losses
-$\ell_t + F$: the penalty is never linearized, so $\ell_1$ gives exact zeros. $p = 0$ fixes the
-quadratic, $p = 1/2$ serves an unknown horizon.
+$\ell_t + F$. The penalty is not linearized, so $\ell_1$ gives exact zeros. $p = 0$ keeps the
+quadratic fixed, $p = 1/2$ suits an unknown number of rounds.
 
 Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization, 2010;
 Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
@@ -30,7 +30,7 @@ class CompositeHparams:
 
 
 def composite(penalty: Penalty, rate: Scalar, power: Scalar = 0.5) -> Process:
-    """The penalty `rate` times in every round, beside a quadratic that grows with `power`.
+    """`rate` times the penalty per round, plus a quadratic that grows with `power`.
 
     rate: the step size of the learner, for the regret on penalized losses.
     """

@@ -1,4 +1,4 @@
-r"""The regularizer that does not change, $f_t = f$."""
+r"""The constant regularizer, $f_t = f$."""
 
 from jaxtyping import PyTree
 
@@ -13,7 +13,7 @@ def constant(mirror: MirrorMap) -> Process:
 
 
 def as_regularizer(owner: str, name: str, regularizer: MirrorMap | Process) -> Process:
-    """A mirror map as the regularizer that does not change; a regularizer as it is."""
+    """Turn a mirror map into a constant regularizer; return a regularizer as it is."""
     if isinstance(regularizer, MirrorMap):
         return constant(regularizer)
     if not isinstance(regularizer, Process):

@@ -1,7 +1,7 @@
 r"""A potential that grows with time, $f_t = t^p f$.
 
-$p = 1/2$ gives $O(\sqrt T)$ regret on an unknown horizon. $p = 1$ with a strongly convex $f$ that
-is part of every loss is follow the leader on composite losses: its regret is logarithmic.
+$p = 1/2$ gives $O(\sqrt T)$ regret for an unknown number of rounds. $p = 1$ with a strongly convex
+$f$ that is part of every loss is follow the leader on composite losses: its regret is logarithmic.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, corollary 1.
@@ -25,7 +25,7 @@ class GrowingHparams:
 
 
 def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
-    """The potential of `mirror` times the `power` of the round's number."""
+    """The potential of `mirror` times $t^p$, with $t$ the round number and `power` $p$."""
     check.instance("growing", "mirror", mirror, MirrorMap)
     power = check.non_negative("growing", "power", power)
     hparams = GrowingHparams(mirror, power)

@@ -1,9 +1,9 @@
-r"""A potential in units of the largest context seen, $f_t = X_t^2 f$.
+r"""A potential scaled by the largest context so far, $f_t = X_t^2 f$.
 
 $$X_t = \max_{s \le t} \|x_s\|_*, \qquad f \text{ 1-strongly convex in } \|\cdot\|.$$
 
-$X_t$ includes $x_t$, which is known before predicting. It is the step of the normalized least mean
-squares algorithm, in any geometry.
+$X_t$ includes $x_t$, which is known before predicting. This generalizes the step size of the
+normalized least mean squares algorithm to any geometry.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015.
@@ -20,9 +20,9 @@ from olx.mirrors.combinators import scale
 
 
 def largest_context(mirror: MirrorMap) -> Process:
-    r"""The potential of `mirror`, over its modulus, times $X_t^2$.
+    r"""The potential of `mirror`, divided by its modulus, times $X_t^2$.
 
-    mirror: one that states its norm and modulus.
+    mirror: must state its norm and modulus.
     """
     check.instance("largest_context", "mirror", mirror, MirrorMap)
     if mirror.norm is None or mirror.modulus is None:
@@ -40,8 +40,8 @@ def update(mirror: MirrorMap, largest: Array, feedback: Feedback) -> Array:
 
 def at(mirror: MirrorMap, largest: Array, context: PyTree) -> MirrorMap:
     seen = _see(mirror, largest, context)
-    assert mirror.modulus is not None  # the factory has looked
-    # Until a row is not 0 the dual is 0, and any factor gives the same decision.
+    assert mirror.modulus is not None  # `largest_context` has checked
+    # While all rows are 0 the dual is 0, and any factor gives the same decision.
     return scale(mirror, jnp.where(seen == 0, 1.0, seen * seen / mirror.modulus))
 
 

@@ -1,11 +1,11 @@
-r"""AdaGrad in units of the features, so that predictions do not know them.
+r"""AdaGrad with weights in units of the features: predictions do not depend on feature scales.
 
 With $b_{t,i} = \max_{s \le t} |x_{s,i}|$ and $d$ coordinates,
 
 $$f_t(w) = \frac{\sqrt d}{2} \sum_i a_{t,i} (w_i b_{t,i})^2, \qquad
   a_{t,i} = \sqrt{L^2 + \textstyle\sum_{s < t} (g_{s,i} / b_{s,i})^2}.$$
 
-$b_t$ includes $x_t$, which is known before predicting. A coordinate never seen has the decision 0.
+$b_t$ includes $x_t$, known before predicting. A feature that has always been 0 has the weight 0.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, (13).
@@ -32,7 +32,7 @@ class ScaleInvariantAdaGradHparams:
 
 
 class ScaleInvariantAdaGradStats(NamedTuple):
-    largest: PyTree  # of every feature, in absolute value
+    largest: PyTree  # b
     squares: PyTree
     dimension: Float[Array, ""]  # d
 
@@ -40,7 +40,7 @@ class ScaleInvariantAdaGradStats(NamedTuple):
 def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
     """A regularizer for linear predictors: its learner belongs inside `olx.linear`.
 
-    lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
+    lipschitz: $L$ of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("scale_invariant_adagrad", "lipschitz", lipschitz)
     hparams = ScaleInvariantAdaGradHparams(lipschitz)

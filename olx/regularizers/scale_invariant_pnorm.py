@@ -1,15 +1,15 @@
-r"""A p-norm potential in units of the features, so that predictions do not know them.
+r"""A p-norm potential in units of the features: predictions do not depend on feature scales.
 
-With $b_{t,i} = \max_{s \le t} |x_{s,i}|$, the largest number $m_t$ of non-zeros in a row so far,
+With $b_{t,i} = \max_{s \le t} |x_{s,i}|$, $m_t$ the largest number of non-zeros in a row so far,
 $p_t = \max(2, 2 \ln m_t)$ and $1/p_t + 1/q_t = 1$,
 
 $$f_t(w) = \frac{\beta_t}{2} \Big( \sum_i (|w_i| b_{t,i})^{q_t} \Big)^{2/q_t}, \qquad
   \beta_t^2 = e L^2 (p_t - 1) + \sum_{s < t} (p_s - 1) \Big( \sum_i (|g_{s,i}| / b_{s,i})^{p_s}
   \Big)^{2/p_s}.$$
 
-$b_t$ and $m_t$ include $x_t$, which is known before predicting. A coordinate never seen has the
-decision 0. $f_t$ is strongly convex in $(\sum_i (|w_i| b_{t,i})^{q_t})^{1/q_t}$, with modulus
-$\beta_t (q_t - 1)$.
+$b_t$ and $m_t$ include $x_t$, which is known before predicting. The weight of a feature that has
+always been 0 is 0. $f_t$ is strongly convex in $(\sum_i (|w_i| b_{t,i})^{q_t})^{1/q_t}$, with
+modulus $\beta_t (q_t - 1)$.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, (12), without the factor $1/(p_t - 1)$ that (14) prints.
@@ -37,15 +37,15 @@ class ScaleInvariantPNormHparams:
 
 
 class ScaleInvariantPNormStats(NamedTuple):
-    largest: PyTree  # of every feature, in absolute value
-    support: Float[Array, ""]  # the most non-zeros in a row
-    paid: Float[Array, ""]
+    largest: PyTree  # b
+    support: Float[Array, ""]  # m
+    paid: Float[Array, ""]  # the sum in beta^2
 
 
 def scale_invariant_pnorm(lipschitz: Scalar = 1.0) -> Process:
     """A regularizer for linear predictors: its learner belongs inside `olx.linear`.
 
-    lipschitz: of the loss in the score; 1 for the hinge, logistic and absolute losses.
+    lipschitz: $L$ of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("scale_invariant_pnorm", "lipschitz", lipschitz)
     return Process(ScaleInvariantPNormHparams(lipschitz), init, update, at, REGULARIZER)
@@ -90,12 +90,12 @@ def level(hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats) -> Ar
 
 
 def ratio(top: Array, bottom: Array) -> Array:
-    """A quotient, 0 where the divisor is."""
+    """The quotient, 0 where the divisor is 0."""
     return jnp.where(bottom == 0, 0.0, top / jnp.where(bottom == 0, 1.0, bottom))
 
 
 def larger(owner: str, largest: PyTree, context: PyTree) -> PyTree:
-    """The largest absolute value of every feature, those of `context` included."""
+    """The largest absolute value of every feature so far, including `context`."""
     if context is None:
         raise TypeError(f"{owner}: there is no context; put the learner inside `olx.linear`.")
     check.same_shape(owner, "context", context, "decision", largest)
