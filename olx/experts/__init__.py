@@ -1,9 +1,9 @@
-"""Prediction with expert advice: distributions over experts, who may sleep.
+"""Prediction with expert advice: a learner plays distributions over experts, who may sleep.
 
-Three arguments mean the same wherever a factory takes them:
+Three arguments have the same meaning in all factories:
 
-prior: non-negative weights of the experts, of any sum; `params` if None.
-low, high: the range of losses, 0 and 1 if None; other losses are refused by name.
+prior: non-negative weights of the experts, need not add up to 1; `params` if None.
+low, high: the range of losses, 0 and 1 if None; losses outside it are refused.
 """
 
 from olx.experts.ada_normal_hedge import ada_normal_hedge as ada_normal_hedge

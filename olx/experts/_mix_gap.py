@@ -1,11 +1,11 @@
-r"""The mixability gap: what a mixture loses to its mix loss.
+r"""The mixability gap: the loss of a mixture minus its mix loss.
 
 $$\delta = \frac1\eta \ln \sum_i p_i e^{\eta r_i} = \frac1\eta \ln \Big( 1 + \sum_i p_i
   \varphi(\eta r_i) \Big), \qquad \varphi(x) = e^x - 1 - x \ge 0,$$
 
-as $\sum_i p_i r_i = 0$. The first form is used where an expert of little weight gained so much that
-it decides the sum: then $p_i$ may be too small for a number, while $\ln p_i + \eta r_i$ is not. The
-second form is used everywhere else: nothing cancels in it, and the gap is never negative.
+as $\sum_i p_i r_i = 0$. The first form is used where one expert of small weight dominates the sum:
+$p_i$ may underflow there, but $\ln p_i + \eta r_i$ does not. The second form is used everywhere
+else: it has no cancellation, and the gap is never negative.
 
 De Rooij, van Erven, Grünwald, Koolen, Follow the Leader If You Can, Hedge If You Must, 2014.
 """
@@ -23,9 +23,9 @@ from olx.experts._vectors import lowest
 def mix_gap(
     log_share: Float[Array, " N"], regret: Float[Array, " N"], eta: Scalar
 ) -> Float[Array, ""]:
-    """The gap of a distribution given by its logarithms, whose mean regret is 0.
+    """The mixability gap of a distribution, given by its logarithms, with mean regret 0.
 
-    log_share: the lowest finite number for an expert without weight.
+    log_share: the logarithms; the lowest finite number for an expert without weight.
     """
     x = jnp.where(log_share > lowest(log_share), eta * regret, 0.0)
     share, grown = jnp.exp(log_share), log_share + x
@@ -33,7 +33,7 @@ def mix_gap(
     decided = most > 1
     top = jnp.where(decided, most, 0.0)
 
-    far = x > 30  # e^x has no room for p_i there, and 1 + x is nothing beside it
+    far = x > 30  # p_i e^x is computed as e^(log p_i + x); 1 + x is negligible
     power = jnp.exp(jnp.where(far, grown - top, x))
     mass = jnp.where(far, power, share * power * jnp.exp(-top))
     mixed = top + jnp.log(jnp.sum(mass))
@@ -45,7 +45,7 @@ def mix_gap(
 
 
 def _series(x: Array) -> Array:
-    r"""$\varphi$ to the last digits for $|x| < \frac12$."""
+    r"""$\varphi$ to full precision for $|x| < \frac12$."""
     total = jnp.zeros_like(x)
     for k in range(14, 1, -1):
         total = total * x + 1 / math.factorial(k)

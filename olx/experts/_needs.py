@@ -1,4 +1,4 @@
-"""What expert learners need of their data: a prior, confidences, and losses in a known range."""
+"""The demands of expert learners on data: a prior, confidences, and losses in a known range."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from olx import _check as check
 from olx.core import Rounds, Scalar
 from olx.needs import Need, in_range
 
-_ROUNDING = 16  # times the precision: what arithmetic on losses may add to the range
+_ROUNDING = 16  # tolerance for rounding, in units of the machine epsilon
 
 
 def expert_needs(owner: str, prior: PyTree) -> tuple[Need, ...]:
-    """The needs of an `expert_learner`; without a `prior`, `params` is it."""
+    """The needs of an `expert_learner`; `params` is the prior if `prior` is None."""
     return (
         *((prior_need(owner),) if prior is None else ()),
         Need("context", _are_confidences, "confidences must lie in [0, 1]", owner),
@@ -26,7 +26,7 @@ def expert_needs(owner: str, prior: PyTree) -> tuple[Need, ...]:
             _are_losses,
             "losses of experts who are awake must lie in their range",
             owner,
-            "it is [0, 1] unless `low` and `high` say another; rescale the losses or give both",
+            "it is [0, 1] unless `low` and `high` are given; rescale the losses or give both",
         ),
     )
 
@@ -43,13 +43,13 @@ def is_prior(hparams: Any, params: PyTree, rounds: None) -> Array:
 
 
 def unit(owner: str, name: str, values: Array, span: tuple[Scalar, Scalar] | None = None) -> Array:
-    """Values in [0, 1], without what rounding added; others are refused, or NaN where traced.
+    """Clip values to [0, 1] within rounding; refuse others, or make them NaN where traced.
 
-    span: the range that they were scaled from.
+    span: the range from which the values were scaled.
     """
     slack = _slack(values.dtype, 1.0 if span is None else _size(*span) / (span[1] - span[0]))
     values = check.between(owner, name, values, 0.0, 1.0, slack, each=True)
-    return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # of slope 1 at both ends
+    return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # slope 1 at both ends
 
 
 def _slack(dtype: Any, size: Scalar) -> Scalar:
@@ -82,7 +82,7 @@ def _are_losses(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
 
 
 def _range(span: tuple[Scalar, Scalar] | None) -> tuple[Scalar, Scalar]:
-    """The range of losses; of a batch, from the lowest to the highest of all."""
+    """The range of losses; for a batch, the smallest range that holds those of all learners."""
     if span is None:
         return 0.0, 1.0
     if any(isinstance(end, Tracer) for end in span):

@@ -2,8 +2,8 @@ r"""The potential of the NormalHedge family, $\Phi(R, C) = e^{[R]_+^2 / (3 C)}$.
 
 The weight of an expert is the difference $\frac12 (\Phi(R + 1, C + 1) - \Phi(R - 1, C + 1))$. With
 $b = [R - 1]_+^2 / (3 (C + 1))$ and $g$ the difference of the two squares it is
-$\frac12 e^b (e^{g / (3 (C + 1))} - 1)$, which neither overflows nor cancels: $|R| \le C$, so the
-second exponent is at most $\frac43$.
+$\frac12 e^b (e^{g / (3 (C + 1))} - 1)$. This form has no cancellation. Its second factor does not
+overflow: $|R| \le C$, so its exponent is at most $\frac43$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.1.
 """
@@ -30,7 +30,7 @@ def weigh(prior: Array, regret: Array, size: Array) -> Weights:
 def regret_bound(
     u: Float[Array, " N"], prior: Float[Array, " N"], size: Array, excess: Array
 ) -> Array:
-    r"""What $\sum_i q_i (\Phi(R_i, C_i) - 1) \le D$ says about the regret to a mixture.
+    r"""The bound on the regret to a mixture that follows from $\sum_i q_i (\Phi_i - 1) \le D$.
 
     With $S$ the support of $u$, $\sum_{i \in S} q_i \Phi_i \le D + q(S)$; by Jensen $\sum_i u_i
     [R_i]_+^2 / (3 C_i) \le \mathrm{RE}(u \| q) + \ln(D + q(S))$; by Cauchy and Schwarz
@@ -45,4 +45,4 @@ def regret_bound(
 def price(u: Float[Array, " N"], prior: Float[Array, " N"], excess: Array) -> Array:
     r"""$\mathrm{RE}(u \| q) + \ln(D + q(S))$."""
     support = jnp.sum(jnp.where(u > 0, prior, 0.0))
-    return jnp.maximum(relative_entropy(u, prior) + jnp.log(excess + support), 0.0)  # by rounding
+    return jnp.maximum(relative_entropy(u, prior) + jnp.log(excess + support), 0.0)  # rounding

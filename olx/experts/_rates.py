@@ -1,8 +1,8 @@
-r"""A rate for every expert, which shrinks with its squared regrets.
+r"""One learning rate per expert, which decreases with the squared regrets to that expert.
 
-With rates $\eta_{t,i} \le \frac12$ that never grow and any sums with
+For rates $\eta_{t,i} \le \frac12$ that never increase, and any sums with
 $e^{\eta_{t-1,i} (S_{t,i} - S_{t-1,i})} \le 1 + \eta_{t-1,i} r_{t,i}$, the weights
-$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}$ keep
+$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}$ ensure
 
 $$\sum_i q_i e^{\eta_{T,i} S_{T,i}} \le W_T = 1 + \frac1e \sum_i q_i \sum_{t \le T} \Big(
   \frac{\eta_{t-1,i}}{\eta_{t,i}} - 1 \Big), \qquad \text{so} \quad
@@ -26,7 +26,7 @@ from olx.theorem import Theorem
 
 class RatesStats(NamedTuple):
     total: Float[Array, " N"]  # S
-    squares: Float[Array, " N"]  # of regrets
+    squares: Float[Array, " N"]  # sums of squared regrets
 
 
 def start(_, prior: Array) -> RatesStats:
@@ -46,8 +46,8 @@ def rates(prior: Array, squares: Array) -> Array:
 
 class RatesSums(NamedTuple):
     last: Float[Array, " N"]  # the rates after the last round
-    grown: Float[Array, ""]  # W less 1, times e
-    cost: Float[Array, " N"]  # of the squared regrets
+    grown: Float[Array, ""]  # e (W - 1)
+    cost: Float[Array, " N"]  # the sums of eta_{t-1,i} r_{t,i}^2
 
 
 def second_order(source: str) -> Theorem:

@@ -1,4 +1,4 @@
-"""The backward recursion of the drifting game, on the lattice that its moves make."""
+"""The backward recursion of the drifting game, on the lattice of reachable positions."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from olx.core import Scalar
 
 
 def lattice(owner: str, moves: Sequence[float]) -> tuple[tuple[int, ...], float]:
-    """Different moves from the least on, as multiples of their common unit, and the unit."""
+    """The distinct moves in rising order, as multiples of their common unit; and that unit."""
     given = [float(z) for z in moves]
     exact = [Fraction(z).limit_denominator(10_000) for z in given if math.isfinite(z)]
     rounded = len(exact) == len(given) and all(
@@ -34,7 +34,7 @@ def lattice(owner: str, moves: Sequence[float]) -> tuple[tuple[int, ...], float]
 def potentials(
     final: Callable[[Array], Array], rounds: int, beta: Scalar, steps: tuple[int, ...], unit: float
 ) -> Array:
-    r"""$\Phi_t(s)$ for $t = 0, \dots, T$ and all $s$ up to $T + 1$ of the largest moves away."""
+    r"""$\Phi_t(s)$ for $t = 0, \dots, T$ and all $s$ within $T + 1$ of the largest moves from 0."""
     longest = max(abs(step) for step in steps)
     reach = (2 * rounds + 1) * longest
     last = jnp.asarray(final(unit * jnp.arange(-reach, reach + 1, dtype=float)), float)
@@ -46,13 +46,13 @@ def potentials(
     _, earlier = lax.scan(back, last, length=rounds)
     table = jnp.concatenate([earlier[::-1], last[None]])
     inner = rounds * longest
-    return table[:, inner:-inner]  # where the ends of the lattice, wrapped around, have not come
+    return table[:, inner:-inner]  # `roll` wraps around: drop what it spoiled
 
 
 def solve(
     beta: Scalar, steps: tuple[int, ...], unit: float, phi: list[Array]
 ) -> tuple[Array, Array]:
-    """The value and the weight of a chip, from the potentials after each of the moves."""
+    """The value and the weight of a chip, from its potentials after each possible move."""
     none = jnp.full_like(phi[0], -jnp.inf)
     value, weight = none, jnp.zeros_like(phi[0])
     moves = [step * unit for step in steps]

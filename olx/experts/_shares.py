@@ -9,21 +9,21 @@ from olx.experts._vectors import highest, lowest
 
 
 def normalized(prior: Array, log: Array, factor: Array, confidence: Array | None) -> Array:
-    """The weights times confidences, adding up to 1; without any weight the prior instead."""
+    """Weights times confidences, divided by their sum; the prior if that sum is 0."""
     live = factor if confidence is None else factor * confidence
     top = lax.stop_gradient(highest(log, live > 0))
     over = log - jnp.where(top == lowest(top), 0.0, top)
     mass = live * jnp.exp(jnp.where(live > 0, over, 0.0))
     total = jnp.sum(mass)
-    empty = total == 0  # not where it is NaN
+    empty = total == 0  # False where it is NaN
     instead = prior if confidence is None else _of_the_awake(prior, confidence)
     return jnp.where(empty, instead, mass / jnp.where(empty, 1.0, total))
 
 
 def log_normalized(prior: Array, log: Array, factor: Array) -> Array:
-    """The logarithm of what `normalized` gives where all are awake, without underflow.
+    """The logarithm of `normalized` with all experts awake, without underflow.
 
-    The lowest finite number for those without weight.
+    Experts without weight get the lowest finite number.
     """
     factor = jnp.where(jnp.any(factor > 0), factor, prior)
     live = factor > 0
@@ -35,12 +35,12 @@ def log_normalized(prior: Array, log: Array, factor: Array) -> Array:
 
 
 def of_heaviest(p: Array, losses: Array) -> Array:
-    """The loss of an expert of the largest weight, the least one if there are several."""
+    """The loss of the expert of largest weight; of several such experts, the smallest loss."""
     return -highest(-losses, p == jnp.max(p))
 
 
 def _of_the_awake(prior: Array, confidence: Array) -> Array:
-    """The prior among the awake; all alike if it knows none of them; 0 if all sleep."""
+    """The prior over the awake experts; uniform if it gives them no weight; 0 if all sleep."""
     awake = (confidence != 0).astype(prior.dtype)
     known = prior * confidence
     mass = jnp.where(jnp.any(known != 0), known, awake)

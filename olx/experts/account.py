@@ -4,9 +4,9 @@ For a comparator $u$ in the simplex the left side of every theorem is
 
 $$R_t(u) = \sum_{s \le t} \sum_i u_i I_{s,i} (\hat\ell_s - \ell_{s,i}),$$
 
-which is ordinary regret to the mixture $u$ where everyone is awake. Rounds may have weights up to
-1, which act as confidences; beyond that the theorems say nothing. What a round adds does not depend
-on $u$, so that both sides follow from one account for every mixture.
+which is ordinary regret to the mixture $u$ if all experts are awake. Rounds may have weights up to
+1, which act as confidences; for larger weights the theorems say nothing. The account does not
+depend on $u$, so one account gives both sides for every mixture.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.
 """
@@ -39,8 +39,8 @@ class Account(NamedTuple):
     prior: PyTree  # shaped like a decision
     regret: Float[Array, " N"]  # to every expert
     clock: Clock
-    light: Bool[Array, ""]  # whether all rounds weighed at most 1
-    own: PyTree = ()  # what else a theorem adds up
+    light: Bool[Array, ""]  # whether the weights of all rounds were at most 1
+    own: PyTree = ()  # further sums of the theorem
 
     @property
     def flat_prior(self) -> Float[Array, " N"]:
@@ -73,9 +73,9 @@ def expert_theorem(
     """A theorem about the regret of an `expert_learner` to a mixture.
 
     sides: `(hparams, account, u) -> Certificate`, most often by `certificate`.
-    open_own: `(hparams, prior) -> own`, what it adds up beside regrets; nothing if None.
-    add_own: `(hparams, account, state, seen) -> own`, that with one more round.
-    numbers: of the statement, which the functions get first.
+    open_own: `(hparams, prior) -> own`, the first value of its further sums; none if None.
+    add_own: `(hparams, account, state, seen) -> own`, these sums after one more round.
+    numbers: numbers in the statement; the functions get them first.
     """
     parts = (open_own or _nothing, add_own or _nothing, sides)
     statement = Statement(*(Partial(part, *numbers) for part in parts))
@@ -83,12 +83,12 @@ def expert_theorem(
 
 
 def for_mixtures(theorems: tuple[Theorem, ...]) -> Theorem | None:
-    """The first theorem whose account serves every mixture, None if there is none."""
+    """The first theorem with an account that serves every mixture; None if there is none."""
     return next((one for one in theorems if one.sides_fn.func is _sides), None)
 
 
 def has_own(learner: Any, kind: type) -> bool:
-    """Whether it is an expert learner with such numbers of its own."""
+    """Whether `learner` is an expert learner with `own` numbers of type `kind`."""
     hp = learner.hparams
     return isinstance(hp, ExpertHparams) and isinstance(hp.own, kind)
 
@@ -112,7 +112,7 @@ def add_round(account: Account, what: Seen, own: PyTree = ()) -> Account:
 
 
 def mixture(account: Account, u: PyTree) -> Float[Array, " N"]:
-    """A comparator as one vector, or a refusal where it is not shaped like the prior."""
+    """The comparator as one vector; refused if it is not shaped like the prior."""
     return ravel_pytree(check.comparator("certify", u, account.prior))[0]
 
 
@@ -124,7 +124,7 @@ def unit_of(hp: ExpertHparams) -> Scalar:
 def certificate(
     hp: ExpertHparams, account: Account, u: PyTree, right: Array, published: Array | None = None
 ) -> Certificate:
-    """Regret to the mixture `u` against `right`, back in the units of the losses."""
+    """The certificate "regret to `u` <= `right`", in the units of the losses."""
     flat = mixture(account, u)
     proof = in_units(hp, account, account.regret @ flat, right, published)
     return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, flat))
@@ -133,7 +133,7 @@ def certificate(
 def in_units(
     hp: ExpertHparams, account: Account, left: Array, right: Array, published: Array | None
 ) -> Certificate:
-    """Both sides, back in the units of the losses."""
+    """A certificate from both sides, in the units of the losses."""
     unit = jnp.asarray(unit_of(hp), left.dtype)
     size = account.rounds + jnp.abs(left) + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
     published = None if published is None else unit * published

@@ -1,4 +1,4 @@
-r"""AdaNormalHedge: no step size, no horizon, and a regret that shrinks with the losses.
+r"""AdaNormalHedge: no step size, no horizon, and small regret if losses are small.
 
 $$p_{t,i} \propto q_i \big( \Phi(R_{t-1,i} + 1, C_{t-1,i} + 1) - \Phi(R_{t-1,i} - 1,
   C_{t-1,i} + 1) \big), \qquad \Phi(R, C) = e^{[R]_+^2 / (3 C)},$$
@@ -10,11 +10,11 @@ $$R_T(u) \le \sqrt{3 \langle u, C_T\rangle \big( \mathrm{RE}(u \| q) + \ln B \bi
   B = 1 + \frac32 \sum_i q_i \sum_t \frac{|r_{t,i}|}{1 + C_{t-1,i}}
   \le \frac52 + \frac32 \ln(1 + T).$$
 
-Experts that appear later sleep until then: leave room for them in `params`, and give them
-confidence 0 while they are not there.
+For experts that appear later, reserve places in `params` and give them confidence 0 until they
+appear.
 
-Luo, Optimal and Adaptive Online Learning, 2016, algorithm 6, theorems 4 and 6, which ask for
-$\ln(1 + \ln N)$ more; Jensen's inequality shows that it is not needed.
+Luo, Optimal and Adaptive Online Learning, 2016, algorithm 6, theorems 4 and 6. Their
+bounds have one more term $\ln(1 + \ln N)$; by Jensen's inequality it is not needed.
 """
 
 from typing import Any, NamedTuple
@@ -43,9 +43,9 @@ def ada_normal_hedge(
     low: Scalar | None = None,
     high: Scalar | None = None,
 ) -> Learner:
-    r"""AdaNormalHedge.
+    r"""AdaNormalHedge with a prior over the experts.
 
-    exponent: $d$, from 0 to 1; None is 1 and saves a power for every expert.
+    exponent: $d$, from 0 to 1; None means 1 and saves one power per expert.
 
     The third expert appears in the second round:
 
@@ -79,8 +79,8 @@ def learn(exponent, prior: Array, stats: AdaNormalHedgeStats, seen: Seen) -> Ada
 
 class Sizes(NamedTuple):
     size: Float[Array, " N"]  # C
-    excess: Float[Array, ""]  # B less 1
-    below: Float[Array, " N"]  # by how much each expert lost more than the learner, in all
+    excess: Float[Array, ""]  # B - 1
+    below: Float[Array, " N"]  # the sums of [-r]_+
     losses: Float[Array, " N"]
 
 
@@ -100,9 +100,9 @@ def add_sizes(hp: ExpertHparams, account: Account, state: ExpertState, seen: See
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Theorems 4 and 6, with the sum in $B$ as it came about.
+    r"""Theorems 4 and 6, with the actual sum in $B$.
 
-    Published with $B \le \frac52 + \frac32 \ln(1 + T)$ and $\ln(1 + \ln N)$ more.
+    `published` uses $B \le \frac52 + \frac32 \ln(1 + T)$ and adds $\ln(1 + \ln N)$.
     """
     flat, prior, own = mixture(account, u), account.flat_prior, account.own
     right = _normal.regret_bound(flat, prior, own.size, own.excess)
@@ -113,7 +113,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 def small_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Theorem 5: regret of the order of the root of the comparator's loss.
+    r"""Theorem 5: regret of the order of the square root of the loss of the comparator.
 
     From $R(u) \le \sqrt{\langle u, C\rangle A}$ and $C = R + 2 \tilde L$, where $\tilde L_i =
     \sum_t [-r_{t,i}]_+ \le L_i$,
@@ -121,7 +121,7 @@ def small_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     $$R(u) \le \sqrt{2 \langle u, \tilde L\rangle A} + A \le \sqrt{2 \langle u, L\rangle A} + A.$$
     """
     flat, price = mixture(account, u), _price(account, u)
-    known = jnp.where(jnp.isinf(price), 0.0, price)  # as 0 times infinity is NaN
+    known = jnp.where(jnp.isinf(price), 0.0, price)  # 0 times infinity is NaN
     root = lambda size: jnp.sqrt(2 * (size @ flat) * known) + price
     return certificate(hp, account, u, root(account.own.below), root(account.own.losses))
 
@@ -139,11 +139,11 @@ def _gap_sides(gap: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> C
 
 
 def random_gap(gap: Scalar) -> Theorem:
-    r"""Theorem 5 in expectation: a regret of $A / \alpha$, constant but for $\ln\ln T$.
+    r"""Theorem 5 in expectation: a regret of $A / \alpha$, constant up to $\ln\ln T$.
 
-    For losses drawn independently in every round with an expert `u` better than each other one by
-    `gap` in the mean, the right side bounds the mean regret of `ada_normal_hedge()` over many runs.
-    A single run may exceed it.
+    Losses are drawn independently in every round, and the mean loss of expert `u` is lower than
+    that of every other expert by at least `gap`. The right side bounds the expected regret of
+    `ada_normal_hedge()`. A single run may exceed it.
     """
     gap = check.positive("random_gap", "gap", gap)
     parts, source = (_gap_sides, _open_gap, _add_gap), "Luo 2016, theorem 5, in expectation"
@@ -165,7 +165,7 @@ PLAIN = About("an `ada_normal_hedge` whose exponent is None", _plain)
 
 
 def _price(account: Account, u: PyTree) -> Array:
-    """A, the square of the right side of theorem 4 over the size of the regrets."""
+    r"""A, the square of the right side of theorem 4 divided by $\langle u, C\rangle$."""
     flat, own = mixture(account, u), account.own
     price = _normal.price(flat, account.flat_prior, own.excess)
     return jnp.where(own.size @ flat > 0, 3 * price, 0.0)
@@ -178,4 +178,4 @@ def _size(exponent: Scalar | None, regret: Array) -> Array:
     still = size == 0
     zeroth = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))  # 0^0 = 1
     power = jnp.where(still, zeroth, jnp.where(still, 1.0, size) ** exponent)
-    return jnp.maximum(power, size)  # a round of weight above 1 keeps |R| <= C
+    return jnp.maximum(power, size)  # so that |R| <= C also for weights above 1

@@ -1,10 +1,10 @@
-r"""AdaHedge: Hedge with a step set by what mixing has cost so far.
+r"""AdaHedge: Hedge with a step size set by the sum of the mixability gaps so far.
 
 $$p_{t,i} \propto q_i e^{\eta_t R_{t-1,i}}, \qquad \eta_t = \frac{\ln N}{\Delta_{t-1}}, \qquad
   \Delta_t = \Delta_{t-1} + \delta_t,$$
 
 where $\delta_t$ is the gap between the loss of the mixture and its mix loss, as in `anytime_hedge`.
-As long as $\Delta = 0$ it follows the leaders. With losses in $[0, 1]$
+While $\Delta = 0$ it follows the leaders. With losses in $[0, 1]$
 
 $$R_T(u) \le \frac{\mathrm{RE}(u \| q)}{\ln N} \Delta_{T-1} + \Delta_T, \qquad
   \Delta_T \le \frac12 \sqrt{T \ln N} + \frac23 \ln N + 1.$$
@@ -36,7 +36,7 @@ class AdaHedgeStats(NamedTuple):
 def adahedge(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """AdaHedge.
+    """AdaHedge with a prior over the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
@@ -81,7 +81,7 @@ def add_gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen)
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""The inequality above; published with the second one for $\Delta_T$."""
+    r"""The inequality above; `published` uses the bound on $\Delta_T$."""
     log_n = _log_size(account.regret)
     entropy = relative_entropy(mixture(account, u), account.flat_prior) / log_n
     paid = jnp.where(jnp.isinf(entropy), jnp.inf, entropy * account.own.before)
@@ -98,11 +98,11 @@ def _gap(stats: AdaHedgeStats, log_share: Array, regret: Array) -> Array:
     begun, eta = _step(stats)
     ahead = jnp.where(log_share > lowest(log_share), regret, 0.0)
     best = jax.nn.one_hot(jnp.argmax(ahead), ahead.size, dtype=ahead.dtype)
-    return jnp.where(begun, mix_gap(log_share, regret, eta), best @ ahead)  # of an infinite step
+    return jnp.where(begun, mix_gap(log_share, regret, eta), best @ ahead)  # infinite step
 
 
 def _step(stats: AdaHedgeStats) -> tuple[Array, Array]:
-    """A gap so small that the step, or a step times a weight, is no number counts as none."""
+    """Whether the step is finite, and the step. A gap for which it would overflow counts as 0."""
     log_n = _log_size(stats.regret)
     begun = stats.gap > 1e6 * jnp.finfo(stats.gap.dtype).tiny * log_n
     return begun, log_n / safe.or_one(stats.gap, begun)

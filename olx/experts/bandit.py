@@ -1,15 +1,15 @@
-r"""Bandits: only the loss of the arm pulled is seen.
+r"""Bandits: a learner sees only the loss of the arm that it pulls.
 
-Draw $i_t \sim p_t$ from an expert learner, pay and see $\ell_{t, i_t}$ alone, and tell the expert
+Draw $i_t \sim p_t$ from an expert learner, pay and see only $\ell_{t, i_t}$, and give the expert
 learner the estimates
 
 $$\hat\ell_{t,i} = \frac{\mathbb 1\{i = i_t\}}{p_{t,i_t}}\, \ell_{t,i_t}, \qquad
   E_t[\hat\ell_{t,i}] = \ell_{t,i}, \qquad \langle p_t, \hat\ell_t \rangle = \ell_{t,i_t}.$$
 
-Estimates are not bounded by 1. With exponential weights this is EXP3 (`exp3`); with the potential
+Estimates may exceed 1. With exponential weights this is EXP3 (`exp3`); with the potential
 `olx.mirrors.tsallis(0.5)` in `olx.omd` it is poly-INF. With `potential_experts` it is algorithm 24:
 for a potential that is twice continuously differentiable and convex with a second derivative that
-does not increase, whatever the losses in $[0, 1]$,
+does not increase, and for all losses in $[0, 1]$,
 
 $$E_t \sum_i q_i \Phi_t(s_{t,i}) \le \sum_i q_i \Big( \big(\tfrac12 + N \alpha_t\big)
   \Phi_t(s_{t-1,i} - 1) + \big(\tfrac12 - N \alpha_t\big) \Phi_t(s_{t-1,i} + 1) \Big), \qquad
@@ -50,18 +50,18 @@ class BanditHparams:
 
 class BanditState(NamedTuple):
     inner: PyTree
-    key: Array  # of this round's draw; predicting twice draws the same
+    key: Array  # for the draw of this round; predicting twice draws the same arm
 
 
 def bandit(inner: Learner, key: Array) -> Learner:
-    """Pull an arm drawn from what `inner` plays, and tell it importance-weighted estimates.
+    """Pull an arm drawn from the distribution of `inner`; give it importance-weighted estimates.
 
-    The action is the vertex of the arm. Of the feedback only `value`, the loss of that arm, is
-    read; play it with `expected_loss`, which reads no other loss either.
+    The action is the unit vector of the arm. Only `value`, the loss of that arm, is read from the
+    feedback. Play it with `expected_loss`, which reads no other loss either.
 
-    inner: a learner whose action is a distribution and that takes losses of any size from 0, or
-        from the `low` it was told: `olx.hedge`, `anytime_hedge`, `potential_experts`.
-    key: of `jax.random`; a batch over keys repeats the game.
+    inner: a learner whose action is a distribution and that accepts losses of any size above 0,
+        or above its `low`: `olx.hedge`, `anytime_hedge`, `potential_experts`.
+    key: a key of `jax.random`; a batch over keys repeats the game with new draws.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> from olx.experts.base import expected_loss
@@ -81,7 +81,7 @@ def bandit(inner: Learner, key: Array) -> Learner:
 
 
 def _are_known(hparams: BanditHparams, params: PyTree, rounds: Rounds) -> PyTree:
-    """NaN is a loss that nobody knows, of an arm that is not pulled."""
+    """NaN stands for the unknown loss of an arm that is not pulled."""
     return jax.tree.map(lambda loss: (abs(loss) < jnp.inf) | (loss != loss), rounds.outcome)
 
 
@@ -105,17 +105,17 @@ def update(hp: BanditHparams, state: BanditState, feedback: Feedback) -> BanditS
 
 
 def estimate(p: Float[Array, " N"], feedback: Feedback, low: Scalar = 0.0) -> Float[Array, " N"]:
-    """Unbiased losses of all arms, from that of the arm pulled; `low` for all others."""
+    """Unbiased estimates of all losses, from the loss of the arm pulled; `low` for the others."""
     chance = linear_loss(feedback.action, p)
     return low + feedback.action * ((feedback.value - low) / safe.or_one(chance))
 
 
 class Account(NamedTuple):
-    left: Float[Array, ""]  # after the last round
+    left: Float[Array, ""]  # the left side after the last round
     right: Float[Array, ""]
     before: Float[Array, ""]  # the mean potential before the last round
     falls: Bool[Array, ""]  # whether (A.3) held in every round
-    bends: Bool[Array, ""]  # whether the second derivative did not grow
+    bends: Bool[Array, ""]  # whether the second derivative never increased
     light: Bool[Array, ""]
 
 
@@ -161,9 +161,8 @@ def add_round(
 def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
     r"""Theorem 20: the mean potential after a round, in expectation over the draw of that round.
 
-    Published with the mean potential before the round, which is what (A.3) asks of the potential;
-    infinite after a round where (A.3) does not hold. Needs the losses of all arms. `u` is not
-    looked at.
+    `published` is the mean potential before the round, as condition (A.3) on the potential implies;
+    it is infinite once (A.3) fails. Needs the losses of all arms. `u` is not used.
     """
     published = jnp.where(account.falls, account.before, jnp.inf)
     proof = Certificate(account.left, account.right, _scale(account), published)
@@ -179,7 +178,7 @@ def _scale(account: Account) -> Array:
 
 
 def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
-    """The lowest loss, and the loss of the arm pulled where it is legal."""
+    """The lowest legal loss, and the loss of the arm pulled, refused if out of range."""
     inner = hp.inner.hparams
     if not isinstance(inner, ExpertHparams):
         return 0.0, feedback.value

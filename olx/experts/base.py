@@ -1,18 +1,17 @@
-r"""Prediction with expert advice: the one place where weights and regrets become a learner.
+r"""Prediction with expert advice: makes a learner from a rule that turns regrets into weights.
 
-An action is a distribution $p$ over $N$ experts, an outcome the vector of their losses, the context
-None or confidences $I \in [0, 1]^N$, where 0 means asleep. With weights $w$ that already hold the
-prior,
+An action is a distribution $p$ over $N$ experts. An outcome is the vector of their losses. The
+context is None or the confidences $I \in [0, 1]^N$, where 0 means asleep. With weights $w$ that
+include the prior,
 
 $$p_i \propto I_i w_i, \qquad \hat\ell = \langle p, \ell\rangle, \qquad
   r_i = I_i (\hat\ell - \ell_i).$$
 
-An algorithm says how regrets become weights and nothing more. Every one is therefore confidence
-rated, because $\sum_i w_i r_i = 0$ is all that its theorem needs. Losses lie in $[0, 1]$, or in a
-range told to the factory; others are refused, or where they are traced turn all later losses NaN.
-Losses of sleeping experts are never looked at. If no expert that is awake has weight, the prior
-decides among them. If nobody is awake there is nobody to follow: the action is 0, so that the round
-costs nothing, and it teaches nothing.
+An algorithm only defines how regrets become weights. Its theorem needs no more than
+$\sum_i w_i r_i = 0$, so it holds with confidences too. Losses lie in $[0, 1]$, or in the range that
+the factory gets. Other losses are refused; where they are traced, all later losses become NaN.
+Losses of sleeping experts are never read. If no awake expert has weight, the action is the prior
+over the awake. If all experts sleep, the action is 0: the round costs nothing and changes nothing.
 
 Blum, Mansour, From External to Internal Regret, 2007; Gaillard, Stoltz, van Erven, A Second-order
 Bound with Excess Losses, 2014.
@@ -38,18 +37,18 @@ from olx.theorem import Theorem
 
 
 class Weights(NamedTuple):
-    r"""The weight of an expert is `factor` $e^{\mathrm{log}}$; the prior is part of it."""
+    r"""The weight of an expert is `factor` $e^{\mathrm{log}}$; it includes the prior."""
 
     log: Float[Array, " N"]
     factor: Float[Array, " N"]  # never negative
 
 
 class Seen(NamedTuple):
-    """What a round taught, in units of the range of losses and times the weight of the round."""
+    """Losses and regrets of a round, in units of the range of losses, times the round's weight."""
 
     regret: Float[Array, " N"]
-    loss: Float[Array, " N"]  # a sleeping expert loses what the learner does
-    log_share: Float[Array, " N"]  # before confidences; the lowest finite number of no share
+    loss: Float[Array, " N"]  # that of the learner where an expert sleeps
+    log_share: Float[Array, " N"]  # before confidences; the lowest finite number if no share
     feedback: Feedback
 
 
@@ -62,8 +61,8 @@ class ExpertHparams:
     start_fn: Callable[..., Any] = static()  # (own, prior) -> stats
     weigh_fn: Callable[..., Weights] = static()  # (own, prior, stats) -> weights
     learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
-    unbounded: bool = static(default=False)  # the rule is one for losses above the range too
-    estimated: bool = static(default=False)  # outcomes are estimates of losses, of any size
+    unbounded: bool = static(default=False)  # whether losses may exceed the range
+    estimated: bool = static(default=False)  # whether outcomes are estimates of losses, of any size
 
 
 class ExpertState(NamedTuple):
@@ -84,15 +83,15 @@ def expert_learner(
     needs: tuple[Need, ...] = (),
     unbounded: bool = False,
 ) -> Learner:
-    """A learner from the way it turns regrets into weights; all functions at module level.
+    """A learner from a rule that turns regrets into weights; its functions are at module level.
 
     own: the numbers of the algorithm. `start(own, prior)` gives its first statistics,
         `weigh(own, prior, stats)` the `Weights`, `learn(own, prior, stats, seen)` the next ones;
         decisions are flattened for them.
-    theorems: what is known about it; see `olx.experts.account`.
-    prior, low, high: as said in `olx.experts`, and checked here for every factory.
-    needs: what it needs of its data beside losses in their range and confidences in [0, 1].
-    unbounded: whether `learn` makes sense of losses above the range, as estimates of bandits are.
+    theorems: its theorems; see `olx.experts.account`.
+    prior, low, high: see `olx.experts`; they are checked here for every factory.
+    needs: further demands on data, beside losses in their range and confidences in [0, 1].
+    unbounded: whether `learn` accepts losses above the range, such as estimates of bandits.
 
     >>> import jax.numpy as jnp, olx
     >>> from olx.experts.base import Weights, expert_learner
@@ -116,17 +115,17 @@ def expert_learner(
 
 
 def expected_loss(action: PyTree, outcome: PyTree) -> Array:
-    """The expected loss of a distribution, where what has no weight is not looked at.
+    """The expected loss of a distribution; losses of experts without weight are not read.
 
-    The loss for drivers when losses of sleeping experts are unknown, and so NaN; else
-    `olx.losses.linear_loss` is the same.
+    Use it where losses of sleeping experts are unknown (NaN). If all losses are known, it equals
+    `olx.losses.linear_loss`.
     """
     part = lambda p, z: jnp.sum(jnp.where(p == 0, 0.0, p * jnp.where(p == 0, 0.0, z)))
     return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(part, action, outcome))))
 
 
 def told_estimates(owner: str, learner: Learner) -> Learner:
-    """The same learner for estimates of losses, which are unbiased but of any size."""
+    """The same learner for unbiased estimates of losses, which may be of any size."""
     hp = learner.hparams
     if not isinstance(hp, ExpertHparams):
         return learner
@@ -164,7 +163,7 @@ def update(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> ExpertS
 
 
 def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
-    """What a round teaches: regrets, with the losses of sleepers masked."""
+    """The losses and regrets of a round, with the losses of sleeping experts masked."""
     prior, _ = ravel_pytree(state.prior)
     log_share = log_normalized(prior, *hp.weigh_fn(hp.own, prior, state.stats))
     confidence = _confidence(hp, feedback.context)
@@ -179,7 +178,7 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
         losses = check.non_negative(hp.owner, name, losses, each=True)
     else:
         losses = unit(hp.owner, name, losses, hp.span)
-    # Less the loss of the heaviest expert: ties then have no regret at all, not one of rounding.
+    # Minus the loss of the heaviest expert: equal losses then give regrets of exactly 0.
     center = lax.stop_gradient(of_heaviest(played, losses))
     over = losses - center
     mean = jnp.vdot(played, over)

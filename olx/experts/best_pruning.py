@@ -1,15 +1,15 @@
 r"""Predict as well as the best pruning of a template tree.
 
 An instance walks one path from the root of a tree to a leaf, and every node it meets gives advice.
-A pruning cuts the tree, and follows the advice of the node where its path then ends. Each edge is
-an expert who wakes when the path takes the edge and says what the node below it says:
+A pruning cuts the tree and follows the advice of the node where the path then ends. Each edge is an
+expert. It is awake when the path takes the edge, and gives the advice of the node below it:
 
 $$\hat y_t = \sum_{e \in \mathrm{path}(x_t)} p_{t,e}\, y_{t,e}, \qquad
   \ell_{t,e} = f_t(y_{t,e}), \qquad r_{t,e} = \sum_{e'} p_{t,e'} \ell_{t,e'} - \ell_{t,e}.$$
 
-The regret to a pruning is the sum of the regrets to the edges it ends in, so a bound for sleeping
-experts is one for prunings; the learner of `ada_normal_hedge()` carries it. A round reads and
-writes the edges of its path alone, whatever the size of the tree.
+The regret to a pruning is the sum of the regrets to its last edges, so a bound for sleeping experts
+gives one for prunings; it is a theorem of `best_pruning(ada_normal_hedge())`. A round reads and
+writes only the edges of its path, so its cost does not depend on the size of the tree.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.4; Helmbold, Schapire, Predicting
 Nearly as Well as the Best Pruning of a Decision Tree, 1997.
@@ -41,12 +41,12 @@ class BestPruningHparams:
 def best_pruning(inner: Learner) -> Learner:
     """Mix the advice along the path; `params` holds the prior weight of every edge, all 1.
 
-    The context is a `Path`, the action shaped like one piece of advice, the loss convex in it and
-    in the range that `inner` asks for.
+    The context is a `Path`. The action is shaped like one piece of advice. The loss is convex in
+    the action and lies in the range of losses of `inner`.
 
     inner: a learner of sleeping experts, such as `ada_normal_hedge`, whose context says who is
-        awake. Arrays of its state must have a leading axis of experts who meet in the distribution
-        alone; its numbers must not be shaped like the experts.
+        awake. Arrays of its state must have a leading axis of experts, independent of each other
+        up to normalization; its numbers must not be shaped like the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> edges = jnp.array([[0, 2], [0, 3], [1, -1]] * 8)  # edge 0 parts into edges 2 and 3
@@ -65,7 +65,7 @@ def best_pruning(inner: Learner) -> Learner:
 
 
 def _are_paths(hparams: BestPruningHparams, params: PyTree, rounds: Rounds) -> Path:
-    """Edges are -1 or numbers of edges that `params` has; advice is finite along the path."""
+    """Whether edges are -1 or indices into `params`, and advice is finite along the path."""
     edges = rounds.context.edges
     known = (edges >= -1) & (edges < params.shape[0])
     past = lambda leaf: (edges < 0).reshape(edges.shape + (1,) * (leaf.ndim - 2))
@@ -110,12 +110,12 @@ def path_weights(hp: BestPruningHparams, state: PyTree, path: Path) -> Float[Arr
 
 
 class Account(NamedTuple):
-    size: Float[Array, " E"]  # C, the sizes of the regrets to every edge
+    size: Float[Array, " E"]  # C, the sum of |r| per edge
     met: Float[Array, " E"]  # 1 for the edges met so far
     excess: Float[Array, ""]
     regret: Float[Array, ""]
     paid: Float[Array, ""]
-    equal: Bool[Array, ""]  # whether all priors are
+    equal: Bool[Array, ""]  # whether all priors are equal
     unit: Bool[Array, ""]  # whether all weights are 0 or 1
 
 
@@ -149,14 +149,14 @@ def add_round(
 def both_sides(hp: BestPruningHparams, account: Account, u: Float[Array, " E"]) -> Certificate:
     r"""The regret of `best_pruning(ada_normal_hedge())` with equal priors to a pruning.
 
-    With $C_e$ the sum of the sizes of the regrets to edge $e$ so far, $m$ the edges met so far that
+    With $C_e$ the sum of $|r_{s,e}|$ so far, $m$ the number of edges met so far that
     end in a leaf of the pruning $P$, and $\hat\ell_s$ the mean loss on the path,
 
     $$\sum_{s \le t} f_s(\hat y_s) - f_s(P(x_s)) \le \sqrt{3 m \Big( \sum_{s \le t} |\hat\ell_s -
       f_s(P(x_s))| \Big) \ln\Big( 1 + \frac{3}{2m} \sum_{s \le t} \sum_e
       \frac{|r_{s,e}|}{1 + C_{s-1,e}} \Big)}.$$
 
-    Published with $\ln\frac Nm + \ln B + 1$ for the logarithm, $N$ the edges met so far and
+    `published` has $\ln\frac Nm + \ln B + 1$ for the logarithm, with $N$ edges met so far and
     $B = 1 + \frac{3}{2N} \sum_e 1 + \ln(1 + C_e)$.
 
     u: 1 for the edges above the leaves of the pruning, else 0: `leaves` of an

@@ -1,9 +1,9 @@
-r"""Bernstein online aggregation: exponential weights on regrets less their squares.
+r"""Bernstein online aggregation: exponential weights on regrets minus their scaled squares.
 
 $$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}, \qquad S_{t,i} = \sum_{s \le t}
   r_{s,i} - \eta_{s-1,i} r_{s,i}^2,$$
 
-with the rates of `adapt_ml_prod`, whose second-order regret it shares.
+with the rates of `adapt_ml_prod` and the same second-order bound.
 
 Wintenberger, Optimal Learning with Bernstein Online Aggregation, 2017.
 """
@@ -16,7 +16,7 @@ from olx.experts.base import Seen, expert_learner
 
 
 def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None) -> Learner:
-    """Bernstein online aggregation.
+    """Bernstein online aggregation with a prior over the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
@@ -34,5 +34,5 @@ def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     return RatesStats(total, stats.squares + squares)
 
 
-# e^(x - x^2) <= 1 + x from -1/2 on
+# since e^(x - x^2) <= 1 + x for x >= -1/2
 THEOREM = second_order("Wintenberger 2017, BOA")

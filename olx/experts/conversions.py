@@ -1,12 +1,12 @@
-r"""Experts are chips: a player of one game plays the other.
+r"""Play an expert problem by a learner of the drifting game, and the other way round.
 
-With positions $s_i = -R_i$, losses $\ell_i$ are moves $\ell_i - \langle p, \ell\rangle$, and moves
-$z_i$ no two of which differ by more than 1 are losses $z_i - \min_j z_j$. The same distributions
-are played. With moves in $[-1, 1]$ and $\langle p, z\rangle \ge 0$ then, for every margin $R$,
+Experts are chips at $s_i = -R_i$. Losses $\ell_i$ become moves $\ell_i - \langle p, \ell\rangle$.
+Moves $z_i$, no two of which differ by more than 1, become losses $z_i - \min_j z_j$. The
+distributions are the same. For moves in $[-1, 1]$ with $\langle p, z\rangle \ge 0$ and any $R$,
 
 $$\#\{i : s_{t,i} \le -R\} \le \#\{i : R_{t,i} \ge R\},$$
 
-with equality for experts played by a game: see `equivalence`.
+with equality for `experts_from_game`: see `equivalence`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.2, algorithms 1 and 2, theorem 1.
 """
@@ -32,15 +32,14 @@ from olx.theorem import INNER, About, Theorem, View, theorem, through
 @pytree
 class ConvertedHparams:
     inner: Learner
-    told_fn: Callable[..., Feedback] = static()  # what the inner learner is told of a round
+    told_fn: Callable[..., Feedback] = static()  # the feedback for the inner learner
 
 
 def experts_from_game(inner: Learner) -> Learner:
-    r"""Algorithm 2: experts played by a game of $\beta = 0$, on moves $\ell_i - \langle p, \ell
-    \rangle$.
+    r"""Algorithm 2: an expert learner from a learner of the drifting game with $\beta = 0$.
 
-    Its theorems are those of the game: of a `drifting_game` with the loss $L$, experts whose regret
-    is $R_i$ cost $L(-R_i)$, at most $\Phi_0(0)$ in the mean.
+    The moves are $\ell_i - \langle p, \ell\rangle$. Its theorems are those of the game: for a
+    `drifting_game` with the loss $L$, the mean of $L(-R_i)$ over experts is at most $\Phi_0(0)$.
     """
     check.instance("experts_from_game", "inner", inner, Learner)
     needs = within(inner, "inner", "params", "context")
@@ -50,9 +49,9 @@ def experts_from_game(inner: Learner) -> Learner:
 
 
 def game_from_experts(inner: Learner) -> Learner:
-    r"""Algorithm 1: the drifting game played by experts, on losses $z_i - \min_j z_j$.
+    r"""Algorithm 1: a player of the drifting game from an expert learner.
 
-    Nature may not move two chips apart by more than 1 in a round.
+    The losses are $z_i - \min_j z_j$. Two moves of one round may differ by at most 1.
     """
     check.instance("game_from_experts", "inner", inner, Learner)
     needs = within(inner, "inner", "params", "context", "weight")
@@ -99,13 +98,11 @@ _VIEW = View(INNER.learner_fn, _same_state, _inside)
 
 
 def equivalence(margin: Scalar) -> Theorem:
-    r"""Theorem 1, after every round: the share of losers in one game, at most that in the other.
+    r"""Theorem 1, after every round: chips far behind are at most as many as experts far ahead.
 
-    Of `game_from_experts` the share of chips at or below $-R$, against the share of experts whose
-    regret is at least $R$. Of `experts_from_game` the other way round, where both are equal: an
-    $\varepsilon$-regret of $R$ or more takes a share of $\varepsilon$ of the chips.
-
-    `u` is not looked at.
+    For `game_from_experts`, the share of chips at or below $-R$ is at most the share of experts to
+    whom the regret is at least $R$. For `experts_from_game` the share of experts is on the left,
+    and both sides are equal. `u` is not used.
 
     margin: $R$.
     """
@@ -121,10 +118,10 @@ _CONVERTED = About("one of `game_from_experts` or `experts_from_game`", _is_conv
 
 
 class Account(NamedTuple):
-    told: Float[Array, " N"]  # all losses or moves
-    behind: Float[Array, " N"]  # regrets as the learner inside sees them
+    told: Float[Array, " N"]  # the sum of losses or moves
+    behind: Float[Array, " N"]  # regrets of the inner learner
     paid: Float[Array, ""]
-    largest: Float[Array, ""]  # the sum of the largest of each round
+    largest: Float[Array, ""]  # the sum of the largest |loss| or |move| per round
     forward: Bool[Array, ""]
     near: Bool[Array, ""]
 

@@ -1,4 +1,4 @@
-r"""Theorems about experts that are drawn, each true with a probability of at least $1 - \delta$.
+r"""Theorems about drawn experts, which hold with probability at least $1 - \delta$.
 
 `sampled_draws`: with $\rho_t = \max_i \ell_{t,i} - \min_i \ell_{t,i}$ and
 $\sum_{s \le T} \rho_s^2 \le V$, on losses fixed before the draws, for all $t \le T$ at once,
@@ -6,9 +6,9 @@ $\sum_{s \le T} \rho_s^2 \le V$, on losses fixed before the draws, for all $t \l
 $$\sum_{s \le t} \ell_{s, i_s} - \langle u, \ell_s \rangle \le R_t(u) +
   \sqrt{\tfrac12 V \ln\tfrac1\delta}.$$
 
-`committed_draws`: where the learner is charged with the draws, the bound on the mean of its
-potential holds in expectation, and by Markov's inequality at $\varepsilon = \delta / N$ with
-probability at least $1 - \delta$. To expert $i$ the regret of the draws is at most
+`committed_draws`: the learner pays for the draws, so the bound on its mean potential holds in
+expectation. By Markov's inequality at $\varepsilon = \delta / N$, with probability at least $1 -
+\delta$ the regret of the draws to expert $i$ is at most
 
 $$\frac1\eta \Big( \ln\frac1{q_i \delta} + t \ln\cosh\eta \Big) \quad \text{or} \quad
   \sqrt{3 t \ln\Big( 1 + \frac1{2 q_i \delta} \sum_{s \le t} (e^{4 / (3 s)} - 1) \Big)}.$$
@@ -46,17 +46,17 @@ class Luck(NamedTuple):
     inner: PyTree  # the account of the first theorem of the expert learner
     regret: Float[Array, ""]
     paid: Float[Array, ""]
-    squares: Float[Array, ""]  # of the ranges of losses
+    squares: Float[Array, ""]  # the sum of squared ranges of losses
 
 
 def sampled_draws(delta: Scalar, squares: Scalar) -> Theorem:
-    r"""The regret of the draws of `sampled`: true at all rounds at once with chance $1 - \delta$.
+    r"""The regret of the draws of `sampled`, for all rounds at once, with probability $1 - \delta$.
 
-    It stands on the first theorem of the expert learner. Losses are fixed before the draws and
-    everyone is awake.
+    It uses the first theorem of the expert learner. Losses must be fixed before the draws, and all
+    experts awake.
 
-    squares: $V$, at least the sum of $\rho_t^2$ over all rounds that are judged; as many as there
-        are rounds for losses in [0, 1].
+    squares: $V$, at least the sum of $\rho_t^2$ over all rounds; for losses in [0, 1] the number
+        of rounds is enough.
     """
     delta = check.above("sampled_draws", "delta", delta, 0.0, 1.0)
     squares = check.non_negative("sampled_draws", "squares", squares)
@@ -103,8 +103,8 @@ def _luck_sides(delta, squares, hp: SampledHparams, account: Luck, u: PyTree) ->
 def committed_draws(delta: Scalar) -> Theorem:
     r"""The regret of the draws of `committed` to a mixture, with probability at least $1 - \delta$.
 
-    For all mixtures at once, on losses fixed before the draws; of `anytime_hedge` after all rounds
-    at once, of `normal_hedge_dt` after each round.
+    It holds for all mixtures at once, on losses fixed before the draws: for `anytime_hedge` after
+    all rounds at once, for `normal_hedge_dt` after each single round.
     """
     delta = check.above("committed_draws", "delta", delta, 0.0, 1.0)
     parts = _open_draws, _add_draw, _draw_sides

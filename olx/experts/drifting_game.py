@@ -1,15 +1,15 @@
-r"""The drifting game: push chips, so that few of them end where it costs.
+r"""The drifting game: weigh chips so that few of them end at costly positions.
 
-In round $t$ the player puts a distribution $p$ on $N$ chips, nature moves chip $i$ by $z_i$ out of
-a finite set $B$ of moves subject to $\langle p, z\rangle \ge \beta$, and after $T$ rounds each chip
+In round $t$ the player chooses a distribution $p$ over $N$ chips. Nature then moves chip $i$ by
+$z_i$ from a finite set $B$, subject to $\langle p, z\rangle \ge \beta$. After $T$ rounds chip $i$
 costs $L(s_{T,i})$, with $L$ non-increasing. With $\Phi_T = L$,
 
 $$\Phi_{t-1}(s) = \min_{w \ge 0} \max_{z \in B} \Phi_t(s + z) + w (z - \beta), \qquad
   p_{t,i} \propto w_t(s_{t-1,i}),$$
 
-and the mean potential never rises, so that chips cost at most $\Phi_0(0)$ in the mean. The value
-is the largest mean of $\Phi_t(s + z)$ over distributions on $B$ whose mean move is at least
-$\beta$, which one or two moves attain, and
+and the mean potential never rises, so the mean cost of a chip is at most $\Phi_0(0)$. The value is
+the largest mean of $\Phi_t(s + z)$ over distributions on $B$ with mean move at least $\beta$. A
+distribution on one or two moves attains it, and
 
 $$w_t(s) = \max_{z < \beta} \frac{\Phi_t(s + z) - \Phi_{t-1}(s)}{\beta - z}.$$
 
@@ -17,8 +17,8 @@ For moves of $\pm 1$ that is $\Phi_{t-1}(s) = \frac{1 + \beta}2 \Phi_t(s + 1) + 
 \Phi_t(s - 1)$ and $w_t(s) = \frac12 (\Phi_t(s - 1) - \Phi_t(s + 1))$. Moves between the least and
 the largest of $B$ are legal too where $\Phi_t$ is convex: potentials are then interpolated.
 
-Chips are experts and positions minus their regrets: see `experts_from_game` and
-`game_from_experts`.
+A chip is an expert, and its position is minus the regret to that expert: see `experts_from_game`
+and `game_from_experts`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.
 """
@@ -44,8 +44,8 @@ _LARGEST_TABLE = 2**27
 @pytree
 class GameHparams:
     beta: Scalar
-    table: Float[Array, "T+1 K"]  # Phi_t(s), s in units, 0 in the middle
-    steps: tuple[int, ...] = static()  # the moves, in units
+    table: Float[Array, "T+1 K"]  # Phi_t(s) at multiples of `unit`; s = 0 in the middle
+    steps: tuple[int, ...] = static()  # the moves, in multiples of `unit`
     unit: float = static()
 
 
@@ -63,11 +63,11 @@ def drifting_game(
     r"""The player of a game of `rounds` rounds that ends with the loss `final` for each chip.
 
     final: $L(s)$ of an array of positions, non-negative and non-increasing.
-    beta: how much nature must move in the mean, from 0 to the largest move.
+    beta: the least $\langle p, z\rangle$ allowed, from 0 to the largest move.
     moves: $B$, all multiples of a common unit.
 
-    An outcome is the vector of moves; `params` only says how many chips there are. After the last
-    round the player stays with the last potential.
+    An outcome is the vector of moves. Only the shape of `params` is used: one entry per chip. After
+    the last round the player keeps the last potential.
 
     >>> import jax.numpy as jnp, olx
     >>> behind = lambda s: (s <= 0).astype(float)
@@ -114,7 +114,7 @@ def update(hp: GameHparams, state: GameState, feedback: Feedback) -> GameState:
 
 class Account(NamedTuple):
     left: Float[Array, ""]  # the mean potential after the last round
-    right: Float[Array, ""]  # and before it
+    right: Float[Array, ""]  # the mean potential before it
     met: dict[str, Bool[Array, ""]]
 
 
@@ -153,10 +153,10 @@ def add_round(
 
 
 def both_sides(hp: GameHparams, account: Account, u: PyTree) -> Certificate:
-    r"""The mean potential after a round, at most what it was before; published with $\Phi_0(0)$.
+    r"""The mean potential after a round is at most that before it; `published` is $\Phi_0(0)$.
 
-    It says nothing once nature did not move by $\beta$ in the mean, made a move that is not legal,
-    or the game was over. `u` is not looked at.
+    It says nothing after a round with $\langle p, z\rangle < \beta$, after a move that is not
+    legal, or after the end of the game. `u` is not used.
     """
     zero = jnp.zeros_like(account.left)
     first = _potential(hp, zero, zero)
@@ -168,7 +168,7 @@ mean_potential = theorem("mean_potential", "Luo 2016, (2.2)", open_account, add_
 
 
 def _potential(hp: GameHparams, t: Array, s: Array) -> Array:
-    """Linear between the points of the lattice; at the ends of the table beyond it."""
+    """Linear interpolation between lattice points; beyond the table, its last value."""
     reach = hp.table.shape[1] // 2
     row = hp.table[jnp.clip(t, 0, hp.table.shape[0] - 1).astype(int)].astype(s.dtype)
     place = jnp.clip(s / hp.unit + reach, 0, 2 * reach)

@@ -1,4 +1,4 @@
-r"""EXP3: exponential weights over importance-weighted estimates, without mixing in exploration.
+r"""EXP3: exponential weights on importance-weighted estimates, without extra exploration.
 
 $$p_{t,i} \propto q_i \exp\Big(-\eta \sum_{s < t} \hat\ell_{s,i}\Big), \qquad
   \hat\ell_{t,i} = \mathbb 1\{i = i_t\}\, \ell_{t,i_t} / p_{t,i_t}.$$
@@ -36,9 +36,9 @@ def exp3(eta: Scalar, key: Array) -> Learner:
     """Pull arms by exponential weights; `params` is the prior $q$ over them.
 
     eta: in (0, 1]; `exp3_step` tunes it to a number of rounds.
-    key: of `jax.random`; a batch over keys repeats the game.
+    key: a key of `jax.random`; a batch over keys repeats the game with new draws.
 
-    Play it with `expected_loss`, which looks at the loss of the arm pulled and at no other.
+    Play it with `expected_loss`, which reads only the loss of the arm pulled.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> from olx.experts.base import expected_loss
@@ -54,7 +54,7 @@ def exp3(eta: Scalar, key: Array) -> Learner:
 
 
 def exponential_weights(eta: Scalar) -> Learner:
-    """Weights that fall by `eta` times the loss, in logarithms, from the prior `params`."""
+    """Exponential weights with the prior `params`; the state holds their logarithms."""
     return Learner(eta, init, predict, update, needs=(prior_need("exponential_weights"),))
 
 
@@ -106,7 +106,7 @@ def add_round(
 
 
 def both_sides(hp: BanditHparams, account: Account, u: Float[Array, " N"]) -> Certificate:
-    r"""The regret on estimated losses, whatever the draws were.
+    r"""The regret on estimated losses, for every sequence of draws.
 
     $$\sum_{s \le t} \ell_{s,i_s} - \langle u, \hat\ell_s \rangle \le \frac{RE(u \| q)}\eta +
       \sum_{s \le t} \ell_{s,i_s} + \frac{\ln E_{p_s} e^{-\eta\hat\ell_s}}\eta \le
@@ -138,6 +138,6 @@ def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = 
 
 
 def exp3_step(rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
-    r"""The step that makes `exp3_bound` least, $\sqrt{2 \ln(1/\epsilon) / (T (1 + N \sqrt e))}$."""
+    r"""The step that minimizes `exp3_bound`, $\sqrt{2 \ln(1/\epsilon) / (T (1 + N \sqrt e))}$."""
     epsilon = 1 / arms if epsilon is None else epsilon
     return jnp.minimum(jnp.sqrt(2 * jnp.log(1 / epsilon) / (rounds * (1 + arms * jnp.exp(0.5)))), 1)

@@ -1,15 +1,15 @@
-r"""Fixed Share: Hedge that gives a part of all weight back to the prior in every round.
+r"""Fixed Share: Hedge that returns a share of all weight to the prior in every round.
 
 $$p_{t+1} = (1 - \alpha) v_t + \alpha q, \qquad v_{t,i} \propto p_{t,i} e^{-\eta \ell_{t,i}}.$$
 
-It is Hedge over all sequences of experts, with a Markov chain that moves with chance $\alpha$ as
-their prior $\pi$. So for every sequence $i_1, \dots, i_T$
+It is Hedge over all sequences of experts. Their prior $\pi$ is a Markov chain that draws a new
+expert with probability $\alpha$. So for every sequence $i_1, \dots, i_T$
 
 $$\sum_{t \le T} r_{t, i_t} \le \frac1\eta \ln \frac1{\pi(i_1, \dots, i_T)} + \sum_{t \le T}
   \delta_t, \qquad \delta_t = \frac1\eta \ln \sum_i p_{t,i} e^{\eta r_{t,i}} \le \frac\eta8,$$
 
 and for one mixture $u$ throughout, $\mathrm{RE}(u \| q) - (T - 1) \ln(1 - \alpha)$ takes the place
-of the logarithm. Shifts are certified by `fixed_share_path`.
+of the logarithm. The theorem `fixed_share_path` is about sequences.
 
 Herbster, Warmuth, Tracking the Best Expert, 1998.
 """
@@ -55,7 +55,7 @@ def fixed_share(
     low: Scalar | None = None,
     high: Scalar | None = None,
 ) -> Learner:
-    r"""Fixed Share with the step `eta`, where `alpha` of all weight is shared in every round.
+    r"""Fixed Share with step `eta`; a share `alpha` of all weight returns to the prior per round.
 
     eta: positive, in units of the range of losses.
     alpha: above 0 and up to 1; $K / T$ suits $K$ shifts in $T$ rounds.
@@ -98,7 +98,7 @@ def add_gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen)
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""The inequality above for one mixture; published with $\delta_t \le \eta / 8$."""
+    r"""The inequality above for one mixture; `published` uses $\delta_t \le \eta / 8$."""
     flat, t = mixture(account, u), account.rounds
     stay = -jnp.log1p(-jnp.asarray(hp.own.alpha, flat.dtype))
     moves = jnp.where(t > 1, (t - 1) * stay, 0.0)
@@ -115,8 +115,8 @@ class Path(NamedTuple):
     gaps: Float[Array, ""]
     last: Float[Array, " N"]  # the expert of the last round, 0 before the first
     regret: Float[Array, ""]
-    chance: Float[Array, ""]  # the logarithm of that of the path
-    vertices: Bool[Array, ""]  # whether the path is one of single experts
+    chance: Float[Array, ""]  # the logarithm of the prior probability of the path
+    vertices: Bool[Array, ""]  # whether `u` is a single expert in every round
 
 
 def open_path(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:

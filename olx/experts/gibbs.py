@@ -1,4 +1,4 @@
-r"""Play a point drawn from the Gibbs distribution over a set of points, for losses of any shape.
+r"""Play a point drawn from the Gibbs distribution over a set of points; losses need no convexity.
 
 The points are a grid, a quasi-random set, or draws from a prior $p_0$; then
 $p_t(w) \propto p_0(w) \exp(-\eta \sum_{s<t} f_s(w))$. With $\rho_t$ the range of $f_t$, for every
@@ -44,8 +44,8 @@ def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
     r"""Play a point drawn from the Gibbs distribution; `params` is the prior over the points.
 
     eta: positive; for losses of range M over T rounds, $\sqrt{8 \ln P / (T M^2)}$.
-    points: decisions, a leading axis of length P on every leaf.
-    key: of `jax.random`; a batch over keys repeats the game.
+    points: decisions; every leaf has a leading axis of length P.
+    key: a key of `jax.random`; a batch over keys repeats the game with new draws.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> points, prior = jnp.linspace(-1.0, 1.0, 41), jnp.full(41, 1 / 41)
@@ -80,7 +80,7 @@ class Account(NamedTuple):
     away: Float[Array, ""]  # RE(u || p_0) / eta
     left: Float[Array, ""]
     mixed: Float[Array, ""]
-    squares: Float[Array, ""]  # of the ranges of losses
+    squares: Float[Array, ""]  # the sum of squared ranges of losses
     size: Float[Array, ""]
 
 
@@ -108,11 +108,11 @@ def add_round(
 
 
 def both_sides(hp: GibbsHparams, account: Account, u: Float[Array, " P"]) -> Certificate:
-    r"""The expected regret to a distribution `u` over the points, for losses of any shape.
+    r"""The expected regret to a distribution `u` over the points, for any losses.
 
-    The expectation is over the draw of each round. On the right stands the exact sum
-    $\frac1\eta RE(u\|p_0) + \sum_s E_{p_s} f_s + \frac1\eta \ln E_{p_s} e^{-\eta f_s}$, published
-    as in the module's head.
+    The expectation is over the draw of each round. `right` is the exact sum $\frac1\eta RE(u\|p_0)
+    + \sum_s E_{p_s} f_s + \frac1\eta \ln E_{p_s} e^{-\eta f_s}$; `published` is the bound of the
+    module docstring.
     """
     away = account.away
     published = away + hp.eta / 8 * account.squares

@@ -1,16 +1,16 @@
-r"""Hedge with a step that may change, for experts that may sleep.
+r"""Hedge with a step size that may change, for experts that may sleep.
 
 $$p_{t,i} \propto q_i e^{\eta_t R_{t-1,i}}, \qquad
   \delta_t = \frac1{\eta_t} \ln \sum_i \tilde p_{t,i} e^{\eta_t r_{t,i}} \le \frac{\eta_t}8,$$
 
-with $\tilde p$ the distribution before confidences. As long as steps never grow,
+with $\tilde p$ the distribution before confidences. If steps never grow,
 
 $$R_T(u) \le \frac{\mathrm{RE}(u \| q)}{\eta_T} + \sum_{t \le T} \delta_t,$$
 
 because $\frac1\eta \ln \sum_i q_i e^{\eta R_i}$ rises by $\delta_t$ in a round, falls as $\eta$
 shrinks, and is at least $\langle u, R\rangle - \mathrm{RE}(u \| q) / \eta$. Steps of
-$2 \sqrt{\ln N / t}$ give $\sqrt{T \ln N}$ on an unknown horizon. Where all are awake and the step
-is fixed, `olx.hedge` is the same.
+$2 \sqrt{\ln N / t}$ give $\sqrt{T \ln N}$ on an unknown horizon. If all experts are awake and the
+step is fixed, `olx.hedge` is the same.
 
 Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, section 2.3.
 """
@@ -45,7 +45,7 @@ def anytime_hedge(
     r"""Weigh experts by the exponential of their regret times `eta`.
 
     eta: a number or a schedule such as `olx.schedules.decay`, in units of the range of losses;
-        $2 \sqrt{\ln N}$ decaying by the root of time suits every horizon.
+        $2 \sqrt{\ln N}$ divided by the root of the round suits every horizon.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
@@ -98,7 +98,7 @@ def add_sums(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""The inequality above, as long as no step grew; published with $\delta_t \le \eta_t / 8$."""
+    r"""The inequality above, while no step grows; `published` uses $\delta_t \le \eta_t / 8$."""
     own = account.own
     paid = relative_entropy(mixture(account, u), account.flat_prior) / own.eta
     proof = certificate(hp, account, u, paid + own.gaps, paid + own.steps / 8)
@@ -116,6 +116,6 @@ def step_of(hp: ExpertHparams, state: ExpertState) -> Float[Array, ""]:
 
 
 def has_fixed_step(learner: Learner) -> bool:
-    """Whether it is an `anytime_hedge` with one step throughout."""
+    """Whether `learner` is an `anytime_hedge` with a fixed step."""
     hp = learner.hparams
     return isinstance(hp, ExpertHparams) and hp.learn_fn is learn and hp.own.init_fn is no_stats

@@ -1,9 +1,10 @@
-r"""Competitors that change: intervals, shifts, and sequences of any variation.
+r"""Theorems about comparators that change: on intervals, and sequences of any variation.
 
 A sequence of non-negative vectors $u_1, \dots, u_T$ has regret $\sum_t \langle u_t, r_t\rangle$ and
-variation $V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$: the least total weight of
-intervals that it is a sum of. So a learner with regret at most $\sqrt{A \sum_{t \in J} |r_{t,i}|}$
-to every expert on every interval $J$ has, by Cauchy and Schwarz, regret at most
+variation $V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$. It is a weighted sum of
+intervals, with total weight at least $V$, and $V$ is attained. So a learner with regret at most
+$\sqrt{A \sum_{t \in J} |r_{t,i}|}$ to every expert on every interval $J$ has, by Cauchy and
+Schwarz, regret at most
 
 $$\sqrt{A V \textstyle\sum_t \langle u_t, |r_t|\rangle}.$$
 
@@ -37,7 +38,7 @@ from olx.theorem import About, Theorem, theorem
 
 
 def interval_from(start: int | Array) -> Theorem:
-    """The regret to a mixture on the rounds from `start` on; nothing before.
+    """The regret to a mixture on the rounds after the first `start`; both sides are 0 before.
 
     About `ada_normal_hedge_tv` and `ada_normal_hedge_streaming`.
 
@@ -97,7 +98,7 @@ class Changes(NamedTuple):
     size: Float[Array, ""]
     below: Float[Array, ""]
     positive: Bool[Array, ""]
-    copied: Bool[Array, ""]  # whether all intervals start where there are copies
+    copied: Bool[Array, ""]  # whether copies start where intervals do
 
 
 def open_changes(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
@@ -125,10 +126,10 @@ def add_change(
 
 
 def changing_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Theorem 7, published in the form for small losses, $\sqrt{2 V A \tilde L} + V A$, where
+    r"""Theorem 7; `published` is the form for small losses, $\sqrt{2 V A \tilde L} + V A$, where
     $\tilde L = \sum_t \langle u_t, [-r_t]_+\rangle$."""
     own, t = account.own, account.rounds
-    rarest = jnp.min(account.flat_prior)  # an expert at a time, each from some round on
+    rarest = jnp.min(account.flat_prior)  # intervals have one expert each
     copies = jnp.log(t**2 * (np.pi**2 / 6) / rarest)
     price = 3 * (copies + jnp.log(2.5 + 1.5 * jnp.log1p(t)))
     right = jnp.sqrt(price * own.variation * own.size)
@@ -139,8 +140,8 @@ def changing_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificat
     return proof.given(COPIED, own.copied)
 
 
-# About `ada_normal_hedge_tv` against `u[t]` in round t, non-negative. For K experts one after the
-# other, which `olx.hindsight.best_shifting_expert` finds, the variation is K.
+# About `ada_normal_hedge_tv` against the non-negative `u[t]` in round t. A sequence of K single
+# experts has variation K; `olx.hindsight.best_shifting_expert` finds the best one.
 changing = theorem(
     "changing",
     "Luo 2016, theorem 7",

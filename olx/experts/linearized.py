@@ -1,13 +1,13 @@
-r"""Any convex loss of a mixture, for an expert learner that is told of its slope.
+r"""Expert learners for any convex loss of a mixture: they get its gradient as losses.
 
-The learner plays a distribution $p_t$ and pays $f_t(p_t)$, convex in it; expert $i$ is charged with
+The learner plays a distribution $p_t$ and pays $f_t(p_t)$, with $f_t$ convex. Expert $i$ loses
 
 $$\ell_{t,i} = \langle \nabla f_t(p_t), e_i - p_t \rangle,$$
 
-the learner itself thus with 0. By convexity $f_t(p_t) - f_t(u) \le -\langle u, \ell_t \rangle$, so
-what an expert learner guarantees against $u$ it guarantees for $f$: it competes with the best
-mixture of experts, where on their own losses it competes with the best of them. Forecasts $x_t$
-are combined to $\langle p_t, x_t \rangle$ by `olx.linear(linearized(...))`.
+so the learner has the loss 0. By convexity $f_t(p_t) - f_t(u) \le -\langle u, \ell_t \rangle$, so
+the regret bound of the expert learner to $u$ holds for $f$ too. The learner thus competes with the
+best mixture of experts, not only with the best expert. `olx.linear(linearized(...))` combines
+forecasts $x_t$ to $\langle p_t, x_t \rangle$.
 
 Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, section 2.5.
 """
@@ -26,11 +26,11 @@ from olx.theorem import Theorem, theorem
 
 
 def linearized(inner: Learner) -> Learner:
-    r"""Let `inner` learn from the slope of the loss at what it plays.
+    r"""Let `inner` learn from the gradient of the loss at its action.
 
-    inner: any learner whose action is a distribution. The range of losses it is made for must
-        hold the $\ell_{t,i}$: from $-B$ to $B$ for forecasts that lie within $B$ of each other and
-        a loss of slope 1.
+    inner: any learner whose action is a distribution. Its range of losses must contain the
+        $\ell_{t,i}$: from $-B$ to $B$ for forecasts that differ by at most $B$ and a loss of
+        slope at most 1.
 
     Two forecasters whose errors cancel:
 
@@ -60,7 +60,7 @@ def update(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
 
 
 def _on_slopes(one: Theorem) -> Theorem:
-    """A theorem of the expert learner, on the losses that it is charged with."""
+    r"""A theorem of the expert learner, on the losses $\ell_{t,i}$."""
     return theorem(one.name, one.source, _open, _add, _sides, one, sequence=one.sequence)
 
 

@@ -1,12 +1,12 @@
-r"""Adapt-ML-Prod: Prod on regrets, with a rate for every expert.
+r"""Adapt-ML-Prod: Prod on regrets, with one learning rate per expert.
 
 $$p_{t,i} \propto q_i \eta_{t-1,i} e^{\eta_{t-1,i} S_{t-1,i}}, \qquad S_{t,i} = S_{t-1,i} +
   \frac1{\eta_{t-1,i}} \ln(1 + \eta_{t-1,i} r_{t,i}), \qquad
   \eta_{t,i} = \min\Big( \frac12, \sqrt{\frac{\ln(1 / q_i)}{1 + \sum_{s \le t} r_{s,i}^2}} \Big).$$
 
-Its regret to an expert is of the order of the root of the squared regrets to that expert alone, and
-so constant where losses are random with a gap. The paper states it for a uniform prior, whose power
-$\eta_{t,i} / \eta_{0,i}$ it takes; here the prior stays as it is.
+Its regret to an expert is of the order of the root of the sum of squared regrets to that expert, so
+it is constant for random losses with a gap. The paper has a uniform prior and raises it to the
+power $\eta_{t,i} / \eta_{0,i}$; here the prior does not change.
 
 Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
 """
@@ -23,7 +23,7 @@ from olx.needs import Need
 def adapt_ml_prod(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """Adapt-ML-Prod.
+    """Adapt-ML-Prod with a prior over the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
@@ -64,5 +64,5 @@ def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     return RatesStats(total, stats.squares + seen.regret**2)
 
 
-# ln(1 + x) >= x - x^2 from -1/2 on
+# since ln(1 + x) >= x - x^2 for x >= -1/2
 THEOREM = second_order("Gaillard, Stoltz, van Erven 2014, Adapt-ML-Prod")

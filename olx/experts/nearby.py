@@ -1,9 +1,9 @@
-r"""Regret of points of a box to any decision of the box, on convex losses.
+r"""A theorem about `particles` in a box: the regret to any decision of the box.
 
-With $\rho$ the least number for which $\lceil \varepsilon P\rceil$ points lie in the box shrunk to
-$u$ by $\rho$, the regret of `particles` to $u$ is at most the bound on the $\varepsilon$-regret of
-its expert learner and $\rho$ for every round. Of points all over the box $\rho$ is about
-$\varepsilon^{1/d}$, as in the theorem.
+Let $\rho$ be the smallest number for which $\lceil \varepsilon P\rceil$ points lie in the box
+scaled by $\rho$ around $u$. On convex losses the regret of `particles` to $u$ is at most the bound
+on the $\varepsilon$-regret of its expert learner, plus $\rho$ per round. For points spread evenly
+over the box $\rho$ is about $\varepsilon^{1/d}$, as in the theorem.
 
 Luo, Optimal and Adaptive Online Learning, 2016, appendix A.3, theorem 22.
 """
@@ -26,18 +26,18 @@ from olx.theorem import About, Theorem, theorem
 
 
 class Account(NamedTuple):
-    inner: Any  # of the expert learner
+    inner: Any  # the account of the expert learner
     regret: Float[Array, ""]
     weight: Float[Array, ""]
     size: Float[Array, ""]
 
 
 def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -> Theorem:
-    """Theorem 22 on points: the regret of `particles` to any decision `u` of a box.
+    """Theorem 22 for points: the regret of `particles` to any decision `u` of a box.
 
-    It stands on the first theorem of the expert learner that is about mixtures.
+    It uses the first theorem of the expert learner about mixtures.
 
-    low, high: the ends of the box, numbers or arrays like a point.
+    low, high: the ends of the box: numbers, or arrays shaped like a point.
     """
     epsilon = check.above("nearby_points", "epsilon", epsilon, 0.0, 1.0)
     numbers = Share(epsilon), jnp.asarray(low), jnp.asarray(high)

@@ -2,10 +2,9 @@ r"""NormalHedge: weights from a Gaussian potential whose width fits the regrets.
 
 $$p_{t,i} \propto q_i [R_i]_+ e^{[R_i]_+^2 / c}, \qquad \sum_i q_i e^{[R_i]_+^2 / c} = e,$$
 
-with regrets before round $t$; the prior as long as no regret is positive. The root $v = 1 / c$ of
-the convex, rising $v \mapsto \ln \sum_i q_i e^{v [R_i]_+^2} = 1$ is found by Newton's method from
-above, where it never overshoots. With the root $c$ after
-round $T$, by Jensen,
+with the regrets before round $t$; $p_t$ is the prior while no regret is positive. The root $v = 1 /
+c$ of the convex, rising $v \mapsto \ln \sum_i q_i e^{v [R_i]_+^2} = 1$ is found by Newton's method
+from above, where it never overshoots. With the root $c$ after round $T$, by Jensen,
 
 $$R_T(u) \le \sqrt{c_{T+1} (1 + \mathrm{RE}(u \| q))}.$$
 
@@ -28,7 +27,7 @@ from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 def normal_hedge(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """NormalHedge.
+    """NormalHedge with a prior over the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[0.0, 0.5, 1.0]] * 4))
@@ -55,7 +54,7 @@ def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    """The inequality above: regret in terms of the width the potential has come to."""
+    """The inequality above: the regret in terms of the current width of the potential."""
     prior, squares = account.flat_prior, jnp.maximum(account.regret, 0.0) ** 2
     width = jnp.where(jnp.any(squares > 0), 1 / inverse_width(prior, squares), 0.0)
     entropy = relative_entropy(mixture(account, u), prior)
@@ -68,7 +67,7 @@ by_width = expert_theorem("by_width", "NormalHedge, by its width", both_sides)
 def inverse_width(prior: Float[Array, " N"], squares: Float[Array, " N"]) -> Array:
     r"""The $v$ with $\ln \sum_i q_i e^{v x_i} = 1$ for `squares` $x \ge 0$; 1 if all are 0."""
     used = prior > 0
-    top = lax.stop_gradient(jnp.max(jnp.where(used, squares, 0.0)))  # only a unit
+    top = lax.stop_gradient(jnp.max(jnp.where(used, squares, 0.0)))  # only scales the problem
     unit = jnp.where(top == 0, 1.0, top)
     x = jnp.where(top == 0, 1.0, jnp.where(used, squares / unit, 0.0))
 

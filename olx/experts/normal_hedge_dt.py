@@ -1,10 +1,10 @@
-r"""NormalHedge.DT: the potential of NormalHedge in discrete time, without a root to find.
+r"""NormalHedge.DT: NormalHedge with a potential for discrete time, without root finding.
 
 $$p_{t,i} \propto q_i \big( e^{[R_{t-1,i} + 1]_+^2 / (3 t)} - e^{[R_{t-1,i} - 1]_+^2 / (3 t)}
   \big).$$
 
-It knows no horizon and no step size, gives no weight to an expert it beats by 1, and holds for all
-mixtures at once: with $S$ the support of $u$,
+It needs no horizon and no step size, and gives no weight to an expert with regret at most $-1$. Its
+bound holds for all mixtures at once: with $S$ the support of $u$,
 
 $$R_T(u) \le \sqrt{3 T \big( \mathrm{RE}(u \| q) + \ln(D_T + q(S)) \big)}, \qquad
   D_T = \frac12 \sum_{t \le T} (e^{4 / (3 t)} - 1).$$
@@ -30,13 +30,13 @@ from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_l
 class NormalHedgeDTStats(NamedTuple):
     regret: Float[Array, " N"]
     clock: Clock
-    beyond: Float[Array, ""]  # by how much weights exceeded 1, in all
+    beyond: Float[Array, ""]  # the sum of [weight - 1]_+ over rounds
 
 
 def normal_hedge_dt(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """NormalHedge.DT.
+    """NormalHedge.DT with a prior over the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
@@ -77,7 +77,7 @@ def add_excess(hp: ExpertHparams, account: Account, state: ExpertState, seen: Se
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Corollary 2 for mixtures; published with $D_T \le \frac12 (e^{4/3} - 1)(1 + \ln T)$."""
+    r"""Corollary 2 for mixtures; `published` uses $D_T \le \frac12 (e^{4/3} - 1)(1 + \ln T)$."""
     t = account.rounds
     most = float(np.expm1(4 / 3)) / 2 * (1 + jnp.log(t))
     right = lambda excess: _normal.regret_bound(

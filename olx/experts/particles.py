@@ -1,10 +1,10 @@
-r"""Online learning over a set of points: play their mean, for convex losses.
+r"""Online learning over a set of points: play their weighted mean, for convex losses.
 
-Keep a distribution $p_t$ over fixed points $w^1, \dots, w^P$ of the decision set (a grid, a
-quasi-random set, draws from a prior), an expert each, with losses $f_t(w^i)$. `particles` plays the
-mean $\sum_i p_{t,i} w^i$. Where $f_t$ is convex it pays at most $\langle p_t, \ell_t \rangle$, so
-what the expert learner guarantees to any distribution over the points holds for the mean. See
-`gibbs` for losses of any shape.
+The points $w^1, \dots, w^P$ of the decision set are fixed (a grid, a quasi-random set, draws from a
+prior). Each is an expert with loss $f_t(w^i)$. `particles` plays the mean $\sum_i p_{t,i} w^i$. For
+convex $f_t$ it pays at most $\langle p_t, \ell_t \rangle$, so the regret bounds of the expert
+learner to distributions over the points hold for the mean. See `gibbs` for losses that are not
+convex.
 
 Luo, Optimal and Adaptive Online Learning, 2016, appendix A.3, algorithm 25.
 """
@@ -32,10 +32,10 @@ class ParticlesHparams:
 
 
 def particles(inner: Learner, points: PyTree) -> Learner:
-    """Play the mean of `points` under what `inner` plays; `params` is the prior over the points.
+    """Play the mean of `points` weighted by `inner`; `params` is the prior over the points.
 
-    inner: any learner whose action is a distribution; losses must be in the range it asks for.
-    points: decisions, a leading axis of length P on every leaf.
+    inner: any learner whose action is a distribution; losses must lie in its range.
+    points: decisions; every leaf has a leading axis of length P.
 
     >>> import jax.numpy as jnp, olx
     >>> points, prior = jnp.linspace(-1.0, 1.0, 41), jnp.full(41, 1 / 41)
@@ -64,7 +64,7 @@ def update(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> PyTree:
 
 
 class Convex(NamedTuple):
-    """The account of the expert learner beside that of the mean."""
+    """The account of the expert learner, and sums of the losses of the mean."""
 
     inner: PyTree
     regret: Float[Array, ""]

@@ -1,4 +1,4 @@
-"""Paths through a tree: which edges an instance takes, and what the nodes below them say."""
+"""Paths through a tree: the edges that an instance takes, and the advice of their nodes."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Path(NamedTuple):
     """A context: the path of an instance, padded to the depth of the tree."""
 
     edges: Int[Array, " L"]  # from the root down; -1 past the leaf
-    advice: PyTree  # of the nodes below, a leading axis of length L; anything past the leaf
+    advice: PyTree  # of the nodes below the edges, leading axis L; any value past the leaf
 
 
 def path_losses(loss: Callable[[PyTree], Array], path: Path) -> Float[Array, " L"]:
@@ -26,12 +26,12 @@ def along(path: Path, state: PyTree) -> PyTree:
 
 
 def places(path: Path) -> Int[Array, " L"]:
-    """Where to write what belongs to the edges of a path; nowhere past the leaf."""
+    """The indices at which to write values of the edges of a path; out of range past the leaf."""
     return jnp.where(awake(path), path.edges, jnp.iinfo(path.edges.dtype).max)
 
 
 def on_edges(path: Path, values: Float[Array, " L"], edges: int) -> Float[Array, " E"]:
-    """What belongs to the edges of a path, or of several, in a table of all edges."""
+    """The sum of values on the edges of a path, or of several paths, per edge of the tree."""
     return jnp.zeros(edges, values.dtype).at[places(path)].add(values, mode="drop")
 
 
@@ -40,7 +40,7 @@ def awake(path: Path) -> Bool[Array, " L"]:
 
 
 def filled(path: Path) -> PyTree:
-    """The advice with that of the first node in place of what lies past the leaf."""
+    """The advice, with that of the first node past the leaf."""
     met = awake(path)
     fill = lambda leaf: jnp.where(met.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, leaf[0])
     return jax.tree.map(fill, path.advice)

@@ -1,17 +1,16 @@
-r"""Potential-based experts: any convex potential of the chips' positions plays the game.
+r"""Potential-based experts: an expert learner from any convex potential.
 
-An expert's position is $s = -R$, its loss less that of the learner. For a family $\Phi_t(s)$ convex
-and non-increasing in $s$ with $\Phi_t(s - 1) + \Phi_t(s + 1) \le 2 \Phi_{t-1}(s)$,
+The position of an expert is $s = -R$, its loss minus that of the learner. For a family $\Phi_t(s)$
+convex and non-increasing in $s$ with $\Phi_t(s - 1) + \Phi_t(s + 1) \le 2 \Phi_{t-1}(s)$,
 
 $$p_{t,i} \propto q_i \big( \Phi_t(s_{t-1,i} - 1) - \Phi_t(s_{t-1,i} + 1) \big)$$
 
-keeps the mean potential from rising, whatever the losses:
+ensures that the mean potential never rises, for all losses:
 
 $$\sum_i q_i \Phi_t(s_{t,i}) \le \sum_i q_i \Phi_{t-1}(s_{t-1,i}) \le \Phi_0(0).$$
 
-So an expert with prior $q_i$ ends where $q_i \Phi_T(s_{T,i}) \le \Phi_0(0)$. Hedge, the 2-norm
-algorithm and NormalHedge.DT are instances; those have files of their own, with weights that do not
-overflow.
+So $q_i \Phi_T(s_{T,i}) \le \Phi_0(0)$ for every expert. Hedge, the 2-norm algorithm and
+NormalHedge.DT are instances; they have their own files, with weights that do not overflow.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 3, theorem 2.
 """
@@ -48,11 +47,11 @@ def potential_experts(
     low: Scalar | None = None,
     high: Scalar | None = None,
 ) -> Learner:
-    r"""Play the finite differences of `potential`, and certify that its mean never rises.
+    r"""Weigh experts by finite differences of `potential`; its mean never rises.
 
-    potential: $\Phi_t(s)$ as a function of the number of the round, 0 before the first, and of an
-        array of positions; a named function, or a `Partial` with numbers of its own. A function of
-        the round alone may be added to it freely: it changes no weight.
+    potential: $\Phi_t(s)$, called with the number $t$ of the round, 0 before the first, and an
+        array of positions; a named function, or a `Partial` that holds numbers. Adding a
+        function of $t$ alone changes no weight.
 
     >>> import jax.numpy as jnp, olx
     >>> quadratic = lambda t, s: jnp.minimum(s, 0.0) ** 2 - t
@@ -95,10 +94,10 @@ def learn(potential: Partial, prior: Array, stats: PotentialStats, seen: Seen) -
 
 
 class Means(NamedTuple):
-    """Of the potential, with their sizes."""
+    """Means of the potential before and after the last round, and of its absolute value."""
 
     after: Float[Array, ""]
-    before: Float[Array, ""]  # the last round
+    before: Float[Array, ""]  # before the last round
     size: Float[Array, ""]
 
 
@@ -118,9 +117,9 @@ def add_means(
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    r"""Theorem 2: the mean potential after a round, at most what it was before the round.
+    r"""Theorem 2: the mean potential after a round is at most that before the round.
 
-    Published with $\Phi_0(0)$. No comparator enters: `u` is not looked at.
+    `published` is $\Phi_0(0)$. `u` is not used.
     """
     own, prior = account.own, account.flat_prior
     first = jnp.sum(prior * hp.own(jnp.zeros((), prior.dtype), jnp.zeros_like(prior)))

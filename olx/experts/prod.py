@@ -90,7 +90,7 @@ def add_sums(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    """The first inequality above; published with the second."""
+    """The first inequality above; `published` is the second."""
     flat, own = mixture(account, u), account.own
     entropy = relative_entropy(flat, account.flat_prior) / hp.own
     published = entropy + hp.own * (own.squares @ flat)

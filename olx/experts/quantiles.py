@@ -1,7 +1,7 @@
-r"""The regret to a quantile: to the $\lceil \varepsilon N\rceil$-th best expert of each moment.
+r"""The regret to a quantile: to the $\lceil \varepsilon N\rceil$-th best expert so far.
 
 It is at most the regret to the uniform mixture of the best $\lceil \varepsilon N\rceil$, so every
-theorem about mixtures is one about quantiles. For exponential weights with a fixed step,
+theorem about mixtures gives one about quantiles. For exponential weights with a fixed step,
 
 $$\sum_i q_i e^{\eta R_{t,i}} \le \cosh(\eta)^t, \qquad \text{so} \quad R_t^\varepsilon \le
   \frac{\ln(1 / \varepsilon) + t \ln\cosh\eta}\eta \le \frac{\ln(1 / \varepsilon)}\eta + \frac{t
@@ -32,14 +32,14 @@ UNIFORM = "the prior must be uniform"
 
 @pytree
 class Share:
-    """Of the experts, in a form that decides shapes."""
+    """The share of experts in a quantile; static, since it decides shapes."""
 
     epsilon: float = static()
 
 
 @dataclasses.dataclass(frozen=True)
 class PlaysBy:
-    """Whether a learner turns regrets into weights as another one does."""
+    """Tests whether a learner has the same rule from regrets to weights."""
 
     weigh_fn: Callable
     learn_fn: Callable
@@ -52,10 +52,10 @@ class PlaysBy:
 def quantile(learner: Learner, epsilon: float) -> Theorem:
     r"""The first theorem of `learner` for the best $\lceil \varepsilon N\rceil$ experts.
 
-    They are the best of each moment, so the theorem is evaluated after every round anew.
+    After every round these are the experts that are best so far.
 
-    learner: one of `olx.experts` that see all losses, with a theorem about mixtures.
-    epsilon: above 0 and up to 1; 1/N or less is regret to the best.
+    learner: a learner of `olx.experts` that sees all losses, with a theorem about mixtures.
+    epsilon: above 0 and up to 1; 1/N or less gives the regret to the best expert.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.expert_losses(jax.random.key(0), rounds=40, experts=6, gap=0.1)
@@ -79,12 +79,12 @@ def quantile(learner: Learner, epsilon: float) -> Theorem:
 
 
 def quantile_of(regrets: Float[Array, " N"], rank: int) -> Array:
-    """The regret to the expert of a rank, 1 for the best."""
+    """The regret to the expert of rank `rank`; rank 1 is the best."""
     return -jnp.sort(-regrets)[rank - 1]
 
 
 def rank_of(owner: str, experts: int, epsilon: float) -> int:
-    r"""$\lceil \varepsilon N\rceil$, where rounding of the product does not count."""
+    r"""$\lceil \varepsilon N\rceil$, up to rounding errors of the product."""
     epsilon = check.above(owner, "epsilon", epsilon, 0.0, 1.0)
     return max(1, math.ceil(experts * epsilon - 1e-9))
 
@@ -100,7 +100,7 @@ def _add_inner(share: Share, one: Theorem, hp: ExpertHparams, *round_and_u):
 def at_quantile(
     share: Share, one: Theorem, hp: ExpertHparams, account: Account, u: PyTree
 ) -> Certificate:
-    """The theorem at the mixture of the best experts; `u` is not looked at."""
+    """The theorem for the uniform mixture of the best experts; `u` is not used."""
     rank = rank_of("quantile", account.regret.size, share.epsilon)
     order = jnp.argsort(jnp.argsort(-account.regret))
     best = jnp.where(order < rank, 1 / rank, jnp.zeros_like(account.regret))
@@ -111,7 +111,7 @@ def at_quantile(
 def hedge_quantile(epsilon: float) -> Theorem:
     r"""The inequality above, about `anytime_hedge` with a fixed step, from a uniform prior.
 
-    Published with $t \eta / 2$. `u` is not looked at.
+    `published` uses $t \eta / 2$. `u` is not used.
     """
     epsilon = check.above("hedge_quantile", "epsilon", epsilon, 0.0, 1.0)
     parts = _open_step, _add_step, _hedge_sides

@@ -1,12 +1,12 @@
 r"""Follow one expert at a time, drawn from the distribution of an expert learner.
 
-In round $t$ the learner holds $p_t$, draws $i_t \sim p_t$ and pays $\ell_{t, i_t}$. The action is
-the vertex $e_{i_t}$, so that `olx.losses.linear_loss` charges the loss of the expert drawn and
-regret is measured as for distributions.
+In round $t$ the learner draws $i_t \sim p_t$ and pays $\ell_{t, i_t}$. The action is the vertex
+$e_{i_t}$, so `olx.losses.linear_loss` gives the loss of the expert drawn, and regret is defined as
+for distributions.
 
-`sampled` tells the expert learner what $p_t$ would have paid. Whatever it guarantees for $p_t$ then
-holds for the draws, up to luck. `committed` charges the expert learner with the draw itself,
-regrets $\ell_{t,i_t} - \ell_{t,i}$. What is known about both is in `olx.experts.draws`.
+`sampled` updates the expert learner as if it had played $p_t$. Its bounds for $p_t$ then hold for
+the draws up to a random deviation. `committed` updates the expert learner with the draw itself: the
+regrets are $\ell_{t,i_t} - \ell_{t,i}$. The theorems about both are in `olx.experts.draws`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.5.
 """
@@ -32,14 +32,14 @@ class SampledHparams:
 
 class SampledState(NamedTuple):
     inner: PyTree
-    key: Array  # of this round's draw; predicting twice draws the same
+    key: Array  # for the draw of this round; predicting twice draws the same
 
 
 def sampled(inner: Learner, key: Array) -> Learner:
-    """Play a vertex drawn from what `inner` plays, and let it learn from its own distribution.
+    """Play a vertex drawn from the distribution of `inner`; update `inner` on the distribution.
 
     inner: any learner whose action is a distribution.
-    key: of `jax.random`; a batch over keys repeats the game.
+    key: a key of `jax.random`; a batch over keys repeats the game with new draws.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 8))
@@ -53,7 +53,7 @@ def sampled(inner: Learner, key: Array) -> Learner:
 
 
 def committed(inner: Learner, key: Array) -> Learner:
-    """As `sampled`, but `inner` is told that it played the vertex drawn."""
+    """Like `sampled`, but `inner` is updated as if it had played the vertex drawn."""
     check.instance("committed", "inner", inner, Learner)
     needs = within(inner, "inner", *PARTS)
     return Learner(SampledHparams(inner, key), init, predict, update_committed, needs=needs)
@@ -76,7 +76,7 @@ def update_committed(hp: SampledHparams, state: SampledState, feedback: Feedback
 
 
 def draw(key: Array, p: Float[Array, " N"]) -> Float[Array, " N"]:
-    """A vertex with the chances `p`, 0 where they are; NaN where they are: divergence shows."""
+    """A vertex drawn with probabilities `p`; 0 if all are 0, NaN if one is NaN."""
     vertex = jax.nn.one_hot(jax.random.categorical(key, jnp.log(p)), p.shape[0], dtype=p.dtype)
     total = jnp.sum(p)
     return jnp.where(jnp.isnan(total), jnp.nan, jnp.where(total == 0, 0.0, vertex))

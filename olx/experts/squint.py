@@ -1,10 +1,10 @@
-r"""Squint: all rates at once, each expert under each.
+r"""Squint: a mixture over many learning rates, for each expert.
 
 $$p_{t,i} \propto q_i \sum_k \eta_k e^{\eta_k R_{t-1,i} - \eta_k^2 V_{t-1,i}}, \qquad
   V_{t,i} = \sum_{s \le t} r_{s,i}^2, \qquad \eta_k = 2^{-k}, \quad k = 1, \dots, K.$$
 
 The paper integrates over rates up to 1/2; here they lie on a geometric grid, which costs $\ln K$
-and a factor of at most 1.07 in the bound. As $e^{x - x^2} \le 1 + x$ from $-\frac12$ on, the mean
+and a factor of at most 1.07 in the bound. As $e^{x - x^2} \le 1 + x$ for $x \ge -\frac12$, the mean
 of $e^{\eta_k R_i - \eta_k^2 V_i}$ over the prior and the grid never exceeds 1, and for all $u$
 
 $$R_T(u) \le \min_k \; \eta_k \langle u, V_T\rangle + \frac{\mathrm{RE}(u \| q) + \ln K}{\eta_k}.$$
@@ -43,9 +43,9 @@ def squint(
     low: Scalar | None = None,
     high: Scalar | None = None,
 ) -> Learner:
-    """Squint.
+    """Squint with a prior over the experts.
 
-    rates: how many, from 1/2 down by halves; 16 serve a thousand million rounds.
+    rates: the number $K$ of learning rates 1/2, 1/4, ...; 16 are enough for 1e9 rounds.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))

@@ -1,10 +1,10 @@
 r"""AdaNormalHedge.TV with a logarithmic number of copies.
 
-A copy that starts in round $\tau = r 2^k$, $r$ odd, lives until round $\tau + 2^{k+2}$. At most
-three copies of each $k$ are then alive, which have three places to themselves, and a round costs
-$O(N \ln t)$. For its lifetime a copy has the regret of `ada_normal_hedge_tv`; a longer interval is
-covered by copies each of which lives four times as long as the one before, so regret on an interval
-grows by a factor of order $\sqrt{\ln(t_2 - t_1)}$ at most.
+A copy that starts in round $\tau = r 2^k$, $r$ odd, lives until round $\tau + 2^{k+2}$. So at most
+three copies per $k$ are alive; the state has three places per $k$, and a round costs $O(N \ln t)$.
+Over its lifetime a copy has the regret of `ada_normal_hedge_tv`. A longer interval is covered by
+several copies, each of which lives at least four times as long as the one before. So the bound on
+an interval grows by a factor of order $\sqrt{\ln(t_2 - t_1)}$ at most.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3; Hazan, Seshadhri, Efficient Learning
 Algorithms for Changing Environments, 2009.
@@ -33,18 +33,18 @@ class StreamingHparams:
 
 
 class StreamingStats(NamedTuple):
-    regret: Float[Array, "M N"]  # of M = 3 levels copies
+    regret: Float[Array, "M N"]  # of M = 3 * levels copies
     size: Float[Array, "M N"]
-    start: Int[Array, " M"]  # the round each copy started in, 0 if there is none
-    now: Int[Array, ""]  # the round to be played
+    start: Int[Array, " M"]  # the first round of each copy; 0 if the place is empty
+    now: Int[Array, ""]  # the number of the next round
 
 
 def ada_normal_hedge_streaming(
     rounds: int, prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """AdaNormalHedge.TV on a long stream, with three copies for every power of two.
+    """AdaNormalHedge.TV for long streams, with three copies per power of two.
 
-    rounds: at least how many are played; sets the number of powers.
+    rounds: the largest number of rounds; sets the number of powers.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 6))
@@ -88,7 +88,7 @@ def learn(hp: StreamingHparams, prior: Array, stats: StreamingStats, seen: Seen)
 
 
 class Chain(NamedTuple):
-    """From round `begin` on."""
+    """Sums over the rounds after the first `begin`."""
 
     regret: Float[Array, " N"]
     size: Float[Array, "K N"]  # on the rounds that each copy covers
@@ -112,9 +112,9 @@ def add_link(
 
 
 def chained_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    """Regret on the rounds from `begin` on: a sum over the copies that cover them.
+    """Regret after the first `begin` rounds: a sum over the copies that cover these rounds.
 
-    From each copy on the next is the one in its lifetime with the longest life.
+    The next copy of the chain is the longest-lived one that starts in the lifetime of the last.
     """
     flat, now, (start, stop) = mixture(account, u), account.clock.rounds, _chain(hp.own, begin)
     met = jnp.minimum(now, stop - 1).astype(flat.dtype)
@@ -131,7 +131,7 @@ whole_run = expert_theorem("whole_run", "Luo 2016, AdaNormalHedge.TV, streaming"
 
 
 def _length(hp: StreamingHparams) -> int:
-    return (hp.levels + 1) // 2  # every copy of a chain is two levels above the one before
+    return (hp.levels + 1) // 2  # each copy is at least two levels above the one before
 
 
 def _chain(hp: StreamingHparams, begin: Scalar) -> tuple[UInt32[Array, " K"], UInt32[Array, " K"]]:
@@ -145,12 +145,12 @@ def _chain(hp: StreamingHparams, begin: Scalar) -> tuple[UInt32[Array, " K"], UI
 
 
 def _level(start: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
-    """How often 2 divides it."""
+    """The exponent of 2 in `start`."""
     return lax.population_count((start & (~start + 1)) - 1)
 
 
 def _renewed(hp: StreamingHparams, stats: StreamingStats) -> StreamingStats:
-    """A new copy for the round to be played, in the place of the oldest of its level."""
+    """Start a copy for the next round, in the place of the oldest copy of its level."""
     level, place = _places(hp)
     ours = (stats.now & ((2 << level) - 1)) == (1 << level)
     new = ours & ((stats.now >> (level + 1)) % 3 == place)

@@ -1,15 +1,15 @@
-r"""AdaNormalHedge.TV: small regret on every interval, and so against competitors that change.
+r"""AdaNormalHedge.TV: small regret on every interval, so also to comparators that change.
 
-Every expert is copied in every round $\tau$; the copy sleeps before that round and has the prior
+Every round $\tau$ adds a copy of every expert, which sleeps before that round and has the prior
 $q_i / \tau^2$. With the weights $w$ of AdaNormalHedge and regrets from $\tau$ on,
 
 $$p_{t,i} \propto q_i \sum_{\tau \le t} \tau^{-2}\, w\big( R_{[\tau, t-1], i}, C_{[\tau, t-1], i}
   \big), \qquad R_{[t_1, t_2]}(u) \le \sqrt{3 \langle u, C_{[t_1, t_2]}\rangle \Big(
   \mathrm{RE}(u \| q) + \ln \frac{\pi^2 t_1^2}6 + \ln B \Big)},$$
 
-$B = \frac52 + \frac32 \ln(1 + t_2)$. A round costs as many copies as there are. See
-`ada_normal_hedge_streaming` for a logarithmic number, `interval_from` and `changing` for the
-certificates of intervals and of competitors that change.
+$B = \frac52 + \frac32 \ln(1 + t_2)$. The cost of a round is proportional to the number
+of copies. `ada_normal_hedge_streaming` has a logarithmic number of them. `interval_from` and
+`changing` are theorems about intervals and about comparators that change.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3.
 """
@@ -49,7 +49,7 @@ def ada_normal_hedge_tv(
 ) -> Learner:
     """AdaNormalHedge.TV with new copies in the first `rounds` rounds.
 
-    rounds: how many are played; more may be, but intervals that start later are not covered.
+    rounds: the number of rounds with new copies; intervals that start later are not covered.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 6))
@@ -88,7 +88,7 @@ def learn(hp: TrackingHparams, prior: Array, stats: TrackingStats, seen: Seen) -
 
 
 class Since(NamedTuple):
-    """From round `begin` on."""
+    """Sums over the rounds after the first `begin`."""
 
     regret: Float[Array, " N"]
     size: Float[Array, " N"]
@@ -106,7 +106,7 @@ def add_since(
 
 
 def interval_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    """Published with 1 more beside the logarithms, as in the source."""
+    """`published` adds 1 to the logarithms, as in the source."""
     flat, own = mixture(account, u), account.own
     size, cost = own.size @ flat, price(account.flat_prior, flat, account.rounds, begin)
     account = account._replace(regret=own.regret)

@@ -1,4 +1,4 @@
-r"""The 2-norm algorithm: a quadratic potential of the regrets, without a number to choose.
+r"""The 2-norm algorithm: weights from a quadratic potential of the regrets; nothing to tune.
 
 $$p_{t,i} \propto q_i \big( [R_{t-1,i} + 1]_+^2 - [R_{t-1,i} - 1]_+^2 \big), \qquad
   \sum_i q_i [R_{t,i}]_+^2 \le t,$$
@@ -27,7 +27,7 @@ from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 def two_norm(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:
-    """The 2-norm algorithm.
+    """The 2-norm algorithm with a prior over the experts.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
