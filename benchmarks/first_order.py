@@ -17,7 +17,7 @@ WIDTHS = (50, 200)
 PA = "PA-I"
 
 
-AGGRESSIVE = olx.dual_ascent(mirrors.euclidean(), HINGE, olx.ascents.aggressive(), 0.1)
+AGGRESSIVE = olx.dual_ascent(0.1, mirrors.euclidean(), HINGE, olx.ascents.aggressive())
 LEARNERS = {
     PA: olx.classification.passive_aggressive_1(0.1),
     "PA": olx.classification.passive_aggressive(),

@@ -52,7 +52,7 @@ def perceptron() -> Learner:
     >>> run.losses.tolist(), run.state.acc.tolist()
     ([1.0, 1.0, 0.0, 0.0], [0.0, -1.0])
     """
-    learner = dual_ascent(euclidean(), hinge, conservative())
+    learner = dual_ascent(1.0, euclidean(), hinge, conservative())
     return dataclasses.replace(learner, theorems=(*learner.theorems, perceptron_mistakes))
 
 

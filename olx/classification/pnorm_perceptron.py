@@ -35,5 +35,5 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     True
     """
     p = check.between("pnorm_perceptron", "p", p, 2, float("inf"))
-    learner = dual_ascent(pnorm(p / (p - 1)), hinge, conservative())
+    learner = dual_ascent(1.0, pnorm(p / (p - 1)), hinge, conservative())
     return dataclasses.replace(learner, theorems=(*learner.theorems, perceptron_mistakes))

@@ -64,7 +64,7 @@ def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar 
         Partial(_scaled, root, mirror.norm.primal), Partial(_scaled, 1 / root, mirror.norm.dual)
     )
     schedule = mistakes(complexity, norm)
-    learner = dual_ascent(mirror, margin_hinge(margin), aggressive(), schedule)
+    learner = dual_ascent(schedule, mirror, margin_hinge(margin), aggressive())
     return dataclasses.replace(
         learner, theorems=(*learner.theorems, self_tuned_aggressive_mistakes)
     )

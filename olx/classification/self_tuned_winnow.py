@@ -41,7 +41,7 @@ def self_tuned_winnow() -> Learner:
     True
     """
     schedule = Process(None, init, update, at, STEP)
-    return dual_ascent(negative_entropy(), hinge, conservative(), schedule)
+    return dual_ascent(schedule, negative_entropy(), hinge, conservative())
 
 
 def init(_: None, params: PyTree) -> MistakesStats:

@@ -55,7 +55,7 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     True
     """
     eta = _rate("winnow", eta, beta)
-    return dual_ascent(negative_entropy(), hinge, conservative(), eta)
+    return dual_ascent(eta, negative_entropy(), hinge, conservative())
 
 
 def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
@@ -68,7 +68,7 @@ def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None
     eta, beta: one of them, as in `winnow`.
     """
     eta = _rate("unnormalized_winnow", eta, beta)
-    return dual_ascent(unnormalized_entropy(), hinge, conservative(), eta)
+    return dual_ascent(eta, unnormalized_entropy(), hinge, conservative())
 
 
 def balanced_winnow(
@@ -80,7 +80,7 @@ def balanced_winnow(
     """
     eta = _rate("balanced_winnow", eta, beta)
     total = check.positive("balanced_winnow", "total", total)
-    return dual_ascent(signed_entropy(total), hinge, conservative(), eta)
+    return dual_ascent(eta, signed_entropy(total), hinge, conservative())
 
 
 def winnow_mistakes(margin: Scalar) -> Theorem:

@@ -48,14 +48,14 @@ from olx.theorem import theorem
 
 
 def dual_ascent(
-    mirror: MirrorMap, loss: ScoreLoss, ascent: Ascent, eta: Scalar | Process = 1.0
+    eta: Scalar | Process, mirror: MirrorMap, loss: ScoreLoss, ascent: Ascent
 ) -> Learner:
     r"""Predict $\langle w_t, x_t\rangle$ and increase the dual objective after each round.
 
-    loss: the learner's own loss; convex. The game may use another loss, such as `zero_one`.
-    ascent: one of `olx.ascents`.
     eta: the step size $1 / c_t$: a positive number or one of `olx.schedules`, which may depend on
         $x_t$. The published bounds assume that it does not increase.
+    loss: the learner's own loss; convex. The game may use another loss, such as `zero_one`.
+    ascent: one of `olx.ascents`.
 
     Only the shape of `params` is used: the first decision is the minimizer of the potential. The
     context has the same shape.
@@ -63,7 +63,7 @@ def dual_ascent(
     >>> import jax, jax.numpy as jnp, olx
     >>> stream = olx.streams.linear_classification(jax.random.key(0), rounds=60, features=3)
     >>> learner = olx.dual_ascent(
-    ...     olx.mirrors.pnorm(1.5), olx.losses.hinge, olx.ascents.aggressive(), 0.5
+    ...     0.5, olx.mirrors.pnorm(1.5), olx.losses.hinge, olx.ascents.aggressive()
     ... )
     >>> run = olx.rollout(
     ...     learner, olx.losses.hinge, stream.rounds, jnp.zeros(3), record=olx.record.trace

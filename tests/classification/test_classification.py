@@ -267,7 +267,7 @@ def stacked(*learners):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *learners)
 
 
-perceptron_at = lambda c: dual_ascent(EUCLID, losses.hinge, conservative(), 1 / c)
+perceptron_at = lambda c: dual_ascent(1 / c, EUCLID, losses.hinge, conservative())
 euclidean_at = lambda complexity: self_tuned_aggressive(EUCLID, complexity, 0.8)
 entropic_at = lambda margin: self_tuned_aggressive(ENTROPY, float(np.log(D)), margin)
 pnorm_at = lambda p: aggressive_perceptron(mirrors.pnorm(p / (p - 1)))
@@ -460,7 +460,7 @@ def test_bounds_hold_on_any_stream_with_ties_and_rows_of_zeros(x, y, u):
 )
 def test_soft_passive_aggressive_is_the_aggressive_dual_ascent(name, loss, c):
     x, y = (part[:, :300] for part in data())
-    seen = play(dual_ascent(EUCLID, loss, aggressive(), 1 / c), x, y, jnp.zeros(WIDTH))
+    seen = play(dual_ascent(1 / c, EUCLID, loss, aggressive()), x, y, jnp.zeros(WIDTH))
     np.testing.assert_allclose(seen, scores(name)[:, :300], rtol=1e-9, atol=1e-9)
 
 

@@ -150,7 +150,7 @@ WHOLE_ROWS = {
     "perceptron": olx.classification.perceptron(),
     "PA-I": olx.classification.passive_aggressive_1(0.3),
     "aggressive, hypentropy": olx.dual_ascent(
-        mirrors.hypentropy(0.5), losses.hinge, olx.ascents.aggressive(), 0.5
+        0.5, mirrors.hypentropy(0.5), losses.hinge, olx.ascents.aggressive()
     ),
     "implicit": olx.implicit(0.3, losses.logistic),
     "ROMMA": olx.classification.romma(),

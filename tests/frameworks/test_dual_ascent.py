@@ -79,7 +79,7 @@ def row(mirror, loss, ascent, schedule, rounds, reference):
     """The learner and its reference: potential, loss, rule, a maker of schedules."""
     potential, own, rule, make = reference
     eta = schedule if isinstance(schedule, olx.Process) else 1 / schedule
-    learner = dual_ascent(mirror, loss, ascent, eta)
+    learner = dual_ascent(eta, mirror, loss, ascent)
     scores = lambda x, y: ref.play(x, y, potential, own, rule, make())[0]
     us = SIMPLEX if mirror.contains is not None else FREE
     return Row(learner, rounds, scores, us, potential, own, rule)
@@ -193,7 +193,7 @@ TABLE = {
         (ref.entropy(), ref.hinge(0.4), ref.aggressive, constant(1.5)),
     ),
     "window of two": Row(
-        dual_ascent(EUCLIDEAN, losses.hinge, ascents.window(2, 40), 1 / 3.0),
+        dual_ascent(1 / 3.0, EUCLIDEAN, losses.hinge, ascents.window(2, 40)),
         BINARY,
         lambda x, y: ref.window_pair(x, y, 3.0),
         FREE,
@@ -201,7 +201,7 @@ TABLE = {
         ref.hinge(),
     ),
     "mini-updates": Row(
-        dual_ascent(EUCLIDEAN, losses.hinge, ascents.mini_updates(4, 12), 1 / 3.0),
+        dual_ascent(1 / 3.0, EUCLIDEAN, losses.hinge, ascents.mini_updates(4, 12)),
         BINARY,
         lambda x, y: ref.row_actions(x, y, 3.0, 4, 12),
         FREE,
@@ -350,7 +350,7 @@ SMALL = jax.tree.map(lambda leaf: leaf[0, :16], BINARY)
 def test_following_the_leader_closes_the_gap():
     """After each round the dual equals the least primal, which a convex solver finds."""
     c, x, y = 0.7, np.asarray(SMALL.context), np.asarray(SMALL.outcome)
-    learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.follow_the_leader(16, 60), 1 / c)
+    learner = dual_ascent(1 / c, EUCLIDEAN, losses.hinge, ascents.follow_the_leader(16, 60))
 
     @jax.jit
     def play(rounds):
@@ -369,7 +369,7 @@ def test_following_the_leader_closes_the_gap():
 def test_the_search_finds_what_the_proximal_map_knows():
     """`aggressive` by number, for a map that is the Euclidean one but does not say so."""
     hidden = olx.mirror_map(EUCLIDEAN.potential, EUCLIDEAN.conjugate)
-    make = lambda mirror: dual_ascent(mirror, losses.logistic, ascents.aggressive(), 1 / 3.0)
+    make = lambda mirror: dual_ascent(1 / 3.0, mirror, losses.logistic, ascents.aggressive())
     play = jax.jit(lambda learner: olx.rollout(learner, losses.squared, SMALL, jnp.zeros(D)).losses)
     np.testing.assert_allclose(play(make(hidden)), play(make(EUCLIDEAN)), rtol=1e-12)
 
@@ -379,8 +379,8 @@ def test_the_search_agrees_with_the_formula_for_signs_whatever_weights_and_scale
     rounds = rounds._replace(weight=jnp.linspace(0.0, 2.0, T))
     mirror, loss = mirrors.negative_entropy(0.7), losses.margin_hinge(0.3)
     play = jax.jit(lambda learner: olx.rollout(learner, loss, rounds, jnp.zeros(D)).losses)
-    seen = play(dual_ascent(mirror, loss, ascents.aggressive_signs(), 1 / 1.3))
-    wanted = play(dual_ascent(mirror, loss, ascents.aggressive(), 1 / 1.3))
+    seen = play(dual_ascent(1 / 1.3, mirror, loss, ascents.aggressive_signs()))
+    wanted = play(dual_ascent(1 / 1.3, mirror, loss, ascents.aggressive()))
     np.testing.assert_allclose(seen, wanted, atol=1e-12)
 
 
@@ -426,7 +426,7 @@ def test_rows_of_zeros_teach_nothing_and_do_no_harm():
 def test_no_learner_beats_the_lower_bound_of_theorem_4():
     """Unit vectors and contradicting labels: a loss of 1 and more in each round, none for u."""
     rounds = 20
-    learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), 1.0)
+    learner = dual_ascent(1.0, EUCLIDEAN, losses.hinge, ascents.subgradient())
     adversary = streams.unit_vectors(rounds, losses.hinge)
 
     @jax.jit
@@ -471,14 +471,14 @@ def test_a_wrong_step_fails_its_lemma():
             None,
         ),
     )
-    learner = dual_ascent(EUCLIDEAN, losses.hinge, backwards, 1.0)
+    learner = dual_ascent(1.0, EUCLIDEAN, losses.hinge, backwards)
     assert not np.any(judged(learner, BINARY, FREE).lemma[0, 0])
 
 
 def test_refusals_name_the_factory_and_the_remedy():
-    with pytest.raises(ValueError, match=r"dual_ascent: `schedule` must be positive, got -1"):
-        dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), -1.0)
+    with pytest.raises(ValueError, match=r"dual_ascent: `eta` must be positive, got -1"):
+        dual_ascent(-1.0, EUCLIDEAN, losses.hinge, ascents.subgradient())
     with pytest.raises(TypeError, match="dual_ascent: `ascent` must be a Ascent"):
-        dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient)
+        dual_ascent(1.0, EUCLIDEAN, losses.hinge, ascents.subgradient)
     with pytest.raises(ValueError, match="window: `size` must be an integer of at least 1"):
         ascents.window(0)

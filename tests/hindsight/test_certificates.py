@@ -187,7 +187,7 @@ SCORE_LEARNERS = {
 @pytest.mark.parametrize("name", SCORE_LEARNERS)
 def test_primal_dual_theorems_hold_for_weighted_rounds(name):
     learner = olx.dual_ascent(
-        mirrors.euclidean(), losses.hinge, olx.ascents.subgradient(), SCORE_LEARNERS[name]
+        SCORE_LEARNERS[name], mirrors.euclidean(), losses.hinge, olx.ascents.subgradient()
     )
     weight = np.linspace(0.0, 3.0, T)
     proofs = olx.certify(learner, classified(learner, weight), TRUTH)
@@ -230,7 +230,7 @@ def test_a_condition_that_broke_once_stays_broken():
     rows = np.where(np.arange(T)[:, None] < 8, ROWS, 50 * ROWS)
     schedule = schedules.root_norms(1.0, olx.convex.norms.l2())
     learner = olx.dual_ascent(
-        mirrors.euclidean(), losses.hinge, olx.ascents.subgradient(), schedule
+        schedule, mirrors.euclidean(), losses.hinge, olx.ascents.subgradient()
     )
     run = classified(learner, np.where(np.arange(T) == 3, 10.0, 1.0), rows)
     proofs = olx.certify(learner, run, TRUTH)
@@ -279,7 +279,7 @@ def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violat
 
 def test_rows_that_are_no_signs_are_named():
     learner = olx.dual_ascent(
-        mirrors.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs(), 10.0
+        10.0, mirrors.negative_entropy(), losses.margin_hinge(0.5), olx.ascents.aggressive_signs()
     )
     rows = np.where(np.arange(T)[:, None] < 5, np.sign(ROWS), 5 * ROWS)
     proofs = olx.certify(learner, classified(learner, rows=rows), UNIFORM)
@@ -350,7 +350,7 @@ def test_under_vmap_another_learners_run_is_a_broken_condition():
 
 def ascent(schedule, loss=losses.squared, mirror=None):
     mirror = mirrors.euclidean() if mirror is None else mirror
-    return olx.dual_ascent(mirror, loss, olx.ascents.subgradient(), schedule)
+    return olx.dual_ascent(schedule, mirror, loss, olx.ascents.subgradient())
 
 
 CARRIED = {  # beside the three of every `dual_ascent`

@@ -204,13 +204,13 @@ def rollout(learner, loss):
 PLAYERS = {
     "implicit": lambda loss: olx.implicit(0.7, loss),
     "subgradient": lambda loss: olx.dual_ascent(
-        mirrors.euclidean(), loss, ascents.subgradient(), 2.0
+        2.0, mirrors.euclidean(), loss, ascents.subgradient()
     ),
     "aggressive": lambda loss: olx.dual_ascent(
-        mirrors.euclidean(), loss, ascents.aggressive(), 2.0
+        2.0, mirrors.euclidean(), loss, ascents.aggressive()
     ),
     "aggressive p-norm": lambda loss: olx.dual_ascent(
-        mirrors.pnorm(1.5), loss, ascents.aggressive(), 2.0
+        2.0, mirrors.pnorm(1.5), loss, ascents.aggressive()
     ),
 }
 

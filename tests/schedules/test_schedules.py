@@ -125,7 +125,7 @@ WORST = float((LARGEST + np.abs(REAL.outcome).max()) ** 2 / 2)
 
 CLAIMS = {
     "corollary 1, any c": Claim(
-        lambda c: dual_ascent(EUCLIDEAN, losses.hinge, ascents.aggressive(), 0.05 / c),
+        lambda c: dual_ascent(0.05 / c, EUCLIDEAN, losses.hinge, ascents.aggressive()),
         "lipschitz",
         BINARY,
         FREE,
@@ -133,10 +133,10 @@ CLAIMS = {
     ),
     "corollary 1, tuned": Claim(
         lambda u: dual_ascent(
+            schedules.lipschitz_horizon(float(T), LONGEST**2 / 2, u),
             EUCLIDEAN,
             losses.hinge,
             ascents.subgradient(),
-            schedules.lipschitz_horizon(float(T), LONGEST**2 / 2, u),
         ),
         "horizon",
         BINARY,
@@ -146,7 +146,7 @@ CLAIMS = {
     ),
     "corollary 2": Claim(
         lambda u: dual_ascent(
-            EUCLIDEAN, TUBE, ascents.subgradient(), schedules.root_rounds(LONGEST**2 / 2, u)
+            schedules.root_rounds(LONGEST**2 / 2, u), EUCLIDEAN, TUBE, ascents.subgradient()
         ),
         "root_rounds",
         REAL,
@@ -155,10 +155,10 @@ CLAIMS = {
     ),
     "corollary 3": Claim(
         lambda u: dual_ascent(
+            schedules.root_lipschitz(1.0, u, norms.l1()),
             ENTROPY,
             losses.hinge,
             ascents.subgradient(),
-            schedules.root_lipschitz(1.0, u, norms.l1()),
         ),
         "root_norms",
         BINARY,
@@ -167,7 +167,7 @@ CLAIMS = {
     ),
     "(5.16)": Claim(
         lambda u: dual_ascent(
-            EUCLIDEAN, losses.hinge, ascents.aggressive(), schedules.root_norms(u, norms.l2())
+            schedules.root_norms(u, norms.l2()), EUCLIDEAN, losses.hinge, ascents.aggressive()
         ),
         "root_norms",
         BINARY,
@@ -176,10 +176,10 @@ CLAIMS = {
     ),
     "theorem 1": Claim(
         lambda u: dual_ascent(
+            schedules.self_bounded(LONGEST**2, u, 100.0),
             EUCLIDEAN,
             losses.squared,
             ascents.subgradient(),
-            schedules.self_bounded(LONGEST**2, u, 100.0),
         ),
         "self_bounded",
         REAL,
@@ -188,7 +188,7 @@ CLAIMS = {
     ),
     "theorem 2": Claim(
         lambda u: dual_ascent(
-            EUCLIDEAN, losses.squared, ascents.aggressive(), schedules.own_loss(2.0, 1 / u)
+            schedules.own_loss(2.0, 1 / u), EUCLIDEAN, losses.squared, ascents.aggressive()
         ),
         "own_loss",
         REAL,
@@ -198,10 +198,10 @@ CLAIMS = {
     ),
     "corollary 4": Claim(
         lambda u: dual_ascent(
+            schedules.bounded_loss(WORST, LARGEST**2, LOG + u),
             ENTROPY,
             losses.squared,
             ascents.subgradient(),
-            schedules.bounded_loss(WORST, LARGEST**2, LOG + u),
         ),
         "bounded_loss",
         REAL,
@@ -236,7 +236,7 @@ def test_the_bound_holds_after_every_round(name):
 
 def test_where_a_schedule_was_told_too_little_the_bound_says_nothing():
     schedule = schedules.root_rounds(0.1, 1.0)
-    learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), schedule)
+    learner = dual_ascent(schedule, EUCLIDEAN, losses.hinge, ascents.subgradient())
     u = MIXED.truth
 
     @jax.jit
@@ -252,7 +252,7 @@ def test_where_a_schedule_was_told_too_little_the_bound_says_nothing():
 
 def test_a_schedule_may_be_swept_and_differentiated():
     make = lambda u: dual_ascent(
-        EUCLIDEAN, losses.squared, ascents.aggressive(), schedules.mistakes(u, norms.l2())
+        schedules.mistakes(u, norms.l2()), EUCLIDEAN, losses.squared, ascents.aggressive()
     )
 
     @jax.jit
@@ -271,6 +271,6 @@ def test_refusals_name_the_factory():
     with pytest.raises(TypeError, match="mistakes: `norm` must be a Norm, got function"):
         schedules.mistakes(1.0, norms.l2)
     steps = schedules.root_rounds(1.0, 1.0)
-    learner = dual_ascent(EUCLIDEAN, losses.hinge, ascents.subgradient(), steps)
+    learner = dual_ascent(steps, EUCLIDEAN, losses.hinge, ascents.subgradient())
     with pytest.raises(TypeError, match=r"certify: .* play it with record=olx.record.trace"):
         olx.certify(learner, olx.Run(None, None), jnp.zeros(D))

@@ -215,7 +215,9 @@ BAD = {
     ),
     "the signs' rule with another map": Bad(
         lambda: olx.rollout(
-            olx.dual_ascent(olx.mirrors.euclidean(), losses.hinge, olx.ascents.aggressive_signs()),
+            olx.dual_ascent(
+                1.0, olx.mirrors.euclidean(), losses.hinge, olx.ascents.aggressive_signs()
+            ),
             losses.hinge,
             CLASSES,
             ZEROS,

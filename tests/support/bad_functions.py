@@ -370,7 +370,9 @@ WRAPPERS = {
         lambda: olx.ogd(0.1, 2.0), TypeError, "ogd: `domain` must be a ConvexSet"
     ),
     "dual_ascent on mistakes": Bad(
-        lambda: olx.dual_ascent(mirrors.euclidean(), losses.zero_one, olx.ascents.conservative()),
+        lambda: olx.dual_ascent(
+            1.0, mirrors.euclidean(), losses.zero_one, olx.ascents.conservative()
+        ),
         ValueError,
         "dual_ascent: `loss` must be convex in the score",
     ),

@@ -46,7 +46,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ),
     ("alma", "step"): lambda v: olx.classification.alma(0.5, step=v),
     ("dual_ascent", "eta"): lambda v: olx.dual_ascent(
-        FLAT, losses.hinge, olx.ascents.conservative(), v
+        v, FLAT, losses.hinge, olx.ascents.conservative()
     ),
     ("fixed_share", "eta"): lambda v: experts.fixed_share(v, 0.1),
     ("anytime_hedge", "eta"): experts.anytime_hedge,

@@ -159,7 +159,9 @@ CLASSIFIERS = {
     "self_tuned_winnow": olx.classification.self_tuned_winnow(),
     "self_tuned_aggressive": olx.classification.self_tuned_aggressive(mirrors.euclidean(), 1.0),
     "implicit": olx.implicit(0.1, losses.hinge),
-    "dual_ascent": olx.dual_ascent(mirrors.euclidean(), losses.logistic, olx.ascents.subgradient()),
+    "dual_ascent": olx.dual_ascent(
+        1.0, mirrors.euclidean(), losses.logistic, olx.ascents.subgradient()
+    ),
     "averaged": olx.meta.saol(olx.classification.perceptron(), 2),
     "a mixture": olx.meta.mix(
         olx.batch(olx.classification.passive_aggressive_1, aggressiveness=np.array([0.1, 1.0])),

@@ -43,7 +43,7 @@ def curved(learner: olx.Learner) -> Case:
 
 
 def dual(mirror, loss, ascent, eta=0.5) -> olx.Learner:
-    return olx.dual_ascent(mirror, loss, ascent, eta)
+    return olx.dual_ascent(eta, mirror, loss, ascent)
 
 
 SIGNS = CLASSES._replace(context=jnp.asarray(np.sign(np.round(1.5 * np.asarray(CLASSES.context)))))

@@ -29,7 +29,7 @@ def aggressive() -> Ascent:
     raise the dual by a rounding error only.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.squared, aggressive())
+    >>> learner = olx.dual_ascent(1.0, olx.mirrors.euclidean(), olx.losses.squared, aggressive())
     >>> rounds = olx.Rounds(jnp.ones((3, 1)), jnp.full(3, 2.0))
     >>> olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(1)).losses.tolist()
     [2.0, 0.5, 0.125]

@@ -31,7 +31,7 @@ def aggressive_signs() -> Ascent:
 
     >>> import jax.numpy as jnp, olx
     >>> entropy, hinge = olx.mirrors.negative_entropy(), olx.losses.margin_hinge(0.5)
-    >>> learner = olx.dual_ascent(entropy, hinge, aggressive_signs())
+    >>> learner = olx.dual_ascent(1.0, entropy, hinge, aggressive_signs())
     >>> rounds = olx.Rounds(jnp.array([[1.0, -1.0]] * 2), jnp.ones(2))
     >>> olx.rollout(learner, hinge, rounds, jnp.zeros(2)).losses.round(6).tolist()
     [0.5, 0.0]

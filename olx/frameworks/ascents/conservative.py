@@ -23,7 +23,7 @@ def conservative(inner: Ascent | None = None) -> Ascent:
     inner: the rule on mistakes; `subgradient()` if None.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, conservative())
+    >>> learner = olx.dual_ascent(1.0, olx.mirrors.euclidean(), olx.losses.hinge, conservative())
     >>> rounds = olx.Rounds(jnp.array([[0.5], [0.5], [0.5]]), jnp.ones(3))
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(1)).losses.tolist()
     [1.0, 0.75, 0.75]

@@ -38,7 +38,8 @@ def mini_updates(steps: int, capacity: int) -> Ascent:
     capacity: the number of examples kept, the newest ones.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, mini_updates(2, 8))
+    >>> rule = mini_updates(2, 8)
+    >>> learner = olx.dual_ascent(1.0, olx.mirrors.euclidean(), olx.losses.hinge, rule)
     >>> rounds = olx.Rounds(jnp.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), -jnp.ones(3))
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses.round(3).tolist()
     [1.0, 0.0, 1.0]

@@ -15,7 +15,7 @@ def subgradient() -> Ascent:
     """Use the subgradient of the loss at the decision played as the dual vector.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, subgradient(), 0.5)
+    >>> learner = olx.dual_ascent(0.5, olx.mirrors.euclidean(), olx.losses.hinge, subgradient())
     >>> rounds = olx.Rounds(jnp.array([[1.0], [1.0], [1.0]]), jnp.ones(3))
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(1)).losses.tolist()
     [1.0, 0.5, 0.0]

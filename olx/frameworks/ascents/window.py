@@ -32,7 +32,7 @@ def window(size: int, passes: int = 10) -> Ascent:
     passes: how often each is optimized per round; the next round starts from the result.
 
     >>> import jax.numpy as jnp, olx
-    >>> learner = olx.dual_ascent(olx.mirrors.euclidean(), olx.losses.hinge, window(2))
+    >>> learner = olx.dual_ascent(1.0, olx.mirrors.euclidean(), olx.losses.hinge, window(2))
     >>> rounds = olx.Rounds(jnp.array([[1.0, 0.0], [1.0, 0.5], [0.0, 1.0]]), jnp.ones(3))
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses.round(3).tolist()
     [1.0, 0.0, 1.0]
