@@ -1,4 +1,4 @@
-r"""A Perceptron that learns from margin errors too, by steps that only improve its mistake bound.
+r"""A Perceptron that also learns from margin errors, where this improves its mistake bound.
 
 $$w_t = \nabla f^*(\theta_t), \qquad \theta_{t+1} = \theta_t + \eta_t y_t x_t,$$
 
@@ -9,21 +9,21 @@ w_t, x_t\rangle < 1$, the mistake bound grows by $\eta_t \big( (\eta_t \|x_t\|_*
 $$\eta_t = \mathrm{clip}\Big( \frac{X_t^2 - \beta y_t \langle w_t, x_t\rangle}{\|x_t\|_*^2},
   0, 1 \Big), \qquad X_t = \max_{s \le t} \|x_s\|_*.$$
 
-Lemma 3 counts mistakes 1 each on the left: for any $u$ and rounds of weight 1,
+Lemma 3, where each mistake adds 1 to the left side: for any $u$ and rounds of weight 1,
 
 $$\sum_{s \le t} \eta_s \le \sum_{s \le t} \eta_s \ell_s(u) + 2 \sqrt{f(u)}
   \sqrt{\Big[ \sum_{s \le t} \frac{\eta_s^2 \|x_s\|_*^2}{2 \beta} +
   \eta_s y_s \langle w_s, x_s\rangle \Big]_+}.$$
 
-Corollary 2 is about the number $|M|$ of mistakes. With $a^2 = \frac2\beta f(u) X^2$, $E$ the sum of
-the steps on margin errors, $L = \sum_s \eta_s \ell_s(u)$ and, over the margin errors,
+Corollary 2 bounds the number $|M|$ of mistakes. With $a^2 = \frac2\beta f(u) X^2$, $E$ the sum of
+$\eta_s$ over margin errors, $L = \sum_s \eta_s \ell_s(u)$ and $D'$ a sum over margin errors,
 
 $$D' = \sum_s \frac{\eta_s^2 \|x_s\|_*^2 + 2 \beta \eta_s y_s \langle w_s, x_s\rangle}{X_s^2} -
   \eta_s, \qquad |M| \le L + \frac{a^2}2 + a \sqrt{\frac{a^2}4 + L + D'} - E,$$
 
-which is (21) of the paper. The corollary goes on to $L + a^2 + a \sqrt L + D' - E$. That takes
-$D' \ge 0$; a negative $D'$ enters times $\kappa = a / (2 \sqrt{a^2 / 4 + L}) \le 1$ only, so
-`published` has $\max(D', \kappa D')$ in its place.
+which is (21) of the paper. The corollary continues to $L + a^2 + a \sqrt L + D' - E$. This step
+needs $D' \ge 0$. A negative $D'$ must be multiplied by $\kappa = a / (2 \sqrt{a^2 / 4 + L}) \le 1$,
+so `published` uses $\max(D', \kappa D')$ instead.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, corollary 2 and lemma 3.
@@ -56,16 +56,16 @@ class AggressivePerceptronHparams:
 
 class AggressivePerceptronState(NamedTuple):
     theta: PyTree
-    largest: Float[Array, ""]  # norm of a row so far
+    largest: Float[Array, ""]  # X_t
 
 
 def aggressive_perceptron(mirror: MirrorMap) -> Learner:
-    r"""Learn from mistakes in full, from margin errors as far as the mistake bound gains.
+    r"""Full steps after mistakes; after margin errors, the step that is best for the mistake bound.
 
-    mirror: strongly convex in a norm it states, with $f(\lambda u) \le \lambda^2 f(u)$: `euclidean`
-        or `pnorm`.
+    mirror: strongly convex in a norm that it states, with $f(\lambda u) \le \lambda^2 f(u)$:
+        `euclidean` or `pnorm`.
 
-    `params` only says what decisions look like: the first is the minimizer of $f$.
+    Only the shape of `params` is used: the first decision is the minimizer of $f$.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
@@ -111,7 +111,7 @@ def _step(
     hp: AggressivePerceptronHparams, state: AggressivePerceptronState, feedback: Feedback
 ) -> tuple[Array, Array]:
     r"""$\eta_t$ and $X_t$."""
-    assert hp.mirror.norm is not None  # the factory has looked
+    assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
     margin = feedback.outcome * feedback.action
     size = hp.mirror.norm.dual(feedback.context)
     largest = jnp.maximum(state.largest, size)
@@ -124,7 +124,7 @@ class Account(NamedTuple):
     eta: Float[Array, ""]  # the sum of the steps
     other: Float[Array, ""]  # L
     spent: Float[Array, ""]
-    size: Float[Array, ""]  # of what `spent` is made of
+    size: Float[Array, ""]  # the sum of absolute values of the terms of `spent`
     excess: Float[Array, ""]  # D'
     spared: Float[Array, ""]  # E
     largest: Float[Array, ""]  # X
@@ -149,7 +149,7 @@ def add_round(
 ) -> Account:
     x, y = feedback.context, feedback.outcome
     eta, largest = _step(hp, state, feedback)
-    assert hp.mirror.norm is not None  # the factory has looked
+    assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
     assert hp.mirror.modulus is not None
     margin, size = y * feedback.action, hp.mirror.norm.dual(x)
     spent, gained = (eta * size) ** 2 / (2 * hp.mirror.modulus), eta * margin

@@ -1,24 +1,24 @@
 r"""ALMA, the approximate large margin algorithm, in the geometry of the p-norm.
 
-Rows are scaled to $\hat x_t = x_t / \|x_t\|_p$ and decisions live in the unit ball of the $q$-norm,
-$1/p + 1/q = 1$. In correction number $k$, which is made when $y_t \langle w_t, \hat x_t\rangle \le
-(1 - \alpha) \gamma_k$,
+Rows are scaled to $\hat x_t = x_t / \|x_t\|_p$ and decisions lie in the unit ball of the $q$-norm,
+$1/p + 1/q = 1$. Correction number $k$ is made if $y_t \langle w_t, \hat x_t\rangle \le (1 - \alpha)
+\gamma_k$:
 
 $$\theta \leftarrow \theta + \eta_k y_t \hat x_t, \qquad
   \theta \leftarrow \theta / \max(1, \|\theta\|_p), \qquad
   \gamma_k = B \sqrt{\frac{p - 1}{k}}, \qquad \eta_k = \frac{C}{\sqrt{(p - 1) k}},$$
 
-and $w = \nabla \frac12 \|\theta\|_p^2$, so that $\|w\|_q = \|\theta\|_p$. It looks for a margin of
-$1 - \alpha$ times the largest there is. With $p = 2$ it is projected gradient descent on the
-corrections; with $p$ of the order of $\log d$ it is at home where few features matter.
+and $w = \nabla \frac12 \|\theta\|_p^2$, so that $\|w\|_q = \|\theta\|_p$. Its goal is a margin of
+$1 - \alpha$ times the largest possible margin. $p = 2$ is projected gradient descent on the
+corrections; $p$ of the order of $\log d$ suits data where only few features matter.
 
 For $u$ in the unit ball and rounds of weight 1, the regret on the $m$ corrections made is
 
-$$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big):$$
+$$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big).$$
 
-it is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly convex,
-whose divergences in the ball are at most 2 and whose steps shrink: $2 / \eta_m + \sum_k \eta_k
-(p - 1) / 2$. See `olx.classification.alma_mistakes` for what follows from it.
+Proof: this is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly
+convex and has divergences of at most 2 in the ball. Its steps shrink, so the regret is at most $2 /
+\eta_m + \sum_k \eta_k (p - 1) / 2$. The mistake bound is in `olx.classification.alma_mistakes`.
 
 Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
 """
@@ -60,16 +60,16 @@ class ALMAState(NamedTuple):
 def alma(
     alpha: Scalar, p: Scalar | None = None, margin: Scalar | None = None, step: Scalar = 2**0.5
 ) -> Learner:
-    r"""Seek a margin of 1 - `alpha` times the largest.
+    r"""ALMA, whose goal is a margin of 1 - `alpha` times the largest possible margin.
 
-    alpha: in (0, 1]; 1 corrects mistakes only, smaller asks for more and corrects more often.
-    p: at least 2; $2 \ln d$ where few of $d$ features matter. None is 2 and saves the powers.
-    margin: the $B$ of the rule; $\sqrt 8 / \alpha$, as the analysis has it, if None. See
+    alpha: in (0, 1]; 1 corrects mistakes only, smaller values correct more often.
+    p: at least 2; $2 \ln d$ if only few of $d$ features matter. None is 2, computed faster.
+    margin: the $B$ of the rule; $\sqrt 8 / \alpha$ as in the paper if None. See
         `small_margin_alma` for $1 / \alpha$.
     step: the $C$ of the rule.
 
-    `params` only says what decisions look like: the first is 0. A step is scaled by the weight of
-    its round, and a round of any weight but 0 counts as one correction.
+    Only the shape of `params` is used: the first decision is 0. A step is scaled by the weight of
+    its round; a correction counts as 1 for any weight except 0.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
@@ -89,9 +89,9 @@ def alma(
 
 
 def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
-    r"""ALMA with $B = 1 / \alpha$ and $C = \sqrt 2$, as LIBOL and river have it.
+    r"""ALMA with $B = 1 / \alpha$ and $C = \sqrt 2$, as in LIBOL and river.
 
-    It asks for a margin $\sqrt 8$ times smaller than the analysis does, and so corrects less often.
+    The margin is $\sqrt 8$ times smaller than in the paper, so there are fewer corrections.
 
     alpha, p: as in `alma`.
     """
@@ -119,7 +119,7 @@ def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
 
 
 def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
-    r"""The point of the ball that the state stands for, $\nabla \frac12 \|\theta\|_p^2$."""
+    r"""The decision $w = \nabla \frac12 \|\theta\|_p^2$."""
     p = hp.p
     if p is None:
         return state.theta
@@ -169,7 +169,7 @@ def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
 
 
 def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
-    """Whether to correct, and what the row is added with."""
+    """Whether to correct, and the factor of the row in the correction."""
     y, size, p = feedback.outcome, _size(hp, feedback.context), power_of(hp)
     k = state.corrections.now
     wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)

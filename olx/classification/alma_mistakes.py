@@ -1,12 +1,12 @@
 r"""The mistakes of ALMA, for a comparator of a given margin.
 
-For $\|u\|_q \le 1$ and rounds of weight 1, with $m$ corrections made so far, $D$ the hinge
-$\max(0, \gamma - y_s \langle u, \hat x_s\rangle)$ of $u$ on them, and
+For $\|u\|_q \le 1$ and rounds of weight 1, with $m$ corrections so far, $D$ the sum of
+$\max(0, \gamma - y_s \langle u, \hat x_s\rangle)$ over the corrections, and
 $b = \sqrt{p - 1}\,(2 / C + C + 2 (1 - \alpha) B) / \gamma$,
 
-$$|M| \le m \le \frac D\gamma + b \sqrt m \le \frac D\gamma + b^2 + b \sqrt{\frac D\gamma};$$
+$$|M| \le m \le \frac D\gamma + b \sqrt m \le \frac D\gamma + b^2 + b \sqrt{\frac D\gamma}.$$
 
-rows of zeros count 1 each. This is the regret on the corrections of `olx.classification.alma`, with
+Each row of zeros adds 1 to the bounds. Proof: the regret bound of `olx.classification.alma`,
 $y_s \langle w_s, \hat x_s\rangle \le (1 - \alpha) \gamma_k$ and $\sum_k k^{-1/2} \le 2 \sqrt m$.
 
 Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
@@ -36,7 +36,7 @@ class Account(NamedTuple):
 
 
 def alma_mistakes(margin: Scalar) -> Theorem:
-    r"""The theorem for a `margin` $\gamma$ of the comparator, about an `alma`."""
+    r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
     margin = check.positive("alma_mistakes", "margin", margin)
     parts = open_account, add_round, both_sides
     about = About("an `alma`", _is_alma)

@@ -1,32 +1,32 @@
-r"""Passive-Aggressive: stay when the margin is large enough, else move just as far as it takes.
+r"""Passive-Aggressive: if the margin is too small, make the smallest step that corrects it.
 
-With the hinge $\ell_t = \max(0, 1 - y_t \langle w_t, x_t\rangle)$ every version adds
-$w_{t+1} = w_t + \tau_t y_t x_t$ and differs in $\tau_t$ only:
+With the hinge $\ell_t = \max(0, 1 - y_t \langle w_t, x_t\rangle)$ every version sets
+$w_{t+1} = w_t + \tau_t y_t x_t$; they differ in $\tau_t$ only:
 
 $$\text{PA: } \frac{\ell_t}{\|x_t\|^2}, \qquad
   \text{PA-I: } \min\Big(C, \frac{\ell_t}{\|x_t\|^2}\Big), \qquad
   \text{PA-II: } \frac{\ell_t}{\|x_t\|^2 + 1 / (2C)}.$$
 
-PA solves the round at any price; in PA-I the rest of an error costs $C$ times its size, in PA-II
-$C$ times its square. PA-I is the aggressive dual ascent on the hinge with $c = 1/C$, PA-II that on
-the squared hinge with $c = 1/(2C)$. A round of weight $h$ has $h C$ in the place of $C$; for PA it
-makes no difference.
+PA corrects the whole error. PA-I allows a remaining error at a cost of $C$ times its size, PA-II at
+$C$ times its square. PA-I is the aggressive dual ascent on the hinge with $c = 1/C$, PA-II on the
+squared hinge with $c = 1/(2C)$. A round of weight $h$ uses $h C$ in place of $C$; PA does not
+depend on weights.
 
-What the steps are worth, for any $u$:
+The lemma behind all bounds: for any $u$,
 
 $$\sum_{s \le t} \tau_s \big(2 \ell_s - \tau_s \|x_s\|^2\big) \le \|u - w_1\|^2 +
   2 \sum_{s \le t} \tau_s \ell_s(u).$$
 
 Proof: $\|w_s - u\|^2 - \|w_{s+1} - u\|^2 = -2 \tau_s y_s \langle w_s - u, x_s\rangle - \tau_s^2
 \|x_s\|^2$, where $-y_s \langle w_s, x_s\rangle = \ell_s - 1$ whenever $\tau_s > 0$ and $y_s
-\langle u, x_s\rangle \ge 1 - \ell_s(u)$; add up. With $X$ the largest norm of a row there are
+\langle u, x_s\rangle \ge 1 - \ell_s(u)$; sum over rounds. With $X$ the largest $\|x_s\|$,
 
 $$|M| \le \max\Big(X^2 + \sigma, \frac1C\Big) \Big( \|u - w_1\|^2 + 2 \sum_{s \le t} \tau_s
   \ell_s(u) \Big)$$
 
-mistakes, with $\sigma = 1 / (2C)$ for PA-II and 0 else, the $1/C$ for PA-I only; rows of zeros
-count 1 each. For PA-I $\tau_s \le C$, which is how it is `published`; for a $u$ without loss it is
-$X^2 \|u - w_1\|^2$. Weights must be 1, except for PA, where they make no difference.
+where $\sigma = 1 / (2C)$ for PA-II and 0 else, and $1/C$ appears for PA-I only. Each row of zeros
+adds 1 to the bound. For PA-I, `published` replaces $\tau_s$ by its bound $C$. If $u$ has no loss,
+PA makes at most $X^2 \|u - w_1\|^2$ mistakes. Weights must be 1, except for PA.
 
 Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, 2006.
 """
@@ -52,8 +52,8 @@ from olx.theorem import theorem
 
 @pytree
 class PassiveAggressiveHparams:
-    most: Scalar | None  # the largest step
-    softness: Scalar  # added to the squared length of a row
+    most: Scalar | None  # the largest tau, C of PA-I
+    softness: Scalar  # added to |x|^2: 1 / (2 C) for PA-II
 
 
 class PassiveAggressiveState(NamedTuple):
@@ -61,9 +61,9 @@ class PassiveAggressiveState(NamedTuple):
 
 
 def passive_aggressive() -> Learner:
-    """Correct every margin error in full: for data that a half-space separates.
+    """PA: correct every margin error completely, for separable data.
 
-    `params` is where it starts. The context is shaped like it.
+    `params` is the first decision. The context has the same shape.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
@@ -84,7 +84,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
 
 
 def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
-    """PA-II: correct the more of a margin error, the larger `aggressiveness`, the C of the paper.
+    """PA-II: correct a larger part of a margin error for larger `aggressiveness`, C of the paper.
 
     aggressiveness: positive; smaller for more noise.
     """
@@ -108,7 +108,7 @@ def update(
 
 
 def _coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
-    r"""$\tau_t y_t$, what the row is added with; 0 for a row of zeros."""
+    r"""$\tau_t y_t$, the factor of the row in the update; 0 for a row of zeros."""
     gap = hinge(feedback.action, feedback.outcome)
     squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
     resistance = feedback.weight * squares + hp.softness

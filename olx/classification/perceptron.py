@@ -3,9 +3,9 @@ r"""The Perceptron: add $y_t x_t$ after a mistake, $y_t \langle w_t, x_t\rangle 
 $$w_1 = 0, \qquad w_{t+1} = \begin{cases} w_t + y_t x_t & y_t \langle w_t, x_t\rangle \le 0 \\
   w_t & \text{otherwise.} \end{cases}$$
 
-It is the conservative dual ascent on the hinge in Euclidean space. Another learning rate only
-scales $w_t$, so there is none. With $M$ the mistakes, $H$ the hinge of $u$ on them and $X$ the
-longest row among them,
+It is the conservative dual ascent on the hinge in Euclidean space. It needs no step size: a step
+size would only scale $w_t$. With $M$ the set of mistakes, $H$ the sum of the hinge losses of $u$ on
+$M$ and $X$ the largest $\|x_s\|$ in $M$,
 
 $$|M| \le H + \|u\| \sqrt{\sum_{s \in M} \|x_s\|^2} \le H + X \|u\| \sqrt H + X^2 \|u\|^2.$$
 
@@ -40,10 +40,10 @@ from olx.theorem import About, Theorem, theorem
 
 
 def perceptron() -> Learner:
-    """Learn from mistakes by adding them up.
+    """The Perceptron, a predictor for labels +1 and -1.
 
-    A predictor for labels of +1 and -1; the context is shaped like `params`, of which only the
-    shape is used. Its first score is 0, which counts as a mistake.
+    The context is shaped like `params`; only the shape of `params` is used. The first score is 0,
+    which counts as a mistake.
 
     >>> import jax.numpy as jnp, olx
     >>> rows = jnp.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
@@ -68,7 +68,7 @@ def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
 
     where $\frac2\beta f(u)$ is $\|u\|_2^2$ for `perceptron` and $(p - 1) \|u\|_q^2$ for
     `pnorm_perceptron`. It holds for every conservative learner with $f(\lambda u) \le \lambda^2
-    f(u)$, whatever its $c$.
+    f(u)$ and any fixed $c$.
     """
     twice = 2 * tally.price
     right = tally.gaps + jnp.sqrt(twice * tally.squares)
@@ -77,7 +77,7 @@ def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
 
 def separable_mistakes(margin: Scalar) -> Theorem:
     r"""If $y_s \langle u, x_s\rangle \ge \gamma$ in all rounds so far, $|M| \le \frac2\beta f(u)
-    X^2 / \gamma^2$ with $X$ over all rounds, which is $\|u\|^2 X^2 / \gamma^2$ for `perceptron`.
+    X^2 / \gamma^2$ with $X$ over all rounds. For `perceptron` it is $\|u\|^2 X^2 / \gamma^2$.
 
     margin: $\gamma$, positive.
     """

@@ -3,10 +3,10 @@ r"""The p-norm Perceptron: the Perceptron in the geometry of $\frac12 \|\cdot\|_
 $$w_{t,i} \propto \mathrm{sign}(\theta_{t,i}) |\theta_{t,i}|^{p-1}, \qquad
   \theta_{t+1} = \theta_t + y_t x_t \text{ after a mistake}, \qquad \frac1p + \frac1q = 1.$$
 
-$p = 2$ is the Perceptron; $p$ of the order of $\log d$ is close to Winnow, needs no learning rate
-and takes weights of either sign. With $H$ the hinge of $u$ on the mistakes and $X$ the largest
-$\|x_t\|_p$ among them, there are at most $H + X \|u\|_q \sqrt{(p - 1) H} + (p - 1) X^2 \|u\|_q^2$
-mistakes: `perceptron_mistakes` of `olx.classification.perceptron`.
+$p = 2$ is the Perceptron. $p$ of the order of $\log d$ is close to Winnow, but needs no step size
+and has weights of both signs. With $H$ the sum of the hinge losses of $u$ and $X$ the largest
+$\|x_t\|_p$, both over the mistakes, there are at most $H + X \|u\|_q \sqrt{(p - 1) H} + (p - 1) X^2
+\|u\|_q^2$ mistakes: `perceptron_mistakes` of `olx.classification.perceptron`.
 
 Grove, Littlestone, Schuurmans, General Convergence Results for Linear Discriminant Updates, 2001;
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 7.
@@ -24,9 +24,9 @@ from olx.mirrors.pnorm import pnorm
 
 
 def pnorm_perceptron(p: Scalar) -> Learner:
-    r"""Learn from mistakes in the geometry of the `p`-norm.
+    r"""The p-norm Perceptron, a predictor for labels +1 and -1.
 
-    p: at least 2; $2 \ln d$ where few of $d$ features matter.
+    p: at least 2; $2 \ln d$ if only few of $d$ features matter.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)

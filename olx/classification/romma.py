@@ -1,7 +1,7 @@
 r"""ROMMA, the relaxed online maximum margin algorithm.
 
-The shortest vector that classifies all examples with margin 1 would be the support vector machine.
-Relaxed, all that is kept of the past is one half-space: after an example that asks for a change,
+The support vector machine is the shortest vector with margin 1 on all examples. ROMMA replaces the
+constraints of all past examples by one half-space. After an example whose margin is too small,
 
 $$w_{t+1} = \arg\min \|w\| \quad \text{with} \quad y_t \langle w, x_t\rangle \ge 1, \quad
   \langle w, w_t\rangle \ge \|w_t\|^2.$$
@@ -12,17 +12,18 @@ $$a = \frac{\|x_t\|^2 \|w_t\|^2 - y_t s_t}{\|x_t\|^2 \|w_t\|^2 - s_t^2}, \qquad
   b = \frac{\|w_t\|^2 (y_t - s_t)}{\|x_t\|^2 \|w_t\|^2 - s_t^2}, \qquad
   s_t = \langle w_t, x_t\rangle;$$
 
-where $y_t s_t \ge \|x_t\|^2 \|w_t\|^2$, the first constraint alone gives $w_{t+1} = y_t x_t /
-\|x_t\|^2$. ROMMA changes on mistakes, its aggressive form whenever $y_t s_t < 1$.
+if $y_t s_t \ge \|x_t\|^2 \|w_t\|^2$, the first constraint alone gives $w_{t+1} = y_t x_t /
+\|x_t\|^2$. ROMMA changes after mistakes, its aggressive form whenever $y_t s_t < 1$.
 
-For $u$ with $y_s \langle u, x_s\rangle \ge 1$ in all rounds that asked for a change,
+For $u$ with $y_s \langle u, x_s\rangle \ge 1$ in all rounds with too small a margin,
 
 $$\sum_{s \le t} \frac{(1 - y_s s_s)^2}{\|x_s\|^2} \le \|u\|^2,$$
 
-over those rounds. Mistakes add at least $1 / \max_s \|x_s\|^2$ each, so there are at most $\|u\|^2
-\max_s \|x_s\|^2$ of them. Proof: $w_{s+1}$ lies past the half-space of $w_s$, so $\|w_{s+1}\|^2 \ge
-\|w_s\|^2 + \|w_{s+1} - w_s\|^2$, and in that of the example, as far from $w_s$ as the summand says;
-$u$ lies in all half-spaces, so no decision is longer.
+summed over these rounds. A mistake adds at least $1 / \max_s \|x_s\|^2$, so there are at most
+$\|u\|^2 \max_s \|x_s\|^2$ mistakes. Proof: $\langle w_{s+1}, w_s\rangle \ge \|w_s\|^2$, so
+$\|w_{s+1}\|^2 \ge \|w_s\|^2 + \|w_{s+1} - w_s\|^2$. The last term is at least the squared distance
+of $w_s$ to the half-space of the example, the summand. $u$ meets all constraints: $\|w_s\| \le
+\|u\|$.
 
 Li, Long, The Relaxed Online Maximum Margin Algorithm, 2002.
 """
@@ -55,14 +56,13 @@ class ROMMAState(NamedTuple):
 
 
 def romma(threshold: Scalar = 0.0) -> Learner:
-    """Change where the margin is at most `threshold`, and then to a margin of 1.
+    """ROMMA: if the margin is at most `threshold`, change the decision to a margin of 1.
 
-    threshold: from 0, changes on mistakes only, to 1, changes on every margin error.
+    threshold: from 0 (change after mistakes only) to 1 (change after every margin error).
 
-    `params` only says what decisions look like: the first is 0. An example is kept in full or not
-    at all, so a weight other than 0 makes no difference. A row that contradicts the decision
-    exactly, being a multiple of it, asks for what cannot be and is passed over. Where no half-space
-    separates the data decisions grow without end; they are cut back before they overflow.
+    Only the shape of `params` is used: the first decision is 0. All weights other than 0 have the
+    same effect. A row that is a multiple of the decision but contradicts it makes the constraints
+    impossible; it is ignored. On inseparable data decisions grow; they are shrunk before overflow.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
@@ -84,7 +84,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
 
 
 def aggressive_romma() -> Learner:
-    """ROMMA that changes on every margin error."""
+    """ROMMA that changes after every margin error."""
     return romma(1.0)
 
 
@@ -100,7 +100,7 @@ def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAStat
     x, y, score = feedback.context, feedback.outcome, feedback.action
     own, row = jnp.asarray(tree.vdot(state.w, state.w)), jnp.asarray(tree.vdot(x, x))
     own_length, row_length = (jnp.sqrt(safe.or_one(size)) for size in (own, row))
-    both = own_length * row_length  # own * row may be no float
+    both = own_length * row_length  # own * row may overflow
     cosine = score / both
     fresh = (own == 0) | (y * cosine >= both)
     spread = (1 - cosine) * (1 + cosine)
@@ -110,7 +110,7 @@ def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAStat
     add = jnp.where(fresh, y, (y - score) / divisor) / safe.or_one(row)
     changes = _asks(hp, feedback) & (row > 0) & (fresh | possible)
     keep, add = jnp.where(changes, keep, 1.0), jnp.where(changes, add, 0.0)
-    length = keep * own_length + jnp.abs(add) * row_length  # at least that of the decision
+    length = keep * own_length + jnp.abs(add) * row_length  # an upper bound on the new length
     most = float(jnp.finfo(spread.dtype).max) ** 0.45  # its square is still a float
     cut = safe.divide(most, length, 1.0, length > most)
     keep, add = cut * keep, cut * add
@@ -119,7 +119,7 @@ def update(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback) -> ROMMAStat
 
 class Account(NamedTuple):
     left: Float[Array, ""]
-    fits: Bool[Array, ""]  # whether u had margin 1 wherever a change was asked for
+    fits: Bool[Array, ""]  # whether u had margin 1 in all rounds with too small a margin
 
 
 def open_account(hp: ROMMAHparams, state: ROMMAState, u: PyTree) -> Account:
@@ -141,7 +141,7 @@ def add_round(
 def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
     right = jnp.asarray(tree.vdot(u, u))
     proof = Certificate(account.left, right, 10 * account.left + right)
-    return proof.given("`u` must have margin 1 where a change was asked for", account.fits)
+    return proof.given("`u` must have margin 1 in all rounds that need an update", account.fits)
 
 
 half_spaces = theorem("half_spaces", "Li, Long 2002", open_account, add_round, both_sides)

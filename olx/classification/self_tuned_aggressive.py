@@ -1,18 +1,17 @@
-r"""The aggressive classifier whose learning rate follows from its mistakes.
+r"""The aggressive classifier with an automatic step size, set by the number of mistakes.
 
 $$w_t = \nabla f^*\Big(\frac{1}{c_t} \sum_{s < t} \alpha_s y_s x_s\Big), \qquad
   c_t = X_t \sqrt{\frac{m_t + 1}{U}}, \qquad X_t = \max_{s \le t} \|x_s\|_*,$$
 
-with $m_t$ mistakes before round $t$, and in every round the best $\alpha_t \in [0, 1]$ for the dual
-of the hinge with margin $\gamma$; where the loss is 0, so is $\alpha_t$. For every $u$ with $f(u)
-\le U$, with $X$ and the hinge $G$ of $u$ over all rounds, there are at most
+with $m_t$ the number of mistakes before round $t$. In every round $\alpha_t \in [0, 1]$ maximizes
+the dual of the hinge with margin $\gamma$; it is 0 if the loss is 0. For every $u$ with $f(u) \le
+U$, with $X$ the largest $\|x_s\|_*$ and $G$ the sum of the hinge losses of $u$, both over all
+rounds, the number of mistakes is at most
 
-$$\frac G\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{U G} + \frac{4 X^2 U}{\gamma^2}$$
-
-mistakes.
+$$\frac G\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{U G} + \frac{4 X^2 U}{\gamma^2}.$$
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 5.3 with its
-signs and norm put right, theorem 6.
+signs and norm corrected, theorem 6.
 """
 
 import dataclasses
@@ -36,9 +35,9 @@ from olx.theorem import About, theorem
 
 
 def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:
-    r"""Learn from every margin error, at a rate set by the mistakes.
+    r"""Learn from every margin error, with a step size set by the number of mistakes.
 
-    mirror: strongly convex in a norm it states, its least value 0.
+    mirror: strongly convex in a norm that it states, with minimum 0.
     complexity: $U$, the largest $f(u)$ to compete with; $\log d$ for the entropy.
     margin: $\gamma$; below 1 for the entropy and rows in $[-1, 1]^d$.
 

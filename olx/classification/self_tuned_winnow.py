@@ -1,10 +1,10 @@
-r"""Winnow without a learning rate: it follows from the mistakes made and the largest row seen.
+r"""Winnow with an automatic step size, set by the number of mistakes and the largest row so far.
 
 $$w_{t,i} \propto \exp\Big(\frac{1}{c_t} \sum_{s \in M,\, s < t} y_s x_{s,i}\Big), \qquad
   c_t = X_t \sqrt{\frac{m_t + 1}{\log d}}, \qquad X_t = \max_{s \le t} \|x_s\|_\infty,$$
 
-with $m_t$ mistakes before round $t$. For every $u$ in the simplex and every margin $\gamma$, with
-$H$ the hinge of $u$ on the mistakes and $X$ the largest row, there are at most
+with $m_t$ the number of mistakes before round $t$. For $u$ in the simplex and any margin $\gamma$,
+with $H$ the total hinge loss of $u$ on mistakes and $X$ the largest $X_t$, mistakes are at most
 
 $$\frac H\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{H \log d} + \frac{4 X^2 \log d}{\gamma^2}.$$
 
@@ -32,7 +32,7 @@ from olx.theorem import About, Theorem
 
 
 def self_tuned_winnow() -> Learner:
-    """Winnow on the simplex of at least two weights, without a learning rate to choose.
+    """Winnow on the simplex with an automatic step size, for at least two weights.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
@@ -75,5 +75,5 @@ def _schedule(row: PyTree) -> Process:
     """The schedule for rows of this size."""
     size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(row))
     if size < 2:
-        raise TypeError(f"self_tuned_winnow: needs two weights or more, got {size}.")
+        raise TypeError(f"self_tuned_winnow: `params` must hold two or more numbers, got {size}.")
     return mistakes(math.log(size), norms.l1())

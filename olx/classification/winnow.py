@@ -2,13 +2,13 @@ r"""Winnow: after a mistake, multiply each weight by $\beta^{y_t x_{t,i}}$, $\be
 
 $$w_{t,i} \propto \exp\Big(\eta \sum_{s \in M,\, s < t} y_s x_{s,i}\Big),$$
 
-over the mistakes $M$ so far. It is the conservative dual ascent on the hinge with the entropy and
-$c = 1/\eta$; normalized or not, its predictions are the same. Weights are positive: the balanced
-form learns from $(x_t, -x_t)$ and so has weights of either sign, $w_{t,i} \propto \sinh(\cdot)$.
+with $M$ the set of mistakes. It is the conservative dual ascent on the hinge with the entropy and
+$c = 1/\eta$. Normalizing the weights does not change the predicted labels. Weights are positive;
+the balanced form learns from $(x_t, -x_t)$ and has weights of both signs, $\propto \sinh(\cdot)$.
 
-For $u$ in the simplex, with $H$ its hinge at margin $\gamma$ and $X$ the largest $\|x_t\|_\infty$,
-both over the mistakes, $\gamma |M| \le H + \log d / \eta + \eta X^2 |M| / 2$: few relevant features
-among many cost only a logarithm.
+For $u$ in the simplex, with $H$ the sum of its hinge losses at margin $\gamma$ and $X$ the largest
+$\|x_t\|_\infty$, both over $M$, $\gamma |M| \le H + \log d / \eta + \eta X^2 |M| / 2$. The number
+$d$ of features enters only by its logarithm.
 
 Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Shwartz, Online
 Learning: Theory, Algorithms, and Applications, 2007, (5.7).
@@ -44,7 +44,7 @@ from olx.theorem import About, Theorem
 def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     r"""Winnow on the simplex.
 
-    eta: $\log \beta$, positive. For a comparator of margin $\gamma$ that makes no error,
+    eta: $\log \beta$, positive. For a comparator with margin $\gamma$ in all rounds,
         $\gamma / X^2$ gives at most $2 X^2 \log d / \gamma^2$ mistakes.
     beta: above 1, in place of `eta`.
 
@@ -61,9 +61,9 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
 def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     """Winnow on the positive orthant: weights start at 1 and are not normalized.
 
-    The predictions of `winnow`, but scores of another size, as long as weights are floats: they are
-    held at about the root of the largest. Coordinates meet only in the score, so it plays sparse
-    rows.
+    The scores are those of `winnow` times a positive number, so the labels are the same, unless
+    weights are clipped: they are at most about the root of the largest float. Coordinates interact
+    only in the score, so sparse rows are supported.
 
     eta, beta: one of them, as in `winnow`.
     """
@@ -74,7 +74,7 @@ def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None
 def balanced_winnow(
     eta: Scalar | None = None, total: Scalar = 1.0, *, beta: Scalar | None = None
 ) -> Learner:
-    """Winnow with weights of either sign, their absolute values adding up to less than `total`.
+    """Winnow with weights of both signs, whose absolute values sum to less than `total`.
 
     eta, beta: one of them, as in `winnow`.
     """
@@ -84,7 +84,7 @@ def balanced_winnow(
 
 
 def winnow_mistakes(margin: Scalar) -> Theorem:
-    r"""(5.7), for `winnow`, $u$ in the simplex and any margin $\gamma$:
+    r"""The bound (5.7), for `winnow`, $u$ in the simplex and any margin $\gamma$:
 
     $$\gamma |M| \le \frac{f(u)}\eta + \frac\eta2 \sum_{s \in M} \|x_s\|_\infty^2 + H \le
       \frac{\log d}\eta + \frac\eta2 X^2 |M| + H.$$
@@ -98,11 +98,11 @@ def winnow_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
 
 
 def r_of_k_mistakes(r: int, k: int) -> Theorem:
-    r"""At most $8 (r + k - \frac12)^2 \log d$ mistakes on `streams.r_of_k`, whose truth is `u`, for
-    `winnow` with $\eta = 1 / (2 (r + k) - 1)$: the margin over $X^2 = 1$.
+    r"""At most $8 (r + k - \frac12)^2 \log d$ mistakes of `winnow` on `streams.r_of_k`, with `u`
+    its truth and $\eta = 1 / (2 (r + k) - 1)$, which is the margin; $X = 1$.
 
-    It is (5.7) solved for $|M|$, which holds for any rows in $[-1, 1]^d$ and any $\eta$; the form
-    above is infinite for another $\eta$ and for a $u$ without that margin.
+    `right` is (5.7) solved for $|M|$, for any rows in $[-1, 1]^d$ and any $\eta$. `published` is
+    the form above; it is infinite for another $\eta$ or a $u$ without that margin.
     """
     check.count("r_of_k_mistakes", "r", r)
     check.count("r_of_k_mistakes", "k", k)
@@ -111,7 +111,7 @@ def r_of_k_mistakes(r: int, k: int) -> Theorem:
 
 
 def r_of_k_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
-    spared = tally.margin - 1 / (2 * tally.c)  # of the margin, once each mistake has paid its X^2
+    spared = tally.margin - 1 / (2 * tally.c)  # the margin minus X^2 / (2 c), with X = 1
     paid = (tally.c * tally.price + tally.gaps) / safe.or_one(spared)
     rounding = 1e3 * jnp.finfo(paid.dtype).eps
     told = jnp.abs(tally.c * tally.margin - 1) <= rounding
