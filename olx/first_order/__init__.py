@@ -1,4 +1,4 @@
-"""First-order learners by name."""
+"""First-order learners: algorithms that use gradients only."""
 
 from olx.first_order.adagrad import adagrad as adagrad
 from olx.first_order.cocob import cocob as cocob

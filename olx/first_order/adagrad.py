@@ -1,11 +1,11 @@
-r"""AdaGrad, diagonal, as follow the regularized leader.
+r"""Diagonal AdaGrad as follow the regularized leader.
 
 $$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F(w) +
   \frac12 \sum_i \sqrt{\delta + \textstyle\sum_{s < t} g_{s,i}^2}\; w_i^2.$$
 
 This is the dual averaging form of the paper: the whole sum of gradients is divided by the root of
-the sum of their squares. The form that most libraries step with, $w_{t+1} = w_t - \eta g_t /
-\sqrt{\sum_{s \le t} g_s^2}$, keeps every step as long as it was when taken; it is
+the sum of their squares. Most libraries use another form, $w_{t+1} = w_t - \eta g_t /
+\sqrt{\sum_{s \le t} g_s^2}$, in which earlier steps are not rescaled. That form is
 `optax_gradient(optax.adagrad(eta))`.
 
 Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stochastic
@@ -23,12 +23,12 @@ from olx.regularizers.adagrad import adagrad as regularizer
 
 
 def adagrad(eta: Scalar, delta: Scalar = 1.0, penalty: Penalty | None = None) -> Learner:
-    r"""Steps that adapt to each coordinate: `ftrl` with `olx.regularizers.adagrad`.
+    r"""AdaGrad, a step size per coordinate: `ftrl` with `olx.regularizers.adagrad`.
 
-    eta: positive; hindsight favours the largest $|u_i|$ over $\sqrt 2$.
-    delta: positive; the theorem `composite_regret` asks for no more, the closed form of the paper
-        for the square of the largest gradient.
-    penalty: a separable one, such as `olx.convex.l1(strength)`, paid in every round.
+    eta: positive; in hindsight $\max_i |u_i| / \sqrt 2$ is best.
+    delta: positive. The theorem `composite_regret` holds for any; the closed form of the paper
+        needs at least the square of the largest gradient.
+    penalty: a separable one, such as `olx.convex.l1(strength)`, added to every loss.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[4.0, 0.5], [4.0, 0.5]]))

@@ -1,14 +1,14 @@
-r"""COCOB-Backprop: a coin bettor for every coordinate that learns the range of its gradients.
+r"""COCOB-Backprop: coin betting per coordinate, without a known range of the gradients.
 
-Of each coordinate keep the largest $L = \max_s |g_s|$, the sum $G = \sum_s |g_s|$, the sum of coins
-$\theta = -\sum_s g_s$ and the reward $R$, never below 0, and bet
+For each coordinate keep the largest $L = \max_s |g_s|$, the sum $G = \sum_s |g_s|$, the sum of
+coins $\theta = -\sum_s g_s$ and the reward $R \ge 0$, and play
 
 $$w = w_1 + \frac{\theta}{L \max(G + L, \alpha L)} \,(L + R), \qquad
   R \leftarrow \max\big(0, R - g\,(w - w_1)\big).$$
 
-$\alpha$ keeps the first bets small: until the gradients add up to $\alpha$ times the largest, a bet
-moves no coordinate by more than about a share $1/\alpha$ of its sum of coins. A heuristic: it comes
-with no regret bound. `coordinate_betting` does, for gradients of known range.
+$\alpha$ keeps the first bets small: while $G + L \le \alpha L$, a bet moves a coordinate by about
+$1/\alpha$ of its normalized sum of coins. This is a heuristic without a regret bound. For gradients
+of known range, `coordinate_betting` has one.
 
 Orabona, Tommasi, Training Deep Networks without Learning Rates Through Coin Betting, 2017,
 algorithm 2.
@@ -42,9 +42,9 @@ class COCOBState(NamedTuple):
 
 
 def cocob(alpha: Scalar = 100.0) -> Learner:
-    """Bet from `params` on, with no step size to choose.
+    """COCOB-Backprop, starting from `params`; it has no step size.
 
-    alpha: positive; the paper uses 100 for everything.
+    alpha: positive; the paper uses 100 for all problems.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))

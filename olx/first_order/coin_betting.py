@@ -1,4 +1,4 @@
-r"""Coin betting: no step size; bet a fraction of the money won so far on the next gradient.
+r"""Coin betting: no step size; each decision is a bet of a fraction of the wealth so far.
 
 With coins $c_t = -g_t / L$, $\|c_t\| \le 1$, and an initial wealth $\epsilon$, bet the fraction of
 Krichevsky and Trofimov:
@@ -6,9 +6,9 @@ Krichevsky and Trofimov:
 $$w_t = w_1 + \frac1t \sum_{s<t} c_s \,\Big( \epsilon + \sum_{s<t} \langle c_s, w_s - w_1\rangle
   \Big).$$
 
-Money won is regret to $w_1$ not paid. The wealth is at least
+The money won is minus the regret to $w_1$, over $L$. The wealth is at least
 $F_t(\|\sum_s c_s\|)$, $F_t(x) = \epsilon\, 2^t\, \Gamma(\frac{t+1+x}2) \Gamma(\frac{t+1-x}2) /
-(\pi\, t!)$, and so for every $u$ at once, with $v = u - w_1$,
+(\pi\, t!)$. So for every $u$ at once, with $v = u - w_1$,
 
 $$\frac1L \sum_{s \le t} \langle g_s, w_s - u\rangle \le \epsilon + \Big\langle v, \sum_s c_s
   \Big\rangle - F_t\Big(\Big\|\sum_s c_s\Big\|\Big) \le \|v\| \sqrt{t \ln\Big(1 +
@@ -41,23 +41,23 @@ from olx.theorem import theorem
 class CoinBettingHparams:
     lipschitz: Scalar
     wealth: Scalar
-    account: Partial  # of a coin and a bet: what is won, for all coordinates or for each
+    account: Partial  # (coin, bet) -> the money won, in total or per coordinate
 
 
 class CoinBettingState(NamedTuple):
     start: PyTree
-    coins: PyTree  # their sum
-    won: PyTree  # a number, or one for each coordinate
+    coins: PyTree  # the sum of coins
+    won: PyTree  # the money won: one number, or one per coordinate
     clock: Clock
 
 
 def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
-    r"""One bettor for the whole decision, starting at `params`.
+    r"""Coin betting with one bettor for the whole decision, starting at `params`.
 
     lipschitz: $L$, at least the Euclidean norm of every gradient times the weight of its round.
-        Beyond it the wealth may turn negative, and the bound is infinite from there on. Where it
-        would leave the range of floats it is held at about the root of the largest.
-    wealth: $\epsilon$, positive; $L \epsilon$ is the regret to `params`.
+        After a larger gradient the wealth may be negative and the bound does not apply. Wealth is
+        clipped at about the root of the largest float.
+    wealth: $\epsilon$, positive; the regret to `params` is at most $L \epsilon$.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))
@@ -71,7 +71,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
 
 
 def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
-    r"""One bettor for every coordinate, each with its own `wealth`.
+    r"""Coin betting with one bettor per coordinate, each with its own `wealth`.
 
     lipschitz: at least the size of every partial derivative times the weight of its round.
 
@@ -107,10 +107,10 @@ def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) 
 
 class Account(NamedTuple):
     left: Float[Array, ""]
-    size: Float[Array, ""]  # of the terms of the left side
-    right: Float[Array, ""]  # after the last round, as are the other numbers below
+    size: Float[Array, ""]  # the sum of absolute values of the terms of `left`
+    right: Float[Array, ""]  # after the last round, like `published` and `apart`
     published: Float[Array, ""]
-    apart: Float[Array, ""]  # the size of what the right side is made of
+    apart: Float[Array, ""]  # the sum of absolute values of the terms of `right`
     fair: Bool[Array, ""]  # whether no coin was larger than 1
 
 
@@ -123,7 +123,7 @@ def open_account(hp: CoinBettingHparams, state: CoinBettingState, u: PyTree) -> 
 def add_round(
     hp: CoinBettingHparams, account: Account, state: CoinBettingState, feedback: Feedback, u: PyTree
 ) -> Account:
-    """Wealth against the potential, and the closed form; a sum over the bettors."""
+    """Add a round; both right sides are sums over the bettors."""
     new = update(hp, state, feedback)
     t, v = new.clock.past, tree.sub(u, state.start)
     along = hp.account(v, new.coins)
@@ -163,7 +163,7 @@ def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:
 
 
 def _held(x: PyTree) -> PyTree:
-    """The numbers within the root of the largest float, so that products of two are floats."""
+    """Clip at about the root of the largest float, so that products of two do not overflow."""
 
     def hold(leaf: Array) -> Array:
         most = float(jnp.finfo(leaf.dtype).max) ** 0.45
@@ -178,7 +178,7 @@ def _bet(hp: CoinBettingHparams, state: CoinBettingState) -> PyTree:
 
 
 def _length(hp: CoinBettingHparams, v: PyTree) -> PyTree:
-    """The size of a vector, or of each of its coordinates."""
+    """The length of a vector, or the absolute value of each coordinate."""
     return jax.tree.map(safe.sqrt, hp.account(v, v))
 
 

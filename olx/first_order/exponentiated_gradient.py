@@ -4,8 +4,8 @@ $$\text{EG: } w_{t,i} = U \frac{e^{U \theta_{t,i}}}{\sum_j e^{U \theta_{t,j}}}, 
   \text{EG}\pm\text{: } w_{t,i} = U \frac{e^{U \theta_{t,i}} - e^{-U \theta_{t,i}}}
   {\sum_j e^{U \theta_{t,j}} + e^{-U \theta_{t,j}}}, \qquad \theta_{t+1} = \theta_t - \eta g_t.$$
 
-EG plays positive weights that add up to $U$; EG$\pm$ is EG on the doubled features $(x, -x)$ and
-plays any weights whose absolute values add up to less than $U$, with `olx.mirrors.signed_entropy`.
+EG has positive weights that sum to $U$. EG$\pm$ is EG on the doubled features $(x, -x)$: weights of
+both signs whose absolute values sum to less than $U$, with `olx.mirrors.signed_entropy`.
 
 Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Predictors, 1997.
 """
@@ -19,9 +19,9 @@ from olx.mirrors.signed_entropy import signed_entropy
 
 
 def exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
-    """EG: positive weights that add up to `total`, starting from `params`.
+    """EG: positive weights that sum to `total`, starting from `params`.
 
-    A point learner: `olx.linear` makes a predictor of it, for any loss.
+    A point learner; `olx.linear` turns it into a predictor, for any loss.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.linear(exponentiated_gradient(0.5, total=2.0))
@@ -35,9 +35,9 @@ def exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
 
 
 def signed_exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
-    """EG+-: weights of either sign, their absolute values adding up to less than `total`.
+    """EG+-: weights of both signs, whose absolute values sum to less than `total`.
 
-    A point learner that starts from `params`, which lies inside; 0 is the natural choice.
+    A point learner that starts from `params`, which must meet this; 0 is the natural choice.
     """
     eta = check.positive("signed_exponentiated_gradient", "eta", eta)
     total = check.positive("signed_exponentiated_gradient", "total", total)

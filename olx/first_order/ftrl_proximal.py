@@ -1,15 +1,15 @@
-r"""FTRL-Proximal: every round adds a quadratic centred at its own decision.
+r"""FTRL-Proximal: every round adds a quadratic centred at the decision of that round.
 
 $$w_t = \arg\min_w\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \sum_{s<t} \sum_i
   \frac{\sigma_{s,i}}{2} (w_i - w_{s,i})^2 + \frac{\beta/\alpha + \lambda_2}{2} \|w\|^2 +
   \lambda_1 \|w\|_1, \qquad
   \sigma_{s,i} = \frac{\sqrt{n_{s,i} + g_{s,i}^2} - \sqrt{n_{s,i}}}{\alpha},$$
 
-where $n_{s,i}$ is the sum of squares of the gradients before round $s$. Kept per coordinate as
-$z = \sum_s g_s - \sigma_s w_s$ and $n$; a coordinate is 0 while $|z_i| \le \lambda_1$, else
+where $n_{s,i}$ is the sum of squares of the gradients before round $s$. The state is
+$z = \sum_s g_s - \sigma_s w_s$ and $n$. A coordinate is 0 while $|z_i| \le \lambda_1$, else
 $w_i = -(z_i - \lambda_1 \mathrm{sign}\, z_i) / ((\beta + \sqrt{n_i})/\alpha + \lambda_2)$. Without
-penalties the steps are those of gradient descent with AdaGrad's rates; with them it gives far
-sparser decisions. Unlike in `rda` the penalties are paid once, not in every round.
+penalties this is gradient descent with the step sizes of AdaGrad; with them decisions are sparse.
+Unlike in `rda`, each penalty is added once, not once per round.
 
 The strong lemma of the survey, with $h_t$ the function that $w_{t+1}$ minimizes and
 $c_t = (\beta + \sqrt{n_{t+1}})/\alpha + \lambda_2$ its curvature:
@@ -55,13 +55,13 @@ class FTRLProximalState(NamedTuple):
 def ftrl_proximal(
     alpha: Scalar = 0.05, beta: Scalar = 1.0, l1: Scalar = 0.0, l2: Scalar = 1.0
 ) -> Learner:
-    r"""FTRL-Proximal with a rate $\alpha / (\beta + \sqrt{n_i})$ for each coordinate.
+    r"""FTRL-Proximal with step size $\alpha / (\beta + \sqrt{n_i})$ per coordinate.
 
     alpha: positive; worth tuning.
     beta: non-negative; keeps the first steps short.
     l1, l2: non-negative; `l1` is compared with $z$, a sum over rounds.
 
-    `params` only says what decisions look like: the first is 0.
+    Only the shape of `params` is used: the first decision is 0.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[3.0, 1.0], [3.0, 1.0]]))
@@ -153,5 +153,5 @@ def _curvature(hp: FTRLProximalHparams, n: Array) -> Array:
 
 def _decide(hp: FTRLProximalHparams, z: Array, n: Array) -> Array:
     curvature = _curvature(hp, n)
-    divisor = safe.or_one(curvature)  # 0 only where z is 0 too
+    divisor = safe.or_one(curvature)  # the curvature is 0 only if z is 0
     return jnp.where(jnp.abs(z) <= hp.l1, 0.0, (hp.l1 * jnp.sign(z) - z) / divisor)

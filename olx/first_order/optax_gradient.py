@@ -1,7 +1,7 @@
-r"""Any optax optimizer as a learner: $w_{t+1} = w_t + $ what it makes of $g_t$.
+r"""Any optax optimizer as a learner: $w_{t+1} = w_t + $ the update that optax computes from $g_t$.
 
-Adam, AdaGrad as most libraries step it, DoG, Prodigy and the rest, as baselines. Their numbers live
-in closures, so another step size is another program; nothing is known about their regret.
+For baselines: Adam, AdaGrad in the usual step form, DoG, Prodigy and others. Their hyperparameters
+are in closures, so a new step size compiles a new program. There are no regret bounds.
 
 Babuschkin et al., The DeepMind JAX Ecosystem, 2020.
 """
@@ -29,9 +29,10 @@ class OptaxState(NamedTuple):
 
 
 def optax_gradient(transform: optax.GradientTransformation) -> Learner:
-    """Step with an optax optimizer from `params`; it sees the loss as `value` too.
+    """Make the steps of an optax optimizer, starting from `params`.
 
-    transform: make it once and keep it, or every learner is a new program.
+    transform: the optimizer; it also receives the loss as `value`. Make it once and reuse it: each
+        new one compiles a new program.
 
     >>> import jax.numpy as jnp, olx, optax
     >>> rounds = olx.Rounds(None, jnp.ones((3, 1)))

@@ -1,18 +1,18 @@
-r"""p-norm least mean squares: a filter in the geometry of a q-norm.
+r"""p-norm least mean squares: an adaptive filter in the geometry of a q-norm.
 
 $$w_t = \nabla f_t^*(\theta_t), \quad f_t = X_t^2 f, \quad X_t = \max_{s \le t} \|x_s\|_*, \qquad
   \theta_{t+1} = \theta_t + (y_t - \langle w_t, x_t\rangle)\, x_t.$$
 
-A filter is judged by how well it follows the clean signal $\langle u, x_t\rangle$, of which it sees
-only $y_t$: for every $u$
+A filter must follow the clean signal $\langle u, x_t\rangle$ but sees only the noisy $y_t$. For
+every $u$ and rounds of weight 1
 
 $$\sum_{s \le t} \langle w_s - u, x_s\rangle^2 \le \frac{2 X_t^2}{\beta} f(u) +
-  \sum_{s \le t} (y_s - \langle u, x_s\rangle)^2,$$
+  \sum_{s \le t} (y_s - \langle u, x_s\rangle)^2.$$
 
-the price of the noise and no more, for rounds of weight 1. With $q = 2$ it is normalized LMS.
+The last sum is the noise. $q = 2$ is normalized LMS.
 
 Kivinen, Warmuth, Hassibi, The p-norm Generalization of the LMS Algorithm for Adaptive Filtering,
-2006; Orabona, Crammer, Cesa-Bianchi, 2015, for steps that need no bound on the $x_t$.
+2006; Orabona, Crammer, Cesa-Bianchi, 2015, for step sizes that need no bound on the $x_t$.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ from olx.theorem import theorem
 
 
 def pnorm_lms(q: Scalar = 2.0) -> Learner:
-    r"""Least mean squares with $f = \|w\|_q^2 / (2(q - 1))$, for `olx.linear`.
+    r"""Least mean squares with $f = \|w\|_q^2 / (2(q - 1))$, to be used inside `olx.linear`.
 
     q: in (1, 2]; 2 for a dense filter, $2 \ln d / (2 \ln d - 1)$ for a sparse one.
 
@@ -51,7 +51,7 @@ def pnorm_lms(q: Scalar = 2.0) -> Learner:
 
 
 def adaptive_filter(mirror: MirrorMap) -> Learner:
-    """The same filter with any strongly convex potential that states its norm and modulus.
+    """The filter of `pnorm_lms` with any mirror map that states its norm and modulus.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[2.0, 0.0], [2.0, 0.0]]), jnp.array([6.0, 6.0]))
@@ -68,7 +68,7 @@ def adaptive_filter(mirror: MirrorMap) -> Learner:
 
 
 def residual(feedback: Feedback) -> PyTree:
-    """What the decision missed of the outcome, times the context, as much as the round weighs."""
+    """The residual of the decision times the context and the weight of the round."""
     missed = feedback.outcome - tree.vdot(feedback.action, feedback.context)
     return tree.scale(feedback.weight * missed, feedback.context)
 

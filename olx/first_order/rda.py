@@ -1,11 +1,11 @@
-r"""Regularized dual averaging: the penalty is kept whole, the losses are linearized.
+r"""Regularized dual averaging: losses are linearized, the penalty is not.
 
 $$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F(w) +
   \frac{t^p}{2} \|w\|^2.$$
 
 With $F = \lambda \|\cdot\|_1$ a coordinate is exactly 0 while its mean gradient is below $\lambda$.
 On the losses $\ell_t + F$ the regret is at most $\frac{T^p}{2\eta}\|u\|^2 + \frac\eta2 \sum_t
-t^{-p} \|g_t\|^2$: the theorem `composite_regret`, and `olx.root_regret` for $p = 1/2$.
+t^{-p} \|g_t\|^2$ (theorem `composite_regret`; for $p = 1/2$ also `olx.root_regret`).
 
 Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization, 2010;
 Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
@@ -24,11 +24,11 @@ from olx.regularizers.growing import growing
 
 
 def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
-    """Dual averaging with a penalty in every round: `ftrl` with `olx.regularizers.composite`.
+    """Dual averaging with a penalty on every loss: `ftrl` with `olx.regularizers.composite`.
 
-    eta: positive; large steps follow the average gradient closely.
+    eta: positive; the larger, the closer decisions follow the average gradient.
     penalty: such as `olx.convex.l1(strength)` or `group_l2(strength)`.
-    power: 1/2 for an unknown horizon, 0 for a quadratic that does not grow.
+    power: 1/2 for an unknown number of rounds, 0 for a quadratic that does not grow.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[3.0, 1.0], [3.0, 1.0]]))

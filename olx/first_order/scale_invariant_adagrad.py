@@ -1,7 +1,7 @@
 r"""Scale-invariant AdaGrad for linear predictors.
 
-Follow the regularized leader with `olx.regularizers.scale_invariant_adagrad`: multiplying a feature
-by any constant, in all rounds, changes no prediction, and the regret to $u$ grows with
+Follow the regularized leader with `olx.regularizers.scale_invariant_adagrad`. Multiplying a feature
+by a constant in all rounds changes no prediction. The regret bound depends on
 $\sum_i (u_i b_{T,i})^2$, which does not change either. For rounds of weight 1 and losses
 $L$-Lipschitz in the score,
 
@@ -30,10 +30,10 @@ from olx.theorem import theorem
 
 
 def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
-    r"""Decisions for `olx.linear`, in units of the features.
+    r"""AdaGrad in units of the features; it must be inside `olx.linear`.
 
-    eta: positive; hindsight favours $(\sum_i (u_i b_{T,i})^2 / 2)^{1/2}$.
-    lipschitz: of the loss in the score.
+    eta: positive; in hindsight $(\sum_i (u_i b_{T,i})^2 / 2)^{1/2}$ is best.
+    lipschitz: $L$ of the loss in the score.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[3.0, 1.0], [2.0, -1.0]]), jnp.array([1.0, -1.0]))

@@ -1,10 +1,9 @@
 r"""Scale-invariant p-norm regression and classification.
 
-Follow the regularized leader with `olx.regularizers.scale_invariant_pnorm`: multiplying a feature
-by any constant, in all rounds, changes no prediction, and the regret to $u$ grows with
-$\sum_i |u_i| b_{T,i}$, which does not change either. Made for many features of which few are
-non-zero in a row. For rounds of weight 1 and losses $L$-Lipschitz in the score, with
-$U_t = \sum_i |u_i| b_{t,i}$,
+Follow the regularized leader with `olx.regularizers.scale_invariant_pnorm`. Multiplying a feature
+by a constant in all rounds changes no prediction. The regret bound depends on
+$U_t = \sum_i |u_i| b_{t,i}$, which does not change either. It suits many features with few
+non-zeros per row. For rounds of weight 1 and losses $L$-Lipschitz in the score,
 
 $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \beta_{t+1} \Big( \frac{U_t^2}{2\eta} + \eta \Big)
   \le L \sqrt{e (t+1)(p_t - 1)} \Big( \frac{U_t^2}{2\eta} + \eta \Big).$$
@@ -32,10 +31,10 @@ from olx.theorem import theorem
 
 
 def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
-    r"""Decisions for `olx.linear`, in units of the features.
+    r"""A p-norm learner in units of the features; it must be inside `olx.linear`.
 
-    eta: positive; hindsight favours $\sum_i |u_i| b_{T,i} / \sqrt 2$.
-    lipschitz: of the loss in the score.
+    eta: positive; in hindsight $\sum_i |u_i| b_{T,i} / \sqrt 2$ is best.
+    lipschitz: $L$ of the loss in the score.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[3.0, 1.0], [2.0, -1.0]]), jnp.array([1.0, -1.0]))
@@ -52,10 +51,10 @@ def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
 
 
 class Account(NamedTuple):
-    """Of both scale-invariant learners."""
+    """The account of both scale-invariant learners."""
 
     regret: Regret
-    right: Float[Array, ""]  # after the last round, as is `published`
+    right: Float[Array, ""]  # after the last round, like `published`
     published: Float[Array, ""]
     lipschitz: Bool[Array, ""]  # whether |g_i| <= L |x_i| in every round and coordinate
 
@@ -81,7 +80,7 @@ def add_round(
 def add_sides(
     account: Account, feedback: Feedback, u: PyTree, most: Scalar, right: Array, published: Array
 ) -> Account:
-    """Add a round to the regret, with the right sides after it and the Lipschitz constant."""
+    """Add a round to the regret, set the right sides, and check the Lipschitz constant `most`."""
 
     def within(g: Array, x: Array) -> Array:
         return jnp.all(jnp.abs(g) <= most * jnp.abs(x) * (1 + 64 * jnp.finfo(g.dtype).eps))

@@ -1,18 +1,17 @@
-r"""Follow the regularized leader with a step that trusts what was paid so far, in any geometry.
+r"""Follow the regularized leader with a step size set by the past regret: AdaHedge, AdaFTRL.
 
 $$w_t = \arg\min_{w \in S}\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \lambda_t \psi(w), \qquad
   \lambda_t = \lambda_1 + \frac{\Delta_{t-1}}{C}, \qquad \Delta_t = \sum_{s \le t} \delta_s,$$
 
 where $\delta_t = \lambda_t B_{\psi^*}(\theta_{t+1}/\lambda_t, \theta_t/\lambda_t)$ is the
-mixability gap: what round $t$ adds to the regret. It needs neither the horizon nor the size of the
-losses. The master
-inequality gives the regret; its looser form is, for $\psi \ge 0$,
+mixability gap, the term of round $t$ in the regret bound. Neither the number of rounds nor the size
+of the losses must be known. The master inequality bounds the regret; for $\psi \ge 0$ it implies
 
 $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_t \psi(u) + \Delta_t
   \le \lambda_1 \psi(u) + \Big(1 + \frac{\psi(u)}{C}\Big) \Delta_t.$$
 
-With the entropy and $C = \ln n$ it is AdaHedge, with $C = 1$ it is AdaFTRL; both start from
-$\lambda_1 = 0$, which a small number stands for here.
+With the entropy and $C = \ln n$ it is AdaHedge, with $C = 1$ it is AdaFTRL. Both papers start from
+$\lambda_1 = 0$; here $\lambda_1$ is a small positive number.
 
 De Rooij, van Erven, Grunwald, Koolen, Follow the Leader If You Can, Hedge If You Must, 2014;
 Orabona, Pal, Scale-Free Algorithms for Online Linear Optimization, 2015.
@@ -52,15 +51,15 @@ class SelfConfidentState(NamedTuple):
 
 
 def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 1e-6) -> Learner:
-    r"""Steps set by the run itself, for decisions in a bounded set.
+    r"""Follow the regularized leader with an automatic step size, for a bounded domain.
 
-    mirror: its potential must not be negative on its domain, which must be bounded: the entropies,
-        the Euclidean ball, box or simplex.
+    mirror: a non-negative potential on a bounded domain: the entropies, the Euclidean ball, box or
+        simplex.
     complexity: $C$, best the largest $\psi(u)$ to compete with: $\ln n$ for the entropy,
         $r^2/2$ for a Euclidean ball.
-    start: $\lambda_1$, positive and small beside the size of the losses.
+    start: $\lambda_1$, positive and small compared with the losses.
 
-    `params` only says what decisions look like: the first minimizes the potential.
+    Only the shape of `params` is used: the first decision minimizes the potential.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
@@ -137,9 +136,9 @@ def _at(hp: SelfConfidentHparams, paid: Array) -> MirrorMap:
 
 
 def _gap(f: MirrorMap, theta: PyTree, z: PyTree) -> Array:
-    r"""$B_{f^*}(\theta + z, \theta)$, which lies between 0 and $\langle z, w' - w\rangle$.
+    r"""$B_{f^*}(\theta + z, \theta)$, clipped to the interval from 0 to $\langle z, w' - w\rangle$.
 
-    $f^*$ may be large where the decision hardly moves; what rounding adds then is cut off.
+    The exact value lies in it; with rounding it may not, if $f^*$ is large and the move small.
     """
     after = tree.add(theta, z)
     here, w = jax.value_and_grad(f.conjugate)(theta)

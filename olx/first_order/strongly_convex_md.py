@@ -3,10 +3,10 @@ r"""Logarithmic regret on strongly convex losses: mirror descent with steps $\et
 $$w_{t+1} = \nabla\psi^*\Big(\nabla\psi(w_t) - \frac{g_t}{\sigma t}\Big).$$
 
 If every loss is $\sigma$-strongly convex with respect to $\psi$, that is
-$\ell(u) \ge \ell(w) + \langle g, u - w\rangle + \sigma B_\psi(u, w)$, as is $\sigma \psi$ plus
-anything convex, then the regret is at most $\max_t \|g_t\|_*^2 \,(1 + \ln T) / (2\sigma\beta)$. The
-Euclidean map gives projected gradient descent on any set, the entropy a multiplicative update, and
-the entropy with a floor under every weight keeps the slopes of $\sigma \psi$ itself bounded.
+$\ell(u) \ge \ell(w) + \langle g, u - w\rangle + \sigma B_\psi(u, w)$, then the regret is at most
+$\max_t \|g_t\|_*^2 \,(1 + \ln T) / (2\sigma\beta)$. An example is $\sigma \psi$ plus any convex
+function. The Euclidean map gives projected gradient descent, the entropy a multiplicative update.
+`floored_entropy`, with a lower bound for every weight, keeps the gradients of $\sigma\psi$ bounded.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, theorem 5.
 """
@@ -31,10 +31,10 @@ from olx.theorem import About, Theorem, theorem
 
 
 def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:
-    r"""Steps that shrink as one over time, from `params`, for losses that curve.
+    r"""Mirror descent from `params` with steps $1/(\sigma t)$, for strongly convex losses.
 
     sigma: how strongly convex every loss is with respect to the potential; positive.
-    mirror: `euclidean()` if None; any of the Euclidean sets, `negative_entropy()`,
+    mirror: `euclidean()` if None; also `euclidean(domain)`, `negative_entropy()`,
         `floored_entropy(floor)`.
 
     >>> import jax.numpy as jnp, olx
@@ -54,8 +54,8 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
 
 class Account(NamedTuple):
     regret: Regret
-    largest: Float[Array, ""]  # |g|^2 / (2 beta) so far
-    steps: Bool[Array, ""]  # whether they were 1 / (sigma t)
+    largest: Float[Array, ""]  # the largest |g|^2 / (2 beta)
+    steps: Bool[Array, ""]  # whether all steps were 1 / (sigma t)
 
 
 def strongly_convex_regret(sigma: Scalar) -> Theorem:

@@ -1,19 +1,18 @@
-r"""Gradient descent for strongly convex losses, with an output that forgets its beginning.
+r"""Gradient descent for strongly convex losses; the output is an average that favours late rounds.
 
 $$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big), \quad
   \eta_t = \frac{2}{\sigma(t+1)}, \qquad \bar w_T = \sum_{t \le T} \frac{2(t+1)}{T(T+3)}\, w_t.$$
 
-Later rounds weigh more, both in the output and in the regret, and the logarithm of
-`strongly_convex_md` goes away: for losses $\sigma$-strongly convex with respect to $\psi$ the
-weighted regret is at most
+Later rounds have a larger weight in the output and in the regret. So the bound has no logarithm,
+unlike that of `strongly_convex_md`: for losses $\sigma$-strongly convex with respect to $\psi$,
 
 $$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big(\ell_s(w_s) - \ell_s(u)\big) \le
   \frac{2 \max_{s \le t} \|g_s\|_*^2}{\sigma\beta(t+3)}.$$
 
-Published for the Euclidean norm; the proof asks for no more than
+It is published for the Euclidean norm. The proof only needs
 $\eta_t \langle g_t, w_t - u\rangle \le B(u, w_t) - B(u, w_{t+1}) + D_t$ with
-$D_t = B_{\psi^*}(\nabla\psi(w_t) - \eta_t g_t, \nabla\psi(w_t))$, which any mirror map gives.
-On the losses replaced by the parabolas below them,
+$D_t = B_{\psi^*}(\nabla\psi(w_t) - \eta_t g_t, \nabla\psi(w_t))$, which holds for any mirror map.
+With each loss replaced by its lower bound from strong convexity,
 
 $$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big( \langle g_s, w_s - u\rangle - \sigma B_\psi(u, w_s)
   \big) \le \frac{4}{\sigma t(t+3)} \sum_{s \le t} \frac{D_s}{\eta_s^2}, \qquad
@@ -52,15 +51,15 @@ class StronglyConvexHparams:
 
 class StronglyConvexState(NamedTuple):
     theta: PyTree
-    mean: PyTree  # the output: of the decisions so far, the one of round t weighing t + 1
+    mean: PyTree  # the output: the mean of the decisions so far with weights t + 1
     clock: Clock
 
 
 def strongly_convex_ogd(sigma: Scalar, domain: ConvexSet | None = None) -> Learner:
-    r"""Steps $2/(\sigma(t+1))$ from `params`; the weighted output is `state.mean`.
+    r"""Gradient steps $2/(\sigma(t+1))$ from `params`; the weighted output is `state.mean`.
 
     sigma: how strongly convex every loss is with respect to the potential; positive.
-    domain: a set of `olx.convex.sets`; everywhere if None.
+    domain: a set of `olx.convex.sets`; the whole space if None.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.first_order.strongly_convex_ogd(1.0)
@@ -101,7 +100,7 @@ class Account(NamedTuple):
     left: Float[Array, ""]
     drift: Float[Array, ""]  # the sum of D / eta^2
     size: Float[Array, ""]
-    largest: Float[Array, ""]  # |g|^2 / (2 beta) so far; infinite where no norm is stated
+    largest: Float[Array, ""]  # the largest |g|^2 / (2 beta); infinite if the map states no norm
     rounds: Float[Array, ""]
     regret: Regret  # on the losses themselves
 
