@@ -1,7 +1,7 @@
-"""A learner whose theorems are followed while it plays.
+"""A learner that evaluates the theorems of another learner while it plays.
 
-It plays what the learner plays. Its state holds the ledgers of the theorems beside the state of the
-learner. So every driver can follow theorems, in the memory of a state and of what it keeps.
+It plays the same actions. Its state is the state of the learner and one ledger per theorem. So
+every driver can evaluate theorems, and needs memory only for the state and the rounds it keeps.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class AuditState(NamedTuple):
 
 
 def audited(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
-    """Play `inner` and follow `theorems` against the comparator `u`."""
+    """Play `inner` and evaluate `theorems` against the comparator `u`."""
     hparams = AuditHparams(inner, theorems, u)
     return Learner(hparams, init, predict, update, needs=within(inner, "inner", *PARTS))
 
@@ -53,5 +53,5 @@ def update(hp: AuditHparams, state: AuditState, feedback: Feedback) -> AuditStat
 
 
 def sides(state: AuditState, feedback: Feedback) -> tuple[Certificate, ...]:
-    """Both sides of every theorem, from the state after a round; to be recorded."""
+    """Both sides of every theorem, from the state after a round; for `record`."""
     return tuple(ledger.sides for ledger in state.ledgers)

@@ -1,4 +1,4 @@
-"""Stacks of learners."""
+"""Batches: learners that differ in their numbers, stacked for `olx.sweep`."""
 
 import inspect
 import itertools
@@ -14,7 +14,7 @@ from olx.core import Batch, Learner
 
 
 def grid(**axes: Any) -> dict[str, Array]:
-    """Every combination of the values of `axes`, the last axis fastest, for `batch`.
+    """Every combination of the values of `axes`, for `batch`; the last axis changes fastest.
 
     >>> import jax.numpy as jnp
     >>> {name: values.tolist() for name, values in grid(a=jnp.arange(2), b=jnp.arange(3)).items()}
@@ -29,11 +29,12 @@ def grid(**axes: Any) -> dict[str, Array]:
 
 
 def batch(make: Callable[..., Learner], /, **axes: Any) -> Batch:
-    """Stack a factory over values of its arguments, for `olx.sweep`.
+    """Stack the learners that `make` makes from each value of its arguments, for `olx.sweep`.
 
-    The batch remembers the values as its `axes`, and the run of a sweep carries them on. The axes
-    are walked together and must be of one length; `grid` makes a product of them. Its `learners`
-    are one learner whose leaves have a leading axis, for `jax.vmap`; `batch[i]` is a single one.
+    Learner i is made from entry i of every axis, so all axes have one length; `grid` makes a
+    product of axes. `batch.axes` holds the values, and so does the run of a sweep.
+    `batch.learners` is one learner whose leaves have a leading axis, for `jax.vmap`; `batch[i]`
+    is learner i.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = batch(olx.hedge, **grid(eta=jnp.geomspace(1e-3, 1.0, 64)))
@@ -67,7 +68,7 @@ def _check_names(make: Callable[..., Learner], axes: dict[str, Array]) -> None:
 
 
 def _lengths(owner: str, axes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
-    """The values of each axis as an array, and how many there are."""
+    """The values of each axis as an array, and the length of each axis."""
     for name, axis in axes.items():
         if not isinstance(axis, jax.Array) and np.asarray(axis).dtype.kind in "OSU":
             raise TypeError(f"{owner}: axis `{name}` must hold numbers, got {axis!r:.100}.")

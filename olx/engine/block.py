@@ -1,13 +1,13 @@
-r"""The exact block form of a sweep: matrix products in place of inner products.
+r"""Sweeps played in blocks of rounds: matrix products in place of inner products.
 
-Where an update adds a multiple $a_t$ of the row $x_t$ to the weights and the score is their inner
-product, the scores of a block of rounds need the weights at its start only:
+If an update adds a multiple $a_t$ of the row $x_t$ to the weights and the score is their inner
+product, the scores of a block of rounds depend on the weights at the start of the block only:
 
 $$s_t = \langle w_1, x_t\rangle + \sum_{j < t} a_j \langle x_j, x_t\rangle, \qquad
   w_{B+1} = w_1 + \sum_{t \le B} a_t x_t.$$
 
-Over $N$ configurations the first term and the last sum are matrix products, and the Gram matrix of
-the block is shared by all of them. Nothing is approximated; sums are only taken in another order.
+Over $N$ configurations the first term and the last sum are matrix products, and all configurations
+share the Gram matrix of the block. The result is exact up to the order of sums.
 """
 
 import functools
@@ -24,12 +24,12 @@ from olx.engine.protocol import Watch, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
 
-ROWS = 32  # of a block, at the most: a chunk of very wide rows has fewer
-LEAST = 64  # configurations; below, the loop over rounds is faster
+ROWS = 32  # the largest number of rounds per block; a chunk of very wide rows has fewer
+LEAST = 64  # configurations; for fewer of them the loop over rounds is faster
 
 
 def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurations: int) -> bool:
-    """Whether a sweep can be played in blocks, and gains by it."""
+    """Whether a sweep can be played in blocks, and is faster so."""
     shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
     return (
         configurations >= LEAST
@@ -56,10 +56,10 @@ def block_program(watch: Watch, share) -> Program:
 def _one(
     watch: Watch, learner: Learner, loss: Loss, score: Array, here: Rounds
 ) -> tuple[Array, PyTree]:
-    """The coefficient of the row, and what the round leaves behind."""
+    """The coefficient of the row, and the output of the round."""
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
-    assert isinstance(learner.facts.adds, AddsContext)  # `fits` has looked
+    assert isinstance(learner.facts.adds, AddsContext)  # checked by `fits`
     a = learner.facts.adds.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
     return a, watch.see(None, feedback)
@@ -74,7 +74,7 @@ def _triangle(
     rounds: Rounds,
     count: Int[Array, ""],
 ) -> tuple[Float[Array, "B N"], PyTree]:
-    """Round by round through a block: the coefficients, and what the rounds leave behind."""
+    """Play the rounds of a block one by one: their coefficients and their outputs."""
     at = lambda leaf, i: lax.dynamic_index_in_dim(leaf, i, keepdims=False)
     put = lambda rows, row, i: lax.dynamic_update_index_in_dim(rows, row, i, 0)
 

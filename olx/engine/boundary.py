@@ -1,6 +1,6 @@
-"""Who may play, and from where: refused before anything is traced or compiled.
+"""Checks of the learner, the loss and the start, before anything is traced or compiled.
 
-A start that is traced cannot be looked at; where it is not legal the state is NaN.
+A start that is traced cannot be refused; if it is not legal, the state is NaN.
 """
 
 import dataclasses
@@ -19,20 +19,20 @@ from olx.streams.judge import check_params, is_traced, remedy_of
 
 
 def check_game(owner: str, learner: Learner, loss: Loss) -> None:
-    """Refuse what is no learner, a batch of them, and what is no loss."""
+    """Refuse all but a single learner and a loss of an action and an outcome."""
     if isinstance(learner, Batch):
         raise TypeError(f"{owner}: `learner` is a batch; `olx.sweep` plays all of its learners.")
     check.instance(owner, "learner", learner, Learner)
     check.takes(owner, "loss", loss, "action", "outcome")
     if stacked := _stacked(learner):
         raise TypeError(
-            f"{owner}: `learner` is a stack of learners, its `{stacked}` an array; `olx.sweep` "
+            f"{owner}: `learner` is a stack of learners, its `{stacked}` is an array; `olx.sweep` "
             "plays all of them."
         )
 
 
 def _stacked(node: Any) -> str:
-    """The first number of a learner, or of the one inside it, that is an array."""
+    """The name of the first number, in a learner or in its inner learner, that is an array."""
     numbers, parts = _numbers_and_parts(type(node))
     for name in numbers:
         if np.ndim(getattr(node, name)):
@@ -42,7 +42,7 @@ def _stacked(node: Any) -> str:
 
 @functools.cache
 def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
-    """The names of the fields that hold one number, and of those that may hold such fields."""
+    """The names of the fields that hold one number, and of the fields to look into."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     numbers = [field.name for field in fields if field.type in (Scalar, Scalar | None)]
     parts = ("hparams", "inner", "mirror")
@@ -50,27 +50,27 @@ def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
 
 
 def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
-    """The state to start from; refuses a start that the learner cannot take."""
+    """The first state; refuses `params` that the learner cannot start from."""
     check_params(owner, params)
     start = _start if is_traced((learner, params)) else _start_in_one_call
     return _started(owner, learner, params, *start(learner, params))
 
 
 def given_state(owner: str, learner: Learner, params: PyTree, state: PyTree) -> PyTree:
-    """A state to go on from; refuses one of another learner or of other decisions."""
+    """The state to continue from; refuses a state of another learner or of another shape."""
     like = jax.eval_shape(learner.init, params)
     check.same_shape(owner, "`state`", state, "the state of this learner", like)
     return state
 
 
 def first_states(owner: str, learners: Learner, params: PyTree) -> PyTree:
-    """The states of a batch; refuses a start that none of its learners can take."""
+    """The first states of a batch; refuses `params` that none of its learners can start from."""
     check_params(owner, params)
     return _started(owner, learners, params, *_start_each(learners, params))
 
 
 def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
-    """Whether each need is met, and the state, which is NaN where one is not."""
+    """Whether each need is met, and the first state, which is NaN if a need is not met."""
     own = learner.hparams
     legal = [jnp.asarray(need.legal_fn(own, params, None)) for need in _about_params(learner)]
     if legal:

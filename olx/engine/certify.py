@@ -1,7 +1,7 @@
-r"""Certificates: the theorems of a learner, checked on a game.
+r"""`certify`: check the theorems of a learner on a game.
 
-Every learner carries its theorems. `certify` evaluates both sides of each after every round, of a
-run that was recorded or of a stream that is played for the purpose.
+A learner carries its theorems. `certify` evaluates both sides of each theorem after every round,
+either on a recorded run or while it plays a stream.
 """
 
 import dataclasses
@@ -55,21 +55,20 @@ def certify(
 ) -> Certificates:
     """Check the theorems of `learner` against the comparator `u`, after every round.
 
-    `certify(learner, run, u)` judges a recorded run, all its rounds kept with
-    `record=olx.record.trace`; runs of a sweep with
-    `jax.vmap(olx.certify, (0, 0, None))(learners, runs, u)`.
+    `certify(learner, run, u)` checks a run that was played with `record=olx.record.trace` and
+    without `keep`. For a sweep: `jax.vmap(olx.certify, (0, 0, None))(batch.learners, runs, u)`.
 
-    `certify(learner, loss, rounds, params, u)` plays the stream through the engine and needs the
-    memory of a state and of what it keeps: arrays, chunks, sparse rows, which it makes dense a few
-    at a time, and batches of learners. `keep` says which rounds to keep, as for `olx.run`. The
-    summary (`holds`, `tightness`, the first failure) is over all rounds in any case.
+    `certify(learner, loss, rounds, params, u)` plays the stream through the engine: arrays, chunks,
+    sparse rows (made dense a few at a time), and batches of learners. It needs memory for the state
+    and for the rounds it keeps; `keep` chooses these, as for `olx.run`. The summary (`holds`,
+    `tightness`, the first failure) is always over all rounds.
 
-    u: any point of the domain; outside it the right sides are infinite.
-    theorems: those to check; all that the learner carries if None. Theorems with further numbers,
-        such as a margin, are made by functions beside their rules.
+    u: any point of the domain; outside the domain the right sides are infinite.
+    theorems: the theorems to check; all that the learner carries if None. Theorems with further
+        numbers, such as a margin, are made by functions in the file of the rule.
 
-    Where the run leaves the conditions of a theorem its right side is infinite, and the certificate
-    says which condition it is.
+    If the run breaks a condition of a theorem, its right side is infinite and the certificate names
+    the condition and the round.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0]] * 8))
@@ -98,14 +97,14 @@ def asked_of(learner: Learner, theorems: tuple[Theorem, ...] | None) -> tuple[Th
     if theorems is None:
         if not learner.theorems:
             raise TypeError(
-                f"certify: {learner.update_fn.__module__} comes with no theorem; see `theorems`."
+                f"certify: {learner.update_fn.__module__} has no theorem; give some as `theorems`."
             )
         return learner.theorems
     return tuple(_about(learner, one) for one in theorems)
 
 
 def _about(learner: Learner, one: Theorem) -> Theorem:
-    """A theorem about the learner, or about one inside its models."""
+    """The theorem `one` about `learner`, or about the learner that its models wrap."""
     check.instance("certify", "theorems", one, Theorem)
     found = one if one.about is None or one.about.test(learner) else inside(learner, one)
     if found is None:
@@ -151,9 +150,9 @@ def replayed(
     keep: Keep | None = None,
     progress: bool | None = None,
 ) -> tuple[Certificates, Run]:
-    """Certificates of a stream, and the run that was played for them.
+    """The certificates of a stream, and the run that was played for them.
 
-    asked: for a batch, with an axis of learners, as the theorems that its learners carry.
+    asked: the theorems; for a batch every leaf has a leading axis of learners.
     """
     kind = jnp.result_type(*jax.tree.leaves(params))
     u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite("certify", u))

@@ -1,8 +1,8 @@
-"""Saving a run on the way, and resuming it to the bit.
+"""Checkpoints: save a run while it plays, and resume it with the same bits.
 
-A save is a step: the state, and what was gathered since the step before. Beside the steps stands a
-description of the run. A directory that describes another run, a stream that has changed and a
-step that is damaged are refused.
+Each save writes a step: the state, and the outputs since the step before. A description of the run
+is kept beside the steps. A directory of another run, a stream that has changed and a damaged step
+are refused.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ from olx.engine.describe import marks_of, numbered
 
 
 def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
-    """Save in `directory` after every so many chunks, and resume from what is there.
+    """Save in `directory` once per `every` chunks, and resume from the last save there.
 
-    Run the same call again after an interruption: it goes on from the last save, and ends with the
-    same bits as if nothing had happened. An iterable stream must then start from its beginning, in
-    the same pieces; what was played before is read again, to see that it has not changed.
+    After an interruption, repeat the same call: it continues from the last save and ends with the
+    same bits as a run without interruption. An iterable stream must then start from its beginning,
+    in the same pieces; the rounds that were played before are read again and compared.
 
-    SIGINT and SIGTERM end the run after the chunk that is being played, and save it first.
+    After SIGINT or SIGTERM the run finishes the current chunk, saves and ends.
     """
     check.count("checkpoint", "every", every)
     if not isinstance(directory, str | os.PathLike):
@@ -55,15 +55,15 @@ class Checkpoint:
         self._description: dict[str, str] = {}
 
     def held(self, owner: str) -> contextlib.AbstractContextManager[None]:
-        """Keep other runs out of the directory."""
+        """Lock the directory against other runs."""
         return lock.held(owner, self.directory)
 
     def restore(
         self, owner: str, description: dict[str, str], state: PyTree, collector: Collector
     ) -> tuple[PyTree, dict[int, bytes]]:
-        """The state to start from, and what the stream looked like after so many rounds.
+        """The last saved state, and the digest of the stream after each saved number of rounds.
 
-        `collector` gets what had been gathered.
+        `collector` gets the saved outputs.
         """
         self._chunks = self._saved = 0
         self._description = description
@@ -89,7 +89,7 @@ class Checkpoint:
         return self._chunks % self.every == 0
 
     def save(self, state: PyTree, collector: Collector, stream: bytes) -> None:
-        """Write one more step, unless nothing happened since the last.
+        """Write one more step, unless no round was played since the last one.
 
         stream: the digest of the rounds played.
         """
@@ -108,7 +108,7 @@ class Checkpoint:
         self._seal = steps.write(self._steps, collector.played, arrays, self._seal)
 
     def changed(self, owner: str, start: int, stop: int) -> ValueError:
-        """What to raise where the stream is not the one that was played."""
+        """The error for a stream that is not the one that was played."""
         return ValueError(
             f"{owner}: the stream has changed between rounds {start} and {stop}, which the "
             f"checkpoint in {self.directory} has played already. Give the stream as it was, or "
@@ -133,7 +133,7 @@ class Checkpoint:
         draft.replace(self.directory / "run.json")
 
     def _found(self, owner: str) -> list[int]:
-        """The steps of this very run; a directory without a step is nobody's."""
+        """The steps of this run; refuses the steps of another one. No steps means a new run."""
         there = steps.steps_in(self._steps)
         if not there:
             if self._steps.is_dir() and any(path.is_dir() for path in self._steps.iterdir()):

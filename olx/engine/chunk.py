@@ -1,4 +1,4 @@
-"""The program of the engine: a chunk of rounds, of any length up to its capacity."""
+"""The programs of the engine for dense rows: play a chunk of up to `capacity` rounds."""
 
 import functools
 from collections.abc import Callable
@@ -64,6 +64,6 @@ def _round(
 def _play(
     one, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
 ) -> tuple[PyTree, PyTree]:
-    """The state after the first `count` rounds, and what was seen of each."""
+    """The state after the first `count` rounds, and the output of each round."""
     play = lambda state, i: one(learner, state, loss, at(rounds, i))
     return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])

@@ -1,4 +1,4 @@
-"""What comes out of the chunks, gathered on the host and thinned as it comes."""
+"""The outputs of the chunks, collected on the host; only the rounds to keep are stored."""
 
 from typing import Any, NamedTuple
 
@@ -11,31 +11,31 @@ from olx.core import Curve
 from olx.engine.feed import Chunk
 from olx.keep import Keep, rounds_kept
 
-_MANY = 64  # stretches; fewer are added up faster one by one
+_MANY = 64  # parts; for fewer of them a Python loop of sums is faster
 
 
 class Segment(NamedTuple):
-    """What a stretch of rounds leaves behind; time is the first axis of everything."""
+    """The outputs of consecutive rounds; the first axis of every array is time."""
 
-    losses: np.ndarray | None  # of every round, where nothing is thinned
-    at: np.ndarray  # rounds kept, where something is
-    totals: PyTree  # cumulative loss after each of them, and the sums of what was measured
-    trace: PyTree  # what `record` kept of them
+    losses: np.ndarray | None  # of every round; None if only some rounds are kept
+    at: np.ndarray  # the numbers of the kept rounds; empty if all are kept
+    totals: PyTree  # the cumulative loss and the sums of `measure` after each kept round
+    trace: PyTree  # what `record` gave for each kept round
 
 
 class Collector:
-    """Gathers segments. Totals are summed in float64, whatever the run computes in."""
+    """Collects segments. Totals are summed in float64, in any dtype of the run."""
 
     def __init__(self, keep: Keep | None):
         self.keep = keep
         self.segments: list[Segment] = []
         self.played = 0
         self.total: PyTree = None  # the last of `totals`
-        self.structure: PyTree = None  # of the output for a chunk; only a restart must know
+        self.structure: PyTree = None  # of the output for a chunk; used only to resume
 
     @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
     def add(self, chunk: Chunk, out: tuple[PyTree, PyTree]) -> None:
-        """Take the output of the program for a chunk; waits for it."""
+        """Add the output of the program for a chunk; waits until it is computed."""
         paid = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out[0])
         if self.total is None:
             self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), paid)
@@ -55,11 +55,11 @@ class Collector:
         self.played = stop
 
     def restore(self, segments: list[Segment], played: int, total: PyTree) -> None:
-        """Go on from what an earlier run had gathered."""
+        """Continue from the segments that an earlier run saved."""
         self.segments, self.played, self.total = segments, played, total
 
     def empty(self) -> Segment:
-        """A segment of no rounds: the structure and the dtypes of one."""
+        """A segment without rounds, for its structure and dtypes."""
         plain = jax.eval_shape(lambda out: jax.tree.map(data_of, out), self.structure)
         paid, trace = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:]), leaf.dtype), plain)
         if self.keep is None:
@@ -68,11 +68,11 @@ class Collector:
         return Segment(None, np.zeros(0, int), totals, trace)
 
     def joined(self, segments: list[Segment]) -> Segment:
-        """One segment out of several that follow each other."""
+        """Several consecutive segments as one."""
         return jax.tree.map(lambda *parts: np.concatenate(parts), *segments)
 
     def result(self) -> tuple[Any, PyTree, Curve | None]:
-        """Losses, trace and curve of all that was gathered; configurations before time."""
+        """Losses, trace and curve of all rounds; the axis of configurations is before time."""
         segment = self.joined(self.segments)
         if self.keep is not None:
             at = segment.at
@@ -86,7 +86,7 @@ class Collector:
 
 
 def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The sums of the stretches of rows that end where `ends` says."""
+    """The sums of the parts of `rows` that `ends` separates."""
     starts = np.r_[0, ends[:-1]]
     if len(ends) > _MANY:
         return np.add.reduceat(rows.astype(np.float64), starts, axis=0)
@@ -105,7 +105,7 @@ def data_of(leaf: Any) -> Any:
 
 def _first(leaf: Any, count: int) -> np.ndarray:
     rows = np.asarray(data_of(leaf))[:count]
-    return rows if 2 * count > len(leaf) else rows.copy()  # not to hold a large buffer for a few
+    return rows if 2 * count > len(leaf) else rows.copy()  # frees a large, mostly unused buffer
 
 
 def _rows(tree: PyTree, rows: Any) -> PyTree:

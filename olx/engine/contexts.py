@@ -1,9 +1,9 @@
-"""Contexts in the dtype of the decision.
+"""Cast contexts to the dtype of the decision.
 
-Whole numbers, truth values and half precision wrap around or overflow in a product such as
-<x, x>. A context that is shaped like the decision, or like the last axes of it, is a vector of the
-same space, so it is cast to the dtype of the decision once, before any learner looks at it. A
-context of another shape, such as an index that a model looks up, is left as it is.
+Integers, booleans and half precision overflow in a product such as <x, x>. A context with the shape
+of the decision, or of its last axes, is a vector of the same space. It is cast to the dtype of the
+decision once, before a learner uses it. A context of another shape, such as an index into a table,
+is not changed.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from jaxtyping import PyTree
 
 
 def dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
-    """The dtype of each leaf of the context, once it is cast.
+    """The dtype of each leaf of the context after the cast.
 
-    lead: how many axes a leaf of the context has before those of a decision.
+    lead: the number of axes of a leaf of the context before those of a decision.
     """
     leaves, structure = jax.tree.flatten(context)
     decision, like = jax.tree.flatten(params)
@@ -31,7 +31,7 @@ def dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
 
 
 def cast(context: PyTree, params: PyTree) -> PyTree:
-    """The context of one round, for a learner that starts from `params`."""
+    """The context of one round, cast for a learner that starts from `params`."""
     context = jax.tree.map(jnp.asarray, context)
     leaves, structure = jax.tree.flatten(context)
     wanted = dtypes(context, params, 0)
@@ -43,7 +43,7 @@ def _as(leaf: jax.Array, dtype: np.dtype) -> jax.Array:
 
 
 def _wider(own: np.dtype, wanted: np.dtype) -> Any:
-    """A float that is wider already stays: an update would say that it changes the state."""
+    """The wider dtype. A float wider than `wanted` stays; the check of the update reports it."""
     if not jnp.issubdtype(wanted, jnp.floating):
         return own
     if jnp.issubdtype(own, jnp.floating):

@@ -1,4 +1,4 @@
-"""What tells one run from another, in words and digests that are the same in every process."""
+"""Descriptions that tell runs apart, the same in every process."""
 
 import hashlib
 import re
@@ -20,9 +20,9 @@ def describe(
 ) -> dict[str, str]:
     """A word or a digest for each part of a run.
 
-    first: a piece of the stream; what it holds is another matter, see `olx.engine.history`.
-    traced: the program; it tells functions apart that have the same name or none, and holds the
-        arrays that they close over.
+    first: a piece of the stream; only its dtypes and shapes are used.
+    traced: the program; it distinguishes functions of the same name and contains the arrays that
+        they close over.
     """
     return {
         "learner": _digest(learner),
@@ -38,13 +38,13 @@ def describe(
 
 
 def marks_of(keep: Keep | None, rounds: int) -> bytes:
-    """Which of the first so many rounds are kept, as a digest."""
+    """A digest of which of the first `rounds` rounds are kept."""
     marks = np.zeros(0, int) if keep is None else rounds_kept(keep, 0, rounds)
     return hashlib.sha256(marks.astype(np.int64).tobytes()).digest()
 
 
 def numbered(tree: PyTree) -> list[tuple[str, np.ndarray]]:
-    """Leaves by number, the keys of random generators as their data."""
+    """The leaves with their numbers; random keys are converted to their data."""
     return [(str(i), np.asarray(data_of(leaf))) for i, leaf in enumerate(jax.tree.leaves(tree))]
 
 
@@ -63,7 +63,7 @@ def _program(closed: Any) -> str:
 
 
 def _constants(program: Any) -> Iterator[Any]:
-    """The arrays in a program and in the programs inside it, which are not in its text."""
+    """The constant arrays of a program and of its inner programs; its text does not show them."""
     yield from getattr(program, "consts", ())
     for equation in getattr(program, "jaxpr", program).eqns:
         yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
@@ -84,5 +84,5 @@ def _update(digest: Any, array: np.ndarray) -> None:
 
 
 def _named(thing: Any) -> str:
-    """In words, without the addresses that differ between processes."""
+    """`str(thing)` without memory addresses, since these differ between processes."""
     return re.sub(r" at 0x[0-9a-f]+", "", str(thing))

@@ -1,4 +1,4 @@
-"""Where the output of the chunks is put away: gathered, shown and saved."""
+"""What happens to the output of a chunk: it is collected, shown in the progress bar and saved."""
 
 import contextlib
 import sys
@@ -17,9 +17,10 @@ from olx.engine.signals import Asked
 
 
 class Desk:
-    """Holds the output of one chunk, which a device may still be at work on.
+    """Holds the output of one chunk, which a device may still be computing.
 
-    Whatever ends a run, the device is waited for: it reads memory that Python would give back.
+    When a run ends, also by an error, the desk waits for the device: the device may still read
+    memory that Python would free.
     """
 
     def __init__(
@@ -28,17 +29,17 @@ class Desk:
         self._owner, self._collector = owner, collector
         self._bar, self._checkpoint = bar, checkpoint
         self._pending: tuple[Chunk, Any] | None = None
-        self._digest = b""  # of the rounds put away
+        self._digest = b""  # of the collected rounds
 
     def __enter__(self) -> "Desk":
         return self
 
     def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(Exception):  # what went wrong is on its way already
+        with contextlib.suppress(Exception):  # the first error is being raised already
             jax.block_until_ready(self._pending and self._pending[1])
 
     def wait_for(self, chunks: Iterator[Chunk], asked: Asked, state: PyTree) -> Chunk | None:
-        """The next chunk; None at the end. An interruption meanwhile loses nothing."""
+        """The next chunk; None at the end. An interruption while it waits saves the run first."""
         try:
             with asked.waiting():
                 return next(chunks, None)
@@ -47,24 +48,24 @@ class Desk:
             raise
 
     def put(self, chunk: Chunk, out: Any) -> None:
-        """Put the chunk before away: the device works on this one meanwhile, and no longer reads
-        where the next is to be written."""
+        """Collect the chunk before, while the device computes this one. The device has then
+        finished with the memory that the next chunk is written to."""
         self._clear()
         self._pending = chunk, out
 
     def save(self, state: PyTree) -> None:
-        """Save what was played, where that was asked for; in any case it is put away."""
+        """Collect the last output, and save if there is a checkpoint."""
         self._clear()
         if self._checkpoint is not None:
             self._checkpoint.save(state, self._collector, self._digest)
 
     def stop(self, state: PyTree) -> None:
-        """Save, and say where."""
+        """Save, and print the directory."""
         self.save(state)
         if self._checkpoint is not None:
             print(
                 f"{self._owner}: interrupted after {self._collector.played} rounds, saved in "
-                f"{self._checkpoint.directory}; the same call goes on from there.",
+                f"{self._checkpoint.directory}; repeat the same call to continue.",
                 file=sys.stderr,
                 flush=True,
             )

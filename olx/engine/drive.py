@@ -1,4 +1,4 @@
-"""The loop around the program: feed chunks, gather what comes out, show progress, save."""
+"""The loop around a program: feed chunks, collect outputs, show progress, save."""
 
 import contextlib
 import functools
@@ -49,7 +49,7 @@ def drive(
     first = next(pieces)
     plan = feed.plan(first, params, configurations, isinstance(stream, Rounds))
     learner, loss = jax.tree.map(_argument, (learner, as_tree(loss)))
-    state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
+    state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its argument
     collector = Collector(keep)
     with contextlib.ExitStack() as stack:
         asked = stack.enter_context(signals.deferred(checkpoint is not None))
@@ -90,7 +90,7 @@ def drive(
 
 
 def _argument(leaf: Any) -> Any:
-    """An argument of a compiled call, which itself turns a Python number into an array, faster."""
+    """An array, or a Python number as it is: a compiled call converts numbers faster."""
     return leaf if isinstance(leaf, int | float | jax.Array) else jnp.asarray(leaf)
 
 

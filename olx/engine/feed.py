@@ -1,4 +1,4 @@
-"""Streams of any size as chunks of one shape: arrays, memory maps, or an iterable of `Rounds`."""
+"""Cut a stream of any size into chunks of one shape: arrays, memory maps, iterables of `Rounds`."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -16,32 +16,32 @@ from olx.engine.stage import Stage
 from olx.streams.judge import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows
 
-_BYTES = 1 << 21  # of a chunk: large enough to hide a call, small enough to stay in the cache
-_MOST = 1 << 16  # rounds of a chunk
-_DENSE = 1 << 24  # bytes of sparse rows that are made dense at a time
+_BYTES = 1 << 21  # per chunk: large enough to hide the cost of a call, small enough for the cache
+_MOST = 1 << 16  # rounds per chunk
+_DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
 
 
 class Chunk(NamedTuple):
     rounds: Rounds  # NumPy arrays of one length, the capacity
-    count: int  # rounds that are real
+    count: int  # the number of real rounds; the rest is padding
     start: int  # number of the first one, from 0
-    digest: bytes = b""  # of all rounds up to its last, where the stream has a history
+    digest: bytes = b""  # of all rounds up to its last, if the stream has a history
 
 
 class Plan(NamedTuple):
-    """How a stream is cut."""
+    """How a stream is cut into chunks."""
 
-    first: Rounds  # all pieces look like this one
+    first: Rounds  # the first piece; all others have its structure, shapes and dtypes
     dtypes: list  # of the leaves of a chunk
-    capacity: int  # rounds of a chunk
-    owned: bool  # whether pieces stay as they are while they are played; else they are copied
+    capacity: int  # rounds per chunk
+    owned: bool  # whether pieces do not change while they are played; else they are copied
 
 
 def plan(first: Rounds, params: PyTree, configurations: int, whole: bool) -> Plan:
-    """Chunks for a stream whose first piece is given, and for a learner that starts from `params`.
+    """The plan for a stream with the first piece `first`, and a learner that starts from `params`.
 
-    whole: whether `first` is all there is. What an iterable yields may be overwritten as soon as
-        the next piece is asked for.
+    whole: whether `first` is the whole stream. The pieces of an iterable may be overwritten as soon
+        as the next piece is read.
     """
     rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
     dtypes = contexts.dtypes(first.context, params, 1) + rest
@@ -49,7 +49,7 @@ def plan(first: Rounds, params: PyTree, configurations: int, whole: bool) -> Pla
 
 
 def _capacity(first: Rounds, dtypes: list, configurations: int, whole: bool) -> int:
-    """How many rounds a chunk should hold, a power of two; a piece may be longer than the first."""
+    """The number of rounds per chunk, a power of two. Later pieces may be longer than `first`."""
     length = len_of(first)
     row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
     best = _BYTES // row // max(1, configurations // 64)
@@ -81,7 +81,7 @@ def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | I
 
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
-    """The stream as pieces of whatever length it comes in; refuses an empty one."""
+    """The pieces of a stream as they come, on the host; refuses an empty stream."""
     check_iterable(owner, stream)
     empty = True
     for piece in [stream] if isinstance(stream, Rounds) else stream:
@@ -99,11 +99,11 @@ def chunks(
     judge: Callable[[Rounds, int], object],
     history: History | None = None,
 ) -> Iterator[Chunk]:
-    """Cut pieces into chunks of one shape, after the rounds that were played before.
+    """Cut pieces into chunks of one shape; skip the rounds that `history` says were played.
 
-    Every chunk is checked before it is handed on: its numbers by `judge`, which gets the rounds and
-    the number of the first; shapes and dtypes as in the first piece. A chunk may lie in memory that
-    the next but one is written to.
+    Every chunk is checked before it is yielded: `judge` checks its numbers and gets the rounds and
+    the number of the first; shapes and dtypes must be those of the first piece. The memory of a
+    chunk may be reused for the next chunk but one.
     """
     skip = 0 if history is None else history.rounds
     start, capacity, room, stage = (
@@ -139,7 +139,7 @@ def chunks(
 
 
 def _host(leaf: Any) -> np.ndarray | SparseRows:
-    """The array on the host, without a copy where memory allows; a memory map stays one."""
+    """The array on the host, without a copy if possible; a memory map stays a memory map."""
     return leaf if isinstance(leaf, np.ndarray | SparseRows) else np.asarray(leaf)
 
 
@@ -162,12 +162,13 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
         if seen != wanted:
             raise TypeError(
                 f"{owner}: rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
-                f"{seen[1]}{list(seen[0])} a round, the first chunk {wanted[1]}{list(wanted[0])}."
+                f"{seen[1]}{list(seen[0])} per round, the first chunk "
+                f"{wanted[1]}{list(wanted[0])}."
             )
 
 
 def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
-    """Sparse rows as dense ones, a few at a time."""
+    """Sparse rows as dense rows, in small pieces."""
     for piece in [rounds] if isinstance(rounds, Rounds) else rounds:
         rows = piece.context
         step = max(1, _DENSE // (rows.shape[1] * rows.values.dtype.itemsize))

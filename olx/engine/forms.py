@@ -1,12 +1,13 @@
 r"""The forms in which a round of sparse rows is played.
 
-Where an update adds a multiple of the row, a loop over the blocks of the row adds up the score and
-a second one adds the multiple. Any other `linear` learner is played block by block likewise, the
-second loop being its own update. A round then costs as much as its own blocks. A predictor that
-looks at the row as a whole, such as at its norm, gets as many coordinates as the widest row has.
+- `adding`: an update adds a multiple of the row. One loop over the blocks of the row computes the
+  score, a second loop adds the multiple.
+- `block_by_block`: any other `linear` learner. The second loop calls the update of the learner.
+- `whole_row`: a predictor that uses the whole row, such as its norm. It gets as many coordinates
+  as the widest row has; the other forms cost only the blocks of the row.
 
-A batch takes the coordinates of a block one by one, since one coordinate of all configurations
-fills the vector units.
+A batch takes the coordinates of a block one by one: one coordinate of all configurations already
+fills the SIMD lanes.
 """
 
 from collections.abc import Callable
@@ -30,14 +31,14 @@ Form = Callable[..., tuple[Packed, Array]]
 
 
 class Round(NamedTuple):
-    """What a round is about."""
+    """The data of a round: its loss, outcome and weight, and its row in a chunk."""
 
     loss: Loss
     outcome: PyTree
     weight: Scalar
     rows: Blocks
-    first: Int[Array, ""]  # block of its row
-    last: Int[Array, ""]  # one past the last
+    first: Int[Array, ""]  # the first block of the row
+    last: Int[Array, ""]  # one past its last block
 
     def feedback(self, score: Array, context: PyTree = None) -> Feedback:
         return feedback_of(self.loss, context, score, self.outcome, self.weight)
@@ -52,7 +53,7 @@ class Round(NamedTuple):
         return at(self.rows.indices, k), at(self.rows.values, k)
 
     def row(self, nothing: int) -> tuple[Array, Array]:
-        """The indices and the entries of the row, as many as the widest has, `nothing` past it."""
+        """The indices and entries of the row, padded to the widest one; padding gets `nothing`."""
         widest = self.rows.widest.size
         here = lambda leaf: lax.dynamic_slice_in_dim(leaf, self.first, widest)
         own = (self.first + jnp.arange(widest, dtype=self.first.dtype) < self.last)[:, None]
@@ -61,7 +62,7 @@ class Round(NamedTuple):
 
 
 def alone(function: Callable, *_: Any) -> Callable:
-    """In place of `jax.vmap` where there is one configuration and no axis for it."""
+    """Used in place of `jax.vmap` for a single configuration, which has no axis."""
     return function
 
 
@@ -86,7 +87,7 @@ def adding(
         index, x = now.block(k)
         for lane in range(LANES):
             old = lax.dynamic_index_in_dim(table, index[lane])
-            new = old + multiple * x[lane]  # all of the shape of `old`: XLA then works in place
+            new = old + multiple * x[lane]  # same shape as `old`, so XLA updates in place
             table = lax.dynamic_update_index_in_dim(table, new, index[lane], 0)
         return table
 
@@ -107,7 +108,7 @@ def block_by_block(
     parts = range(0, LANES, 1 if over is jax.vmap else LANES)
 
     def block(k: Int[Array, ""]) -> list[tuple[Array, Array]]:
-        """The indices and the entries of a block, in parts that are played at once."""
+        """The indices and the entries of a block, in parts that are played together."""
         (index, x), size = now.block(k), LANES // len(parts)
         return [(index[low : low + size], x[low : low + size]) for low in parts]
 
@@ -149,7 +150,7 @@ def block_by_block(
 def whole_row(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array]:
-    """A round of a predictor that sees its row as a whole: the new table, and the score."""
+    """A round of a predictor that uses its whole row: the new table, and the score."""
     index, x = now.row(packed.table.shape[0] - 1)
     lanes = gathered(packed.table, index)
 
@@ -179,7 +180,7 @@ def gathered(table: Array, index: Int[Array, " L"]) -> Array:
 
 
 def written(table: Array, index: Int[Array, " L"], new: Array) -> Array:
-    """One slice per coordinate: XLA updates the table in place, which it does not for a scatter."""
+    """Write one slice per coordinate: XLA does this in place, but copies for a scatter."""
     for lane in range(index.size):
         table = lax.dynamic_update_index_in_dim(table, new[lane], index[lane], 0)
     return table

@@ -1,4 +1,4 @@
-"""What of a stream was played, as digests: a stream that has changed since is not resumed."""
+"""Digests of the rounds that were played, so that a changed stream is not resumed."""
 
 import hashlib
 import itertools
@@ -11,11 +11,11 @@ import numpy as np
 from olx.core import Rounds
 from olx.streams.sparse_rows import SparseRows
 
-_ROWS = 1 << 16  # rounds looked at together
+_ROWS = 1 << 16  # rounds per update of a digest
 
 
 class Fingerprint:
-    """A running digest of the rounds of a stream, the same however the stream is cut."""
+    """A running digest of the rounds of a stream; it does not depend on how the stream is cut."""
 
     def __init__(self) -> None:
         self._parts: list[Any] = []
@@ -30,15 +30,15 @@ class Fingerprint:
 
 
 class History:
-    """Follows a stream from its beginning on."""
+    """Compares a stream, from its beginning on, with the digests of an earlier run."""
 
     def __init__(self, known: dict[int, bytes], changed: Callable[[int, int], Exception]):
-        """known: the digest after so many rounds. changed: what to raise where it is another."""
+        """known: the digest per number of rounds. changed: makes the error if one differs."""
         self.rounds = max(known, default=0)
         self._known, self._changed, self._fingerprint = known, changed, Fingerprint()
 
     def skip(self, piece: Rounds, start: int, stop: int) -> None:
-        """Look at the rounds of a piece that were played before; `start` is where it begins."""
+        """Check the rounds of a piece that were played before; the piece begins at `start`."""
         ends = [at for at in sorted(self._known) if start < at <= stop]
         marks = sorted({*range(start, stop, _ROWS), *ends, stop})
         good = max((at for at in self._known if at <= start), default=0)

@@ -1,10 +1,10 @@
-"""One program for a chunk of rounds, as one native function where the compiler can be asked to.
+"""Compile a chunk of rounds as one native function, where XLA can do so.
 
-XLA on the CPU pays 100 ns and more for every kernel of every round. It can emit a whole loop as one
-native function instead, which is what a hand-written loop would be; it is asked to by an attribute
-on the call of the loop. That attribute is not documented, so it is used on the CPU only, tried once
-on a small program, and given up for the plain loop whenever the compiler refuses, as it does for
-sorts, factorizations and scatters. The numbers are the same either way.
+XLA on the CPU pays 100 ns and more for every kernel of every round. An attribute on the call of a
+loop makes XLA emit the whole loop as one native function, like a hand-written loop. The attribute
+is not documented. So it is used on the CPU only and tried first on a small program. The plain loop
+is used whenever the compiler refuses, as it does for sorts, factorizations and scatters. Both give
+the same numbers.
 """
 
 import functools
@@ -29,22 +29,22 @@ _UNFIT = {
     "svd",
     "triangular_solve",
 }
-_HUGE = 1 << 19  # from this width on, a kernel on one core is slower than many on all
+_HUGE = 1 << 19  # from this width on, one kernel on one core is slower than many on all cores
 _WIDE = 64  # from this width on, splitting a reduction into a tree costs more than it saves
 
 
 class Program:
-    """A function compiled as fast as can be; its first argument is donated.
+    """A function with a fast and a plain compiled form; its first argument is donated.
 
-    `choose` settles, once for arguments of one kind, which form to call.
+    `choose` picks the form, once per shapes and dtypes of the arguments.
     """
 
     def __init__(
         self, function: Callable, fast: Callable | None = None, share: Callable | None = None
     ):
-        """fast: the same function with kernels in it; as one kernel if None.
+        """fast: the same function with kernels inside it; None makes the function one kernel.
 
-        share: spreads a function over devices, each of which then runs it; None for one device.
+        share: makes a function run on all devices, each with its part; None for one device.
         """
         self.function = function
         share = share or (lambda function: function)
@@ -56,17 +56,17 @@ class Program:
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: Any) -> tuple[Callable, str]:
-        """The form to call for such arguments, and in words which one it is and why.
+        """The form to call for these arguments, and which form it is and why, in words.
 
-        width: how long the reductions of a round are.
+        width: the length of the reductions of a round.
         """
         if reason := unavailable():
             return _first_of(self._plain), f"plain loop: {reason}"
         if width >= _HUGE:
-            return _first_of(self._plain), "plain loop: all cores share a row as long as this"
+            return _first_of(self._plain), "plain loop: the rows are long enough for all cores"
         leaves, structure = jax.tree.flatten(arguments)
         if not all(np.size(leaf) for leaf in leaves):  # the compiler aborts on an empty argument
-            return _first_of(self._plain), "plain loop: an empty array has no place in one kernel"
+            return _first_of(self._plain), "plain loop: one kernel cannot take an empty array"
         kind = (
             structure,
             tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves),
@@ -81,7 +81,7 @@ class Program:
 
 @functools.cache
 def unavailable() -> str:
-    """Why the one-kernel form is not to be used here; empty if it is."""
+    """Why one kernel cannot be used on this machine; empty if it can."""
     if jax.default_backend() != "cpu":
         return f"one kernel is for the CPU, this is {jax.default_backend()}"
     probe = lambda carry, xs: lax.scan(lambda c, x: (c + jnp.vdot(x, c) * x, c[0]), carry, xs)
@@ -96,7 +96,7 @@ def unavailable() -> str:
 
 
 def as_kernel(function: Callable, donated: bool = False) -> Callable:
-    """The function as one kernel, with a second result to be thrown away; see `_reading`."""
+    """The function as one kernel, with a second result to be ignored; see `_reading`."""
     inner = jax.jit(_reading(function, donated))
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
@@ -107,10 +107,10 @@ def _compiled(function: Callable, disabled: list[str]) -> Any:
 
 
 def _refusal(fast: Any, arguments: tuple) -> str:
-    """Why the compiler refuses; empty if it does not. Compiling here fills the cache of `fast`."""
+    """Why the compiler refuses; empty if it compiles, and then the result is cached in `fast`."""
     traced = fast.trace(*arguments)
     if unfit := _UNFIT & _primitives(traced.jaxpr.jaxpr):
-        return f"a round holds {', '.join(sorted(unfit))}, which has no place in one kernel"
+        return f"one kernel cannot hold {', '.join(sorted(unfit))}, which a round needs"
     try:
         traced.lower().compile()
     except jax.errors.JaxRuntimeError as error:
@@ -119,7 +119,7 @@ def _refusal(fast: Any, arguments: tuple) -> str:
 
 
 def _primitives(jaxpr: Any) -> set[str]:
-    """The names of all operations, those of inner programs included."""
+    """The names of all operations of a program and of its inner programs."""
     names = {equation.primitive.name for equation in jaxpr.eqns}
     for equation in jaxpr.eqns:
         for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
@@ -133,13 +133,13 @@ def _is_program(value: Any) -> bool:
 
 
 def _reading(function: Callable, donated: bool) -> Callable:
-    """The function with a second result, to be thrown away, that reads every argument.
+    """The function with a second result, to be ignored, that reads every argument.
 
-    The compiler aborts the process on a kernel with an argument that nobody reads, such as a number
-    of a learner that plays no part in a round.
+    The compiler aborts the process on a kernel with an unused argument, such as a number of a
+    learner that a round does not need.
 
-    donated: whether the first argument becomes the first result. Then that result is read in its
-        place: a second reader of the argument would make the compiler copy it before the loop.
+    donated: whether the first argument becomes the first result. Then that result is read instead:
+        a second read of the argument would make the compiler copy it before the loop.
     """
 
     def entry(leaf: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A folder for one run at a time."""
+"""A lock on a folder, so that only one run at a time uses it."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def held(owner: str, folder: Path, what: str = "checkpoint") -> Iterator[None]:
-    """Keep other runs out of `folder`; the system lets go of it when the process ends, however.
+    """Lock `folder` against other runs; the system frees the lock when the process ends.
 
-    what: it holds.
+    what: the content of the folder, for messages.
     """
     try:
         import fcntl

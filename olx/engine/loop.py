@@ -1,4 +1,4 @@
-"""The loop over the rounds of a chunk, as every program of the engine has it."""
+"""The loop over the rounds of a chunk, shared by the programs of the engine."""
 
 from collections.abc import Callable
 
@@ -14,12 +14,12 @@ def over_rounds(
     count: Int[Array, ""],
     capacity: int,
 ) -> tuple[PyTree, PyTree]:
-    """The state after the first `count` rounds, and what each of them leaves behind.
+    """The state after the first `count` rounds, and the outputs of these rounds.
 
-    one: from the state and the number of a round to the next state and what the round leaves.
+    one: (state, number of the round) -> (next state, output of the round).
 
-    The number of rounds is traced, so a stream of any length is one program; rows past it are
-    neither looked at nor written. Time is the first axis of what comes out.
+    `count` is traced, so streams of any length use one program. Rows after `count` are neither read
+    nor written. The first axis of the outputs is time.
     """
 
     def step(i: Int[Array, ""], carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:

@@ -1,4 +1,4 @@
-"""The same protocol against an adversary that answers."""
+"""`play`: a game against an adversary that answers each action."""
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,9 @@ def play(
     *,
     record: Record | None = None,
 ) -> Run:
-    """Play `learner` for a number of rounds against `adversary`, which sees each action.
+    """Play `learner` for `rounds` rounds against `adversary`, which sees each action.
 
-    The run carries the rounds that came about, so that they can be replayed and regret measured.
+    `run.rounds` holds the rounds that the adversary made, to replay them or to measure regret.
     """
     check.instance("play", "adversary", adversary, Adversary)
     check_game("play", learner, adversary.loss)

@@ -1,4 +1,4 @@
-"""A progress bar on the host: rounds, rounds a second and the running loss."""
+"""A progress bar: rounds, rounds per second and the mean loss so far."""
 
 import sys
 from typing import Any
@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 
 class Progress:
-    """Shown on a terminal only, unless asked for or forbidden."""
+    """A progress bar; if `show` is None, it is shown on a terminal only."""
 
     def __init__(self, show: bool | None, total: int | None, done: int):
         hidden = not sys.stderr.isatty() if show is None else not show

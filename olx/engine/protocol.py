@@ -1,4 +1,4 @@
-"""One round of the game, and the checks made as it is traced, before any round is played."""
+"""One round of the game, and the checks that run while it is traced, before it is played."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,14 +18,14 @@ Measure = Callable[[Feedback], PyTree]
 
 
 class Watch(NamedTuple):
-    """What is looked at in every round besides the loss paid."""
+    """What a run outputs per round besides the loss."""
 
-    record: Record | None = None  # to be kept, from the state before the update and the feedback
-    measure: Measure | None = None  # to be summed over the rounds, from the feedback alone
-    after: bool = False  # whether `record` gets the state after the update instead
+    record: Record | None = None  # (state, feedback) -> what to keep
+    measure: Measure | None = None  # feedback -> what to sum over the rounds
+    after: bool = False  # whether `record` gets the state after the update, not before it
 
     def see(self, state: PyTree, feedback: Feedback) -> tuple[tuple[Array, PyTree], PyTree]:
-        """What to sum, the loss first, and what to keep."""
+        """What to sum (the loss and the result of `measure`), and what to keep."""
         measured = None if self.measure is None else self.measure(feedback)
         kept = None if self.record is None else self.record(state, feedback)
         for name, tree in (("measure", measured), ("record", kept)):
@@ -38,7 +38,7 @@ class Watch(NamedTuple):
 def feedback_of(
     loss: Loss, context: PyTree, action: PyTree, outcome: PyTree, weight: Scalar
 ) -> Feedback:
-    """Reveal the outcome: the loss as a function, its value and its slope at the action."""
+    """The feedback of a round: the loss as a function, its value and its gradient at the action."""
     if outcome is None and isinstance(loss, ScoreLoss):
         raise TypeError("rounds.outcome is None; this loss needs one outcome per round.")
     known = revealed(loss, outcome)
@@ -58,7 +58,7 @@ def revealed(loss: Loss, outcome: PyTree) -> Partial:
 def watching(
     owner: str, record: Record | None, measure: Measure | None, keep: Callable | None
 ) -> Watch:
-    """What a run was asked to look at."""
+    """The `Watch` of the arguments of a driver; refuses functions of other arguments."""
     if record is not None:
         check.takes(owner, "record", record, "state", "feedback")
     if measure is not None:
@@ -76,7 +76,7 @@ def watching(
 def settle(
     learner: Learner, watch: Watch, state: PyTree, feedback: Feedback
 ) -> tuple[PyTree, tuple[PyTree, PyTree]]:
-    """Close a round: the new state, and what was seen."""
+    """Finish a round: the new state, and the output of the round."""
     new = learner.update(state, feedback)
     _check_state(state, new)
     seen = watch.see(new if watch.after else state, feedback)
@@ -94,7 +94,7 @@ def _check_loss(value: Any) -> None:
 
 
 def _check_state(before: PyTree, after: PyTree) -> None:
-    """Refuse an update that changes the structure of the state."""
+    """Refuse an update that changes the structure, a shape or a dtype of the state."""
     if jax.tree.structure(before) != jax.tree.structure(after):
         raise TypeError(
             f"update changed the state from {jax.tree.structure(before)} to "

@@ -27,11 +27,11 @@ def rollout(
     r"""Play `learner` on a stream. Pure: compose it with `jit`, `vmap` and `grad`.
 
     loss: $\ell(a, y)$ of an action and an outcome, a named function or a `Partial`.
-    params: where the learner starts, or only what its decisions look like; see the learner.
-    record: what to keep of every round, from the state before the update and the feedback.
-    state: continue from the `state` of an earlier run instead of starting afresh.
-    segment: for reverse mode over long streams, keep the state every `segment` rounds only and
-        replay in between; about the square root of the number of rounds saves most.
+    params: where the learner starts; some learners use only its shape.
+    record: (state before the update, feedback) -> what to keep of each round.
+    state: continue from the `state` of an earlier run.
+    segment: saves memory in reverse mode over long streams: only every `segment`-th state is kept,
+        the others are computed again. The square root of the number of rounds saves most.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))

@@ -1,10 +1,10 @@
-r"""A round of sparse rows for learners that measure the length of the whole state.
+r"""A round of sparse rows for learners that use the length of the whole state.
 
 Such a learner plays the same in any orthogonal basis. So all coordinates where the row is zero act
-as one coordinate, as long as all of them together, and an update changes them by one common factor.
-The learner is played on the coordinates of the row and on this one, which tells the factor. The
-factor is kept as one number for the whole table, and multiplied into it before it leaves the range
-in which products are exact enough. The squared length is kept up to date by differences.
+like one extra coordinate with their common length, and an update multiplies all of them by one
+factor. The engine plays the learner on the coordinates of the row and on this extra coordinate,
+whose change gives the factor. The factor is one number for the whole table. It is multiplied into
+the table before it becomes too large or too small. The squared length is updated by differences.
 """
 
 from collections.abc import Callable
@@ -33,10 +33,10 @@ def rotating(
     lanes, x = gathered(packed.table, index), jnp.append(x, jnp.zeros((), x.dtype))
 
     def seen_by(lanes: Array, whole: Whole) -> Array:
-        """The state on the coordinates of the row and on the one that stands for all others."""
+        """The state on the coordinates of the row and on the extra one for all others."""
         own = lanes * whole.scale
         away = jnp.sqrt(jnp.maximum(whole.square.value - jnp.sum(own * own), 0.0))
-        least = float(jnp.finfo(own.dtype).tiny) ** 0.8  # not 0, to tell the factor; its square is
+        least = float(jnp.finfo(own.dtype).tiny) ** 0.8  # the factor divides by it; its square is 0
         return jnp.concatenate([own, jnp.maximum(away, least).reshape(1, 1)])
 
     def decide(learner: Learner, lanes: Array, rest: tuple, whole: Whole) -> Array:

@@ -1,4 +1,4 @@
-"""A chunk of sparse rows as arrays of one shape, whatever the rows hold."""
+"""Chunks of sparse rows as arrays of one shape, for any number of non-zeros per row."""
 
 from typing import Any, NamedTuple
 
@@ -18,13 +18,13 @@ class Blocks(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How much the arrays of a chunk must hold."""
+    """The sizes that the arrays of a chunk need."""
 
     blocks: int = 1
     widest: int = 1
 
     def grown(self, rows: SparseRows, start: int, capacity: int) -> "Room":
-        """Enough for every chunk of so many rows, from the row `start` on, too."""
+        """Large enough also for the chunks of `capacity` rows from row `start` on."""
         ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
         widest = int(np.max(np.diff(rows.pointers), initial=1))
         return Room(
@@ -36,8 +36,8 @@ class Room(NamedTuple):
 def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) -> Blocks:
     """The chunk of rows from `start` on.
 
-    No program reads blocks past the last row of the chunk. So the arrays are slices of the stream,
-    not copies, except at its end.
+    The arrays are slices of the stream, not copies, except at its end. They may hold blocks after
+    the last row of the chunk; no program reads these.
     """
     fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
     pad = lambda a, size: a if len(a) == size else fill(a, size)

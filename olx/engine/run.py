@@ -1,4 +1,4 @@
-"""The engine: the same game as `rollout`, compiled once, on streams of any size."""
+"""`run`: the same game as `rollout`, compiled once, on streams of any size."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -33,22 +33,21 @@ def run(
     checkpoint: Checkpoint | None = None,
     explain: bool = False,
 ) -> Run:
-    """Play `learner` on a stream as fast as this machine can; the same numbers as `rollout`.
+    """Play `learner` on a stream through the engine: fast, with the same numbers as `rollout`.
 
-    rounds: arrays or memory maps in a `Rounds`, or any iterable of such, one chunk at a time; a
-        stream that passes through takes no more memory than a chunk and what is kept.
-    record: what to keep of every round, a named function.
-    keep: which rounds to keep; all if None, or what `olx.keep` offers, such as
-        `olx.keep.totals`, which leaves a `curve` of cumulative loss in place of the losses.
-    measure: numbers of a round to sum up beside the loss, a named function of its `Feedback`; the
-        sums are in the curve, so it goes with `keep`.
+    rounds: arrays or memory maps in a `Rounds`, or any iterable of `Rounds`. An iterable needs
+        memory for one chunk and for the rounds that are kept.
+    record: (state before the update, feedback) -> what to keep of each round; a named function.
+    keep: which rounds to keep, a rule of `olx.keep`; all rounds if None. With a rule the run has a
+        `curve` of the cumulative loss in place of the losses.
+    measure: feedback -> numbers to sum beside the loss; a named function. The sums are in the
+        curve, so it needs `keep`.
     state: continue from the `state` of an earlier run.
-    progress: show a bar; None means on a terminal only.
-    checkpoint: where to save on the way and resume from, made by `olx.checkpoint`.
-    explain: say which way the program was compiled, and why.
+    progress: whether to show a progress bar; None shows it on a terminal only.
+    checkpoint: where to save and resume from, made by `olx.checkpoint`.
+    explain: print how the program was compiled, and why.
 
-    Own the compilation: call it at top level, not inside `jit`, `vmap` or `grad`; `rollout` is for
-    those.
+    Call it at top level: inside `jit`, `vmap` or `grad` use `rollout`.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=3000, features=5)
@@ -74,7 +73,7 @@ def stream(
     state: PyTree = None,
     **options: Any,
 ) -> Run:
-    """`run`, once it is known what to look at."""
+    """`run` with its `Watch`, for any `owner` of the error messages."""
     rows, rounds = peek(owner, rounds)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None

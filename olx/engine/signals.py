@@ -1,8 +1,8 @@
-"""Signals that ask a run to end, answered between two chunks.
+"""Handle signals that end a run between two chunks.
 
-An exception in the middle of a chunk would leave a device at work on memory that Python gives back,
-and a state that nobody knows. So the signal is noted, and raised once the chunk has been played; a
-second one is raised at once, and so is one that comes while the run waits for its stream.
+An exception in the middle of a chunk would free memory that a device still uses, and would lose the
+state. So a signal is noted, and raised after the chunk. A second signal is raised at once, and so
+is a signal while the run waits for its stream.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ class Asked:
             raise self.error()
 
     def error(self) -> BaseException:
-        """What the signal usually ends in: status 130 or 143 of the process."""
+        """The exception that the signal usually raises; the process then ends with 130 or 143."""
         if self.by == signal.SIGTERM:
             return SystemExit(128 + signal.SIGTERM)
         return KeyboardInterrupt()
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """While the run waits for its stream, and no exception does harm."""
+        """While the run waits for its stream, a signal may raise at once."""
         self._waiting = True
         try:
             yield
@@ -44,9 +44,9 @@ class Asked:
 
 @contextlib.contextmanager
 def deferred(saves: bool) -> Iterator[Asked]:
-    """Note SIGINT, and where the run can be saved SIGTERM, unless the user has a handler.
+    """Defer SIGINT, and SIGTERM if the run can be saved, unless the user has set a handler.
 
-    A handler that notes signals itself, around this run, is asked in place of a new one.
+    If a caller of this run already defers signals, its `Asked` is used.
     """
     around = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
     if saves and isinstance(around, Asked):

@@ -1,10 +1,10 @@
-r"""Sparse rows at the cost of their non-zeros, through the code of the dense learner.
+r"""Play sparse rows at the cost of their non-zeros, with the code of the dense learner.
 
-When coordinates meet only in the score, and a coordinate whose gradient is zero keeps its state, a
-round needs only the coordinates of its row. So the state is a table with one row per coordinate.
-The engine gathers the rows of the table that a round touches, plays the dense learner on that short
-vector, and writes them back. A sweep keeps the numbers of all configurations side by side in a row
-of the table, so that one gather serves all of them. `olx.engine.forms` has the forms of a round.
+If coordinates interact only through the score, and a coordinate with zero gradient keeps its state,
+a round needs only the coordinates of its row. So the state is a table with one row per coordinate.
+The engine gathers the rows of the table that a round needs, plays the dense learner on that short
+vector, and writes the rows back. In a sweep a row of the table holds the numbers of all
+configurations, so one gather serves all of them. `olx.engine.forms` has the forms of a round.
 """
 
 import functools
@@ -52,7 +52,7 @@ def _play(
     rounds: Rounds,
     count: Int[Array, ""],
 ) -> tuple[Packed, PyTree]:
-    """As for dense rows: the state after `count` rounds, and what each round leaves behind."""
+    """The state after the first `count` rounds, and the output of each round."""
 
     def one(packed: Packed, i: Int[Array, ""]) -> tuple[Packed, PyTree]:
         weight, rows = 1.0 if rounds.weight is None else at(rounds.weight, i), rounds.context

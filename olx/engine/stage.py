@@ -1,4 +1,4 @@
-"""Where chunks wait to be played: memory that a device reads without another copy."""
+"""Aligned buffers for chunks, which a device reads without another copy."""
 
 import math
 
@@ -8,22 +8,22 @@ import numpy as np
 from olx.core import Rounds
 from olx.streams.sparse_rows import SparseRows
 
-_LINE = 64  # bytes: an array that begins at a multiple of it is taken without a copy
+_LINE = 64  # bytes: JAX does not copy an array that begins at a multiple of it
 
 
 class Stage:
-    """Two places in memory, in turn, from where a device can take a chunk without another copy.
+    """Two buffers, used in turn, from which a device can read a chunk without another copy.
 
-    An array that is aligned already, and stays as it is, is left where it is.
+    An array that is aligned already and does not change is used directly.
     """
 
     def __init__(self, capacity: int, dtypes: list, owned: bool):
-        """owned: whether what is put stays as it is until it is played; else it is copied."""
+        """owned: whether the arrays do not change until they are played; else they are copied."""
         self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
         self._places: dict[tuple[int, int], np.ndarray] = {}
 
     def put(self, part: Rounds) -> Rounds:
-        """The rounds, followed by zeros up to the capacity."""
+        """The rounds in a buffer, padded with zeros up to the capacity."""
         self._turn ^= 1
         leaves, structure = jax.tree.flatten(part)
         return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])

@@ -1,8 +1,8 @@
-"""The files of a checkpoint: one per save, each sealed to the one before.
+"""The files of a checkpoint: one step per save, linked to the step before by a digest.
 
-A step is written under another name, and renamed once it is whole. It ends with a SHA-256 digest of
-itself, of the number of rounds in its name and of the seal of the step before, so one flipped bit,
-a file put in the place of another and a step that is missing all show before anything is read.
+A step is written under another name, and renamed when it is complete. It ends with its seal: a
+SHA-256 digest of its content, of the number of rounds in its name and of the seal of the step
+before. So a flipped bit, a replaced file and a missing step are all found before a step is used.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ _SEAL = 32  # bytes
 
 
 class Damaged(Exception):
-    """A step is not what was written."""
+    """A step does not match its seal."""
 
 
 def steps_in(folder: Path) -> list[int]:
-    """After how many rounds there is a step, in order."""
+    """The numbers of rounds after which a step was saved, in order."""
     names = [path.stem for path in folder.glob("*.step")] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdecimal())
 
@@ -31,7 +31,7 @@ def path_of(folder: Path, rounds: int) -> Path:
 
 
 def write(folder: Path, rounds: int, arrays: dict[str, np.ndarray], before: bytes) -> bytes:
-    """Write the step after so many rounds; gives its seal."""
+    """Write the step after `rounds` rounds and return its seal; `before` is the seal before."""
     kinds = [[name, str(array.dtype), array.shape] for name, array in arrays.items()]
     header = json.dumps(kinds).encode()
     parts = [len(header).to_bytes(8, "little"), header]
@@ -49,7 +49,7 @@ def write(folder: Path, rounds: int, arrays: dict[str, np.ndarray], before: byte
 
 
 def read(folder: Path, rounds: int, before: bytes) -> tuple[dict[str, np.ndarray], bytes]:
-    """The arrays of a step, and its seal."""
+    """The arrays of a step and its seal; raises `Damaged` if the seal does not match."""
     whole = path_of(folder, rounds).read_bytes()
     body, seal = memoryview(whole)[:-_SEAL], whole[-_SEAL:]
     if _seal(rounds, before, [body]) != seal:

@@ -1,4 +1,4 @@
-"""Many configurations as one program, over one device or all of them."""
+"""`sweep`: play many learners as one program, on one device or on all of them."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -38,16 +38,16 @@ def sweep(
     checkpoint: Checkpoint | None = None,
     explain: bool = False,
 ) -> Run:
-    """Play every learner of a batch on the same stream: a run whose leaves have a leading axis.
+    """Play every learner of a batch on the same stream; the leaves of the run get a leading axis.
 
-    The same numbers as `jax.vmap` of `rollout` over the learners, through the engine; the
-    arguments are those of `run`. The configurations are spread over all local devices. The result
-    carries the `axes` of the batch: the values of each configuration, by name. With
-    `keep=olx.keep.totals` thousands of configurations over millions of rounds fit in memory.
+    The numbers are those of `jax.vmap` of `rollout` over the learners. The arguments are those of
+    `run`. The configurations are spread over all local devices. `axes` of the result holds the
+    values of each configuration, by name. With `keep=olx.keep.totals` thousands of configurations
+    over millions of rounds fit in memory.
 
     learners: a batch, or a learner whose leaves have a leading axis.
 
-    A configuration that diverges shows non-finite losses at its own index and disturbs no other.
+    A configuration that diverges has non-finite losses at its own index; the others are unchanged.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = olx.batch(olx.hedge, eta=jnp.array([0.1, 1.0, 10.0]))
@@ -77,7 +77,7 @@ def streams(
     owner: str = "sweep",
     **options: Any,
 ) -> Run:
-    """`sweep`, once it is known what to look at."""
+    """`sweep` with its `Watch`, for any `owner` of the error messages."""
     count = _configurations(learners)
     rows, rounds = peek(owner, rounds)
     devices = min(jax.local_device_count(), count)
@@ -117,12 +117,12 @@ def _configurations(learners: Learner) -> int:
 
 
 def _pad(leaf: jax.Array, short: int) -> jax.Array:
-    """Repeat the last configuration, so that every device has as many."""
+    """Repeat the last configuration, so that all devices get the same number."""
     return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], short, axis=0)]) if short else leaf
 
 
 def _trim(run: Run, count: int) -> Run:
-    """Forget the repeated configurations."""
+    """Drop the repeated configurations."""
     cut = lambda tree: jax.tree.map(lambda leaf: leaf[:count], tree)
     curve = run.curve and Curve(run.curve.at, *cut((run.curve.total, run.curve.sums)))
     return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve)

@@ -1,8 +1,8 @@
-"""The state of a learner as a table with one row per coordinate, for rounds that touch a few rows.
+"""The state of a learner as a table with one row per coordinate, for sparse rows.
 
 A leaf is per coordinate if one of its axes grows with the number of columns: a vector of weights, a
 matrix with one row of weights per class, the weights of many copies of a learner. Other leaves,
-such as a clock, go along as they are.
+such as a clock, are kept beside the table.
 """
 
 import functools
@@ -28,22 +28,22 @@ class Layout(NamedTuple):
     structure: Any
     axes: tuple[int | None, ...]  # the axis of coordinates of each leaf; None if it has none
     others: tuple[tuple[int, ...], ...]  # the shape of each leaf without that axis
-    rotates: bool  # whether the state is the table times a number
+    rotates: bool  # whether the state is the table times one number, see `Whole`
 
 
 class Whole(NamedTuple):
-    """What all coordinates have in common, where a learner plays the same in any basis."""
+    """Numbers about all coordinates, for a learner that plays the same in any basis."""
 
-    scale: Any  # the state is the table times it
-    square: Sum  # of the state: the sum over its coordinates
+    scale: Any  # the state is the table times `scale`
+    square: Sum  # the squared length of the state
 
 
 class Packed(NamedTuple):
     """A state, or the axes of one for `jax.vmap`."""
 
-    table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row stands for nothing
+    table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row is for padding
     rest: Any  # the leaves that are not per coordinate, in a tuple
-    whole: Any = ()  # a `Whole`, where the layout says so
+    whole: Any = ()  # a `Whole`, if the layout rotates
 
 
 def layout_of(
@@ -83,14 +83,14 @@ def layout_of(
 
 
 def is_linear(learner: Learner) -> bool:
-    """Whether it is `linear` of a separable learner, which can be played block by block."""
+    """Whether `learner` is `linear` of a separable learner; such a learner is played in blocks."""
     hp = learner.hparams
     return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.facts.separable
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def pack(layout: Layout, batched: bool, state: PyTree) -> Packed:
-    """The table of a state, with one row more that no coordinate owns."""
+    """The table of a state, with one more row for padding."""
 
     def one(state: PyTree) -> Packed:
         table, rest, _ = rows_of(layout, state)
@@ -108,7 +108,7 @@ def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
 
 
 def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = ()) -> PyTree:
-    """Some rows of the table as the state of a learner of so many coordinates."""
+    """Some rows of the table as the state of a learner that has only these coordinates."""
     table = table * whole.scale if isinstance(whole, Whole) else table
     others, column, leaves = iter(rest), 0, []
     for axis, shape in zip(layout.axes, layout.others, strict=True):
@@ -123,7 +123,7 @@ def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = (
 
 
 def rows_of(layout: Layout, state: PyTree) -> Packed:
-    """The rows of the table that such a state makes."""
+    """The state of a learner with some of the coordinates, as rows of the table."""
     leaves = list(zip(jax.tree.leaves(state), layout.axes, strict=True))
     own = [(leaf, axis) for leaf, axis in leaves if axis is not None]
     columns = [jnp.moveaxis(leaf, axis, 0).reshape(leaf.shape[axis], -1) for leaf, axis in own]
@@ -133,7 +133,7 @@ def rows_of(layout: Layout, state: PyTree) -> Packed:
 
 @functools.lru_cache(maxsize=256)
 def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) -> Layout | None:
-    """None for a learner that is not separable, or does not score rows. Traces, so it is cached.
+    """The layout; None if the learner cannot play sparse rows. It traces, so it is cached.
 
     above: the shape of `params` before its last axis, the coordinates.
     """

@@ -56,7 +56,7 @@ def test_the_euclidean_map_is_one_kernel(capsys):
 def test_a_sort_is_a_plain_loop(capsys):
     run(LEARNERS["simplex"], explain=True)
     said = capsys.readouterr().out
-    assert said.startswith("run: plain loop: a round holds sort, which has no place in one kernel;")
+    assert said.startswith("run: plain loop: one kernel cannot hold sort, which a round needs;")
 
 
 def test_nothing_is_said_unless_asked_for(capsys):

@@ -153,19 +153,19 @@ REFUSALS = {
     "width": (
         lambda: [SECOND, SECOND._replace(context=np.ones((4_000, 5)))],
         TypeError,
-        "rounds.context of the chunk at round 4000 holds float64[5] a round, the first chunk "
+        "rounds.context of the chunk at round 4000 holds float64[5] per round, the first chunk "
         "float64[4].",
     ),
     "dtype": (
         lambda: [SECOND, SECOND._replace(context=np.float32(SECOND.context))],
         TypeError,
-        "rounds.context of the chunk at round 4000 holds float32[4] a round, the first chunk "
+        "rounds.context of the chunk at round 4000 holds float32[4] per round, the first chunk "
         "float64[4].",
     ),
     "labels of another type": (
         lambda: [SECOND, SECOND._replace(outcome=np.ones(4_000, int))],
         TypeError,
-        "rounds.outcome of the chunk at round 4000 holds int64[] a round, the first chunk "
+        "rounds.outcome of the chunk at round 4000 holds int64[] per round, the first chunk "
         "float64[].",
     ),
     "labels in words": (
