@@ -46,8 +46,8 @@ def ended(call, number):
 def test_a_run_that_waits_for_its_stream_is_saved(number, tmp_path, capsys):
     ended(lambda: play(pieces(sent(number, 3)), checkpoint=olx.checkpoint(tmp_path)), number)
     assert capsys.readouterr().err == (
-        f"run: interrupted after 300 rounds, saved in {tmp_path}; the same call goes on from "
-        "there.\n"
+        f"run: interrupted after 300 rounds, saved in {tmp_path}; repeat the same call to "
+        "continue.\n"
     )
     seen = play(pieces(), checkpoint=olx.checkpoint(tmp_path))
     np.testing.assert_array_equal(seen.losses, play(pieces()).losses)
