@@ -1,4 +1,4 @@
-"""Streams: arrays of yours, generators pure in a key, and adversaries that answer."""
+"""Streams: your own arrays, generators that are pure functions of a key, and adversaries."""
 
 from olx.streams.adversaries import heaviest_expert as heaviest_expert
 from olx.streams.adversaries import random_signs as random_signs

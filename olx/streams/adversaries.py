@@ -1,6 +1,6 @@
-r"""Adversaries: nature looks at the action before it answers; play against them with `olx.play`.
+r"""Adversaries: they choose the outcome after they have seen the action. Use them in `olx.play`.
 
-Labels are $\pm 1$ and the label that contradicts a score $s$ is $-1$ for $s \ge 0$, else $+1$, so
+Labels are $\pm 1$. The label that contradicts a score $s$ is $-1$ for $s \ge 0$, else $+1$. So
 every contradicted score is a mistake, $y s \le 0$. A `loss` argument is a loss of score and label.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.3, theorems 3
@@ -32,29 +32,29 @@ class Candidates(NamedTuple):
 
 
 def zero_one(loss: Loss) -> Adversary:
-    """One instance, `[1.0]`, and always the other label.
+    """The context is always `[1.0]`, and the label contradicts the score.
 
-    Forces a mistake in every round, while the better of the two constant labels is wrong in at most
-    half of them: no deterministic classifier has small regret in mistakes.
+    The learner makes a mistake in every round. The better of the two constant labels is wrong in at
+    most half of them. So no deterministic classifier has small regret in mistakes.
     """
     return Adversary(None, _checked("zero_one", loss), _nothing, _ask_one, _contradict)
 
 
 def random_signs(key: Array) -> Adversary:
-    r"""Linear losses with a random sign for each coordinate, whatever is played.
+    r"""Linear losses with a random sign per coordinate, for any action.
 
-    On $[-1, 1]$ it forces an expected regret of $E|\sum_t \sigma_t|$, about $\sqrt{2 T / \pi}$;
-    on a box, that much for each coordinate. The action is an array.
+    On $[-1, 1]$ it forces an expected regret of $E|\sum_t \sigma_t|$, about $\sqrt{2 T / \pi}$; on
+    the box $[-1, 1]^d$, the same per coordinate. The action is an array.
     """
     return Adversary(key, Partial(tree.vdot), _first_key, _ask_nothing, _answer_signs)
 
 
 def unit_vectors(rounds: int, loss: Loss) -> Adversary:
-    r"""Instance $e_t$ in round $t$, and the label that contradicts its score.
+    r"""The context of round $t$ is $e_t$, and the label contradicts the score.
 
-    For linear predictors on $R^T$, to be played for `rounds` = $T$ rounds. Forces a hinge of at
-    least 1 in every round, while $u = (y_1, \dots, y_T)$ has none: the regret is at least
-    $T = \|u\|^2$, so the complexity of the comparator must enter any bound.
+    For linear predictors on $R^T$, to be played for `rounds` = $T$ rounds. The hinge loss is at
+    least 1 in every round, but 0 for $u = (y_1, \dots, y_T)$. So the regret is at least
+    $T = \|u\|^2$, and the complexity of the comparator must enter any bound.
     """
     check.count("unit_vectors", "rounds", rounds)
     loss = _checked("unit_vectors", loss)
@@ -64,10 +64,10 @@ def unit_vectors(rounds: int, loss: Loss) -> Adversary:
 def threshold(candidates: int, loss: Loss) -> Adversary:
     r"""Thresholds $h_i(x) = +1$ for $x \le i$, else $-1$, with $i = 1, \dots, n$ = `candidates`.
 
-    The context is what every candidate says, a vector of $n$ labels. Each instance halves the
-    candidates left and the answer contradicts the learner; the last candidate is then told the
-    truth about. Forces $\lfloor \log_2 n \rfloor$ mistakes, although one candidate makes none and
-    the class has VC dimension 1.
+    The context is the vector of the labels $h_1(x), \dots, h_n(x)$. Each round halves the set of
+    candidates that agree with all labels so far, and its label contradicts the learner. Once one
+    candidate is left, the labels are those of this candidate. Forces $\lfloor \log_2 n \rfloor$
+    mistakes, although one candidate makes none and the class has VC dimension 1.
     """
     check.count("threshold", "candidates", candidates)
     loss = _checked("threshold", loss)
@@ -77,18 +77,18 @@ def threshold(candidates: int, loss: Loss) -> Adversary:
 def heaviest_expert() -> Adversary:
     """Loss 1 for the expert with the largest weight, 0 for the others.
 
-    Forces at least 1/N in every round on a distribution, 1 on a learner that follows one expert,
-    while the best of N experts loses at most T/N.
+    A distribution loses at least 1/N in every round, a learner that follows one expert loses 1.
+    The best of N experts loses at most T/N in total.
     """
     return Adversary(None, Partial(tree.vdot), _nothing, _ask_nothing, _answer_heaviest)
 
 
 def steepest(radius: Scalar) -> Adversary:
-    r"""The linear loss of Euclidean length `radius` that is largest at the action $w$.
+    r"""The linear loss with a gradient of length `radius` that is largest at the action $w$.
 
-    Its gradient is `radius` $w / \|w\|$, and at $w = 0$ the direction whose coordinates are all
-    equal. Forces a loss of `radius` $\|w_t\|$ in every round, never negative, so the regret to a
-    ball of radius $D$ is at least $D$ times the length of the sum of gradients.
+    Its gradient is `radius` $w / \|w\|$; at $w = 0$ all its coordinates are equal. The loss of a
+    round is `radius` $\|w_t\|$, never negative. So the regret to a ball of radius $D$ is at least
+    $D$ times the length of the sum of gradients.
     """
     radius = check.positive("steepest", "radius", radius)
     return Adversary(radius, Partial(tree.vdot), _nothing, _ask_nothing, _answer_steepest)

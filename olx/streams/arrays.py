@@ -1,4 +1,4 @@
-"""Arrays of the user as a stream; bad data is refused here, by row and column."""
+"""Your own arrays as a stream; bad data is refused by row and column."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -16,14 +16,14 @@ from olx.streams.numbers import refuse_masked
 def from_arrays(
     context: PyTree, outcome: PyTree, weight: Any = None, *, labels: bool = False
 ) -> Rounds:
-    """Make a stream of arrays with one row a round.
+    """Make a stream from arrays with one row per round.
 
     context, outcome: arrays, nested lists of numbers, or dictionaries and tuples of these; the
-        context may be None. All become floats of one kind: the widest given, or JAX's default
-        where every number is whole.
+        context may be None. All become floats of one dtype: the widest given, or JAX's default if
+        all numbers are integers.
     weight: importance of each round, non-negative; None means 1.
-    labels: the outcome holds classes 0, 1, 2, ... and stays whole. Labels of -1 and +1, for losses
-        of a score, are floats and need no telling.
+    labels: True if the outcomes are classes 0, 1, 2, ...; they stay integers. Labels of -1 and +1
+        become floats, so leave it False for them.
 
     >>> rounds = from_arrays([[0, 1], [2, 3]], [1, -1])
     >>> rounds.context.tolist(), rounds.outcome.tolist()
@@ -43,7 +43,7 @@ def from_arrays(
     if weight is not None:
         weight = as_floats("weight", weight)
         if weight.ndim != 1:
-            raise TypeError(f"from_arrays: weight has shape {weight.shape}; give one a round.")
+            raise TypeError(f"from_arrays: weight has shape {weight.shape}; give one per round.")
         _refuse("weight", weight, weight < 0, "; weights are non-negative")
     return jax.tree.map(jnp.asarray, Rounds(context, outcome, weight))
 
@@ -63,7 +63,7 @@ def _read(name: str, value: Any) -> np.ndarray:
     if array.ndim == 0:
         raise TypeError(
             f"from_arrays: {name} is a {type(value).__name__}; give a dense array with one "
-            "row a round."
+            "row per round."
         )
     if np.issubdtype(array.dtype, np.integer) or array.dtype == bool or _real(array):
         return array

@@ -1,7 +1,7 @@
 r"""Regression with a comparator that changes: $y_t = \langle u_t, x_t \rangle + \sigma \epsilon_t$.
 
-Rows and $\epsilon_t$ are standard normal. The truth is the whole path $u_1, \dots, u_T$; how far it
-travels is known exactly, which is what dynamic regret is measured by.
+Rows and $\epsilon_t$ are standard normal. The truth is the whole path $u_1, \dots, u_T$. Its length
+is known exactly; bounds on dynamic regret depend on it.
 
 Zinkevich, Online Convex Programming and Generalized Infinitesimal Gradient Ascent, 2003.
 """
@@ -18,7 +18,7 @@ from olx.streams.stream import Stream, directions, segments, whole
 def drifting(
     key: Array, rounds: int, features: int, speed: Scalar = 0.01, noise: Scalar = 0.1
 ) -> Stream:
-    r"""A random walk from a vector of length 1, in steps of length `speed` exactly.
+    r"""A comparator on a random walk: it starts at length 1 and moves by exactly `speed` per round.
 
     Tests tracking without a bound on the comparator: $\|u_t\|$ grows like the root of $t$.
     """
@@ -34,9 +34,9 @@ def drifting(
 def rotating(
     key: Array, rounds: int, features: int, speed: Scalar = 0.01, noise: Scalar = 0.1
 ) -> Stream:
-    r"""A vector of length 1 that turns by `speed` radians a round in a random plane.
+    r"""A comparator of length 1 that turns by `speed` radians per round in a random plane.
 
-    Tests tracking inside a ball: no fixed comparator is any good over a full turn. Needs two
+    Tests tracking inside a ball: no fixed comparator is good over a full turn. Needs at least two
     features.
     """
     check.count("rotating", "rounds", rounds)
@@ -52,7 +52,7 @@ def rotating(
 def switching(
     key: Array, rounds: int, features: int, switches: int = 4, noise: Scalar = 0.1
 ) -> Stream:
-    r"""Pieces of equal length, each with its own vector of length 1.
+    r"""A comparator of length 1 that changes `switches` times, after pieces of equal length.
 
     Tests how fast a learner forgets: sleeping, restarting and interval learners.
     """

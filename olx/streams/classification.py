@@ -1,6 +1,6 @@
 r"""Classification by a half-space, labels $y = \pm 1$.
 
-Each stream is pure in its key; counts shape arrays, so they are static under `jit`.
+Each stream is a pure function of its key. Counts shape arrays, so they are static under `jit`.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.1.
 """
@@ -17,10 +17,10 @@ from olx.streams.stream import Stream, coins, directions, whole
 def linear_classification(
     key: Array, rounds: int, features: int, margin: Scalar = 0.0, noise: Scalar = 0.0
 ) -> Stream:
-    r"""Normal rows, pushed away from the border until $|\langle u, x \rangle| \ge$ `margin`.
+    r"""Normal rows, moved away from the boundary until $|\langle u, x \rangle| \ge$ `margin`.
 
-    Without noise it is separable by the truth $u$, of length 1, with that margin: mistake bounds
-    must hold with no loss of the comparator.
+    Without noise the truth $u$, of length 1, separates the labels with that margin: mistake bounds
+    must hold with zero loss of the comparator.
 
     noise: the probability that a label is flipped.
 
@@ -46,8 +46,8 @@ def linear_classification(
 def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0) -> Stream:
     r"""Labels drawn with $P(y = 1 \mid x) = \sigma(\langle u, x \rangle)$, $\|u\|$ = `scale`.
 
-    The truth is the comparator the logistic loss asks for: tests log-loss learners, and
-    classification in noise that grows towards the border.
+    The truth minimizes the expected logistic loss. Tests log-loss learners, and classification with
+    noise that grows towards the boundary.
     """
     _check("logistic_labels", rounds, features)
     scale = check.non_negative("logistic_labels", "scale", scale)
@@ -59,14 +59,14 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
 
 
 def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
-    r"""Bits, and whether at least `r` of `k` relevant ones are on: Winnow's home ground.
+    r"""Rows of bits, labelled by whether at least `r` of the `k` relevant bits are 1 (Winnow).
 
     The last coordinate of a row is -1. The truth lies in the simplex: $1 / (r + k - \frac12)$ on
     the relevant bits, $(r - \frac12) / (r + k - \frac12)$ on the last; it separates with margin
-    $\frac12 / (r + k - \frac12)$. Bits are on with chance $(r - \frac12) / k$, so that both labels
-    are common. Multiplicative learners pay for `k`, additive ones for `features`.
+    $\frac12 / (r + k - \frac12)$. A bit is 1 with probability $(r - \frac12) / k$, so both labels
+    are common. Mistakes of multiplicative learners grow with `k`, of additive ones with `features`.
 
-    features: all of them, the last coordinate included.
+    features: the length of a row, with the last coordinate.
     """
     _check("r_of_k", rounds, features)
     whole("r_of_k", "k", k, 1, features - 1)

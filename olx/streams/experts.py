@@ -1,7 +1,7 @@
-r"""Losses of experts in $[0, 1]$: no context, the outcome of a round is one loss an expert.
+r"""Losses of experts in $[0, 1]$: no context, the outcome of a round is one loss per expert.
 
-The truth is a distribution that sits on the best expert, one a round where the best changes. Losses
-are 0 or 1, with a chance of $\frac12$ unless told.
+The truth is a distribution with all weight on the best expert; one per round if the best changes.
+Losses are 0 or 1, each with probability $\frac12$ unless stated otherwise.
 
 Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006.
 """
@@ -16,9 +16,9 @@ from olx.streams.stream import Stream, coins, segments, whole
 
 
 def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> Stream:
-    r"""One expert, at random, is better than all others by `gap` in the mean.
+    r"""One random expert has a mean loss that is smaller by `gap` than that of all others.
 
-    Stochastic losses: learners that adapt stop paying once the gap shows.
+    The losses are stochastic: the regret of an adaptive learner stops growing after some time.
 
     gap: from 0 to 1/2.
 
@@ -34,10 +34,10 @@ def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> S
 
 
 def alternating_losses(rounds: int, experts: int) -> Stream:
-    """Experts of even and odd index take turns to pay 1, after a first round of 1/2 for the even.
+    """Experts of even and of odd index lose 1 in turn; in the first round the even ones lose 1/2.
 
-    Whoever follows the leader pays in every round after the first, the best expert in half of them;
-    there is no chance in it. Needs two experts.
+    Following the leader loses in every round after the first, the best expert in half of them. The
+    stream is deterministic. Needs at least two experts.
     """
     check.count("alternating_losses", "rounds", rounds)
     whole("alternating_losses", "experts", experts, 2, 2**31)
@@ -48,9 +48,9 @@ def alternating_losses(rounds: int, experts: int) -> Stream:
 
 
 def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01) -> Stream:
-    r"""Chances that turn like a wheel: $\frac12 (1 - \cos(2 \pi i / N - $ `speed` $t))$.
+    r"""Expert $i$ loses 1 with probability $\frac12 (1 - \cos(2 \pi i / N - $ `speed` $t))$.
 
-    The best expert moves on slowly, to its neighbour; tests tracking and changing environments.
+    The best expert changes slowly, each time to its neighbour. Tests tracking.
     """
     _check("drifting_losses", rounds, experts)
     speed = check.non_negative("drifting_losses", "speed", speed)
@@ -63,12 +63,12 @@ def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01)
 def switching_losses(
     key: Array, rounds: int, experts: int, switches: int = 4, gap: Scalar = 0.25
 ) -> Stream:
-    """Pieces of equal length, each with a best expert other than the one before.
+    """The best expert changes `switches` times, after pieces of equal length.
 
-    Tests sharing of weight and sleeping experts: the best fixed expert is a poor comparator. Needs
-    two experts.
+    Tests fixed share and sleeping experts: the best fixed expert is a poor comparator. Needs at
+    least two experts.
 
-    gap: how much better the best is in the mean, from 0 to 1/2.
+    gap: by how much the mean loss of the best expert is smaller, from 0 to 1/2.
     """
     check.count("switching_losses", "rounds", rounds)
     whole("switching_losses", "experts", experts, 2, 2**31)
@@ -85,7 +85,7 @@ def switching_losses(
 def random_sign_losses(key: Array, rounds: int) -> Stream:
     r"""Linear losses $\sigma_t w$ on $[-1, 1]$ with random signs: a lower bound for every learner.
 
-    Whatever is played loses 0 in expectation, while the truth $u = -\mathrm{sign} \sum_t \sigma_t$
+    Every learner has an expected loss of 0, while the truth $u = -\mathrm{sign} \sum_t \sigma_t$
     gains $|\sum_t \sigma_t|$, about $\sqrt{2 T / \pi}$.
 
     Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 3.

@@ -1,7 +1,7 @@
-"""Whether rounds are what a driver can play: checked before they are played, or once traced.
+"""Checks of rounds and starts, before they are played or while they are traced.
 
-Concrete numbers are refused by name, row and column. Traced ones cannot be looked at: where they
-are not legal the losses become NaN, from their round on.
+Concrete numbers are refused by name, row and column. Traced numbers cannot be refused: if one is
+not legal, the losses are NaN from its round on.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def check_iterable(owner: str, stream: Any) -> None:
 
 
 def check_rounds(owner: str, rounds: Rounds) -> int:
-    """The number of rounds, the same on every leaf."""
+    """The number of rounds; refuses leaves of different lengths."""
     check.instance(owner, "rounds", rounds, Rounds)
     leaves = jax.tree_util.tree_leaves_with_path(rounds)
     if not leaves:
@@ -58,7 +58,7 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
 
 
 def check_params(owner: str, params: PyTree) -> None:
-    """Refuse a start that is not made of finite floats."""
+    """Refuse `params` that are not finite floats."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if not leaves:
         raise TypeError(f"{owner}: `params` holds no array.")
@@ -74,7 +74,7 @@ def check_params(owner: str, params: PyTree) -> None:
 
 
 def needs_of(learner: Any, loss: Any) -> list[tuple[Need, Any]]:
-    """What a learner and a loss need of rounds, each need with the numbers it goes by."""
+    """The needs of a learner and a loss about rounds, each with the hparams of its owner."""
     every = [
         (need, getattr(thing, "hparams", None))
         for thing in (learner, loss)
@@ -96,10 +96,10 @@ def judge(
 ) -> list[Array]:
     """Refuse rounds that are not finite, or that do not meet the needs of a learner or a loss.
 
-    needs: as `needs_of` gives them.
+    needs: the result of `needs_of`.
     start: the number of the first of these rounds.
 
-    What is traced cannot be refused; whether it is legal comes back as booleans, traced too.
+    Traced numbers cannot be refused; the result says, as traced booleans, which of them are legal.
     """
     told, traced = set(), []
     for need, hparams in needs:
@@ -123,13 +123,13 @@ def judge(
 
 
 def legal_so_far(traced: list[Array]) -> Bool[Array, " T"]:
-    """Whether all rounds up to each are legal, from what `judge` gave back."""
+    """For each round, whether all rounds up to it are legal, from the result of `judge`."""
     rows = [jnp.all(mask, axis=tuple(range(1, mask.ndim))) for mask in traced]
     return jnp.cumprod(jnp.all(jnp.stack(jnp.broadcast_arrays(*rows)), axis=0), dtype=int) == 1
 
 
 def on_host(leaf: Any) -> Any:
-    """A leaf as NumPy array, unless it is traced or sparse."""
+    """A leaf as a NumPy array, unless it is traced or sparse."""
     if isinstance(leaf, np.ndarray | SparseRows | Tracer):
         return leaf
     return np.asarray(leaf)

@@ -1,4 +1,4 @@
-"""Numbers that no driver takes: not real, hidden by a mask, not finite, or too large to keep."""
+"""Refuse numbers that no driver takes: not real, masked, not finite, or too large for JAX."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from olx.streams.sparse_rows import SparseRows
 
 
 def check_kind(owner: str, name: str, leaf: Any) -> None:
-    """Refuse what does not hold real numbers, or hides some of them."""
+    """Refuse arrays that are masked or do not hold real numbers."""
     refuse_masked(owner, name, leaf)
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     if getattr(kind, "kind", "V") in "OSUMmc":
@@ -19,15 +19,15 @@ def check_kind(owner: str, name: str, leaf: Any) -> None:
 def refuse_masked(owner: str, name: str, leaf: Any) -> None:
     if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError(
-            f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop what "
-            "it hides."
+            f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop the "
+            "masked rows."
         )
 
 
 def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "row") -> None:
-    """Refuse a number that is not finite, or not once it has the dtype that JAX gives it.
+    """Refuse a number that is not finite, or that does not fit into the dtype that JAX gives it.
 
-    start, row: number of the first entry of the first axis, and what such an entry is called.
+    start, row: the number and the name, for messages, of the first entry of the first axis.
     """
     numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
     kind = jax.dtypes.canonicalize_dtype(numbers.dtype)
@@ -35,7 +35,7 @@ def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "r
     if numbers.dtype.kind == "f":
         low, high = (np.finfo(kind).min, np.finfo(kind).max) if narrow else (None, None)
         if _sums_up(numbers, high):
-            return  # one fast pass: a finite sum has finite terms; an infinite one may have too
+            return  # a fast test: a finite sum of squares has finite terms
     elif numbers.dtype.kind in "iu" and narrow:
         low, high = np.iinfo(kind).min, np.iinfo(kind).max
     else:
@@ -56,7 +56,7 @@ def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "r
 
 
 def first_of(wrong: Any, leaf: Any, start: int, row: str) -> tuple[str, Any]:
-    """Where the first wrong entry is, in words, and the entry itself."""
+    """The place of the first wrong entry, in words, and the entry."""
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     if not at:
         return "", leaf[()]

@@ -1,8 +1,8 @@
 r"""Regression with a fixed comparator: $y_t = \langle u, x_t \rangle + \sigma \epsilon_t$.
 
-$u$ is a vector of length 1 and $\epsilon_t$ standard normal; the streams differ in their rows
-$x_t$. Each is pure in its key; `rounds`, `features` and the other counts shape arrays, so they are
-static under `jit`.
+$u$ is a vector of length 1 and $\epsilon_t$ is standard normal; the streams differ in their rows
+$x_t$. Each stream is a pure function of its key. Counts such as `rounds` and `features` shape
+arrays, so they are static under `jit`.
 """
 
 import jax
@@ -31,9 +31,9 @@ def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.
 def heavy_tailed(
     key: Array, rounds: int, features: int, dof: Scalar = 3.0, noise: Scalar = 0.1
 ) -> Stream:
-    """Student-t rows: now and then a feature is huge, which tests steps that adapt to scale.
+    """Student-t rows: sometimes a feature is very large. Tests step sizes that adapt to scale.
 
-    dof: degrees of freedom, positive; the variance is infinite up to 2, the mean up to 1.
+    dof: degrees of freedom, positive. The variance is infinite up to 2, no mean exists up to 1.
     """
     _check("heavy_tailed", rounds, features)
     dof = check.positive("heavy_tailed", "dof", dof)
@@ -46,11 +46,11 @@ def heavy_tailed(
 def ill_conditioned(
     key: Array, rounds: int, features: int, condition: Scalar = 100.0, noise: Scalar = 0.1
 ) -> Stream:
-    r"""Rows whose second moments are badly scaled, in no coordinate's direction.
+    r"""Rows with an ill-conditioned second moment, not aligned with the coordinates.
 
     $\frac1T \sum_t x_t x_t^\top$ has eigenvalues in geometric progression from 1 down to
-    1 / `condition`, exactly, in a random basis. It separates second-order learners from first-order
-    ones, and full matrices from diagonals. Needs at least as many rounds as features.
+    1 / `condition`, exactly, in a random basis. Second-order learners are better than first-order
+    ones here, and full matrices than diagonals. Needs at least as many rounds as features.
     """
     _check("ill_conditioned", rounds, features)
     whole("ill_conditioned", "features", features, 1, rounds)
@@ -67,12 +67,12 @@ def ill_conditioned(
 def sparse(
     key: Array, rounds: int, features: int, nonzeros: int, relevant: int, noise: Scalar = 0.1
 ) -> Stream:
-    """Dense arrays of sparse rows, and a comparator that is sparse too.
+    """Sparse rows in a dense array, and a sparse comparator.
 
-    Tests sparsity of the decision and learners that treat rare features apart.
+    Tests sparse decisions, and learners with one step size per coordinate.
 
-    nonzeros: how many features of each row are not zero.
-    relevant: how many coordinates of the comparator are not zero; all are of one size.
+    nonzeros: the number of non-zero features per row.
+    relevant: the number of non-zero coordinates of the comparator; all have the same size.
     """
     _check("sparse", rounds, features)
     whole("sparse", "nonzeros", nonzeros, 1, features)

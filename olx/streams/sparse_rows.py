@@ -1,7 +1,7 @@
 """Sparse rows as a context: the non-zeros of each row, in blocks of eight.
 
-A row is a whole number of blocks, filled up with a coordinate past the last, so that a round walks
-over its own blocks only and costs nothing for the rest.
+Each row has an integer number of blocks, padded with an index after the last column. So a round
+costs only the blocks of its row.
 """
 
 import os
@@ -16,14 +16,14 @@ LANES = 8
 
 
 class SparseRows:
-    """Rows of a sparse matrix, to be the context of `Rounds` for `olx.run`.
+    """Rows of a sparse matrix, as the context of `Rounds` for the engine.
 
-    It is sliced and has a shape like an array of shape (T, d).
+    It has a shape and can be sliced like an array of shape (T, d).
     """
 
     def __init__(self, pointers: np.ndarray, indices: np.ndarray, values: np.ndarray, width: int):
         self.pointers = pointers  # (T + 1,) in blocks
-        self.indices = indices  # (B, 8), `width` where there is nothing
+        self.indices = indices  # (B, 8), `width` for padding
         self.values = values  # (B, 8)
         self.shape, self.ndim, self.dtype = (len(pointers) - 1, width), 2, values.dtype
         if indices.ndim != 2 or indices.shape[1] != LANES or values.shape != indices.shape:
@@ -43,7 +43,7 @@ class SparseRows:
         start, stop, _ = rows.indices(self.shape[0])
         stop = max(start, stop)
         low, high = self.pointers[start], self.pointers[stop]
-        part = object.__new__(SparseRows)  # of rows that were checked when they were made
+        part = object.__new__(SparseRows)  # without checks: these rows were checked before
         part.pointers = self.pointers[start : stop + 1] - low
         part.indices, part.values = self.indices[low:high], self.values[low:high]
         part.shape, part.ndim, part.dtype = (stop - start, self.shape[1]), 2, self.dtype
@@ -62,7 +62,7 @@ class SparseRows:
 
 
 def sparse_rows(matrix: Any) -> SparseRows:
-    """Rows of a SciPy sparse matrix or array, in order.
+    """Make `SparseRows` from a SciPy sparse matrix or array, one row per round.
 
     >>> import numpy as np, scipy.sparse
     >>> rows = sparse_rows(scipy.sparse.csr_array(np.array([[0.0, 2.0], [3.0, 0.0]])))
@@ -81,9 +81,9 @@ def sparse_rows(matrix: Any) -> SparseRows:
         rows.sum_duplicates()
     dtype = np.promote_types(rows.dtype, np.float32)
     if rows.dtype.kind in "iu" and np.array_equal(rows.data.astype(np.float32), rows.data):
-        dtype = np.dtype(np.float32)  # whole numbers small enough to keep their digits
+        dtype = np.dtype(np.float32)  # integers that float32 represents exactly
     count = np.diff(rows.indptr)
-    blocks = np.maximum(-(-count // LANES), 1)  # an empty row still ticks the clock
+    blocks = np.maximum(-(-count // LANES), 1)  # an empty row is a round, too
     pointers = np.r_[0, np.cumsum(blocks)].astype(np.int32)
     indices = np.full((pointers[-1], LANES), rows.shape[1], np.int32)
     values = np.zeros((pointers[-1], LANES), dtype)
@@ -95,7 +95,7 @@ def sparse_rows(matrix: Any) -> SparseRows:
 
 
 def _check_matrix(matrix: Any) -> None:
-    """Refuse a matrix before SciPy reads what its indices point to."""
+    """Refuse a matrix with bad indices before SciPy reads memory through them."""
     owner = "sparse_rows"
     if len(matrix.shape) != 2 or matrix.shape[1] == 0:
         raise TypeError(f"{owner}: `matrix` must have rows and columns, got shape {matrix.shape}.")
@@ -106,7 +106,7 @@ def _check_matrix(matrix: Any) -> None:
         if len(matrix.data) != len(matrix.indices):
             raise ValueError(
                 f"{owner}: `matrix` has {len(matrix.data)} values for {len(matrix.indices)} "
-                "indices; they must be as many."
+                "indices; the numbers must be equal."
             )
         _check_pointers(owner, matrix.indptr, along + 1, len(matrix.indices))
         _check_indices(owner, matrix.indices, across)
@@ -136,9 +136,9 @@ def _check_indices(owner: str, indices: np.ndarray, size: int) -> None:
 
 
 def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Rounds:
-    """The rounds of a file in the svmlight (LIBSVM) format; needs scikit-learn.
+    """Read rounds from a file in the svmlight (LIBSVM) format; needs scikit-learn.
 
-    features: how many there are, if the file does not show the last of them.
+    features: the number of features, if the last of them do not occur in the file.
     """
     from sklearn.datasets import load_svmlight_file
 

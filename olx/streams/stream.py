@@ -1,4 +1,4 @@
-"""A generated stream: the rounds and what they were made from."""
+"""A generated stream: the rounds, and the comparator that they were made from."""
 
 from typing import NamedTuple
 
@@ -11,32 +11,32 @@ from olx.core import Rounds, Scalar
 
 
 class Stream(NamedTuple):
-    """truth: the generating comparator; a leading axis of length T where it changes."""
+    """truth: the comparator that made the rounds; with a leading axis of length T if it changes."""
 
     rounds: Rounds
     truth: PyTree
 
 
 def directions(key: Array, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Vectors of length 1 along the last axis, uniform on the sphere."""
+    """Random vectors of length 1 along the last axis, uniform on the sphere."""
     drawn = jax.random.normal(key, shape)
     return drawn / jnp.linalg.norm(drawn, axis=-1, keepdims=True)
 
 
 def coins(key: Array, chances: Scalar, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """1 with the given chance, else 0; NaN where the chance is, so that a bad grid point shows."""
+    """1 with the given probability, else 0; NaN if that is NaN, so that a bad grid point shows."""
     chances = jnp.broadcast_to(jnp.asarray(chances, float), shape)
     return jnp.where(jnp.isnan(chances), chances, jax.random.bernoulli(key, chances).astype(float))
 
 
 def segments(owner: str, rounds: int, switches: int) -> Array:
-    """The piece each round belongs to, `switches` + 1 pieces as equal as they can be."""
+    """The number of the piece of each round, for `switches` + 1 pieces of nearly equal length."""
     whole(owner, "switches", switches, 0, rounds - 1)
     return jnp.arange(rounds) * (switches + 1) // rounds
 
 
 def whole(owner: str, name: str, value: int, low: int, high: int) -> None:
-    """Refuse what is not a Python integer from `low` to `high`: such a number shapes an array."""
+    """Refuse all but Python integers from `low` to `high`; these shape arrays."""
     legal = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not legal or not low <= value <= high:
         raise ValueError(
