@@ -1,4 +1,4 @@
-"""Regret, comparators and certificates."""
+"""Regret, comparators, the best comparator in hindsight, and online-to-batch bounds."""
 
 from olx.hindsight import online_to_batch as online_to_batch
 from olx.hindsight.best import Hindsight as Hindsight

@@ -1,4 +1,4 @@
-r"""The best comparator in hindsight, with a verified bound on how far it is from the best.
+r"""The best comparator in hindsight, with a verified bound on its distance from the optimum.
 
 $$\min_{u \in S} \sum_t c_t\, \ell(h_u(x_t), y_t)$$
 
@@ -31,11 +31,11 @@ from olx.streams.sparse_rows import SparseRows
 
 @pytree
 class Hindsight:
-    """A comparator of the domain, its total loss, and a bound on what any other could save.
+    """A comparator of the domain, its total loss, and a bound on its distance from the optimum.
 
-    value: total loss of `u`, rounds counted by their weights.
-    gap: at least `value` minus the least total loss in the domain, up to rounding; infinite where
-        nothing could be verified.
+    value: the total loss of `u`, each round times its weight.
+    gap: at least `value` minus the smallest total loss in the domain, up to rounding; infinite if
+        no bound could be verified.
     """
 
     u: PyTree
@@ -53,14 +53,14 @@ def best_in_hindsight(
     tolerance: Scalar = 1e-6,
     steps: Scalar = 20_000,
 ) -> Hindsight:
-    r"""Minimize the total loss of a comparator over a set of `olx.convex.sets`, everywhere if None.
+    r"""Minimize the total loss over a convex set of `olx.convex.sets`, or everywhere if None.
 
-    loss: convex in the parameters once `apply` has been applied. With kinks or without for
-        `apply=olx.dot`; for other models the gap vanishes only where the total loss is smooth.
-    params: where the search starts. Of several least-squares solutions the nearest is found, so
-        zeros ask for the one of least norm.
+    loss: the loss of `apply` must be convex in the parameters. It may have kinks for
+        `apply=olx.dot`; for other models the gap tends to 0 only if the total loss is smooth.
+    params: where the search starts. Of several least-squares solutions it finds the nearest, so
+        zeros give the one of least norm.
     tolerance: stop at a gap of `tolerance * (1 + |value|)`; not below the rounding of the dtype.
-    steps: stop after so many steps in any case; the gap is then larger but still true.
+    steps: the largest number of steps; if it is reached, the gap is larger but still valid.
 
     Without a domain, the gap can be verified for `apply=olx.dot` only and is infinite for other
     models unless the gradient is exactly 0: bound the domain with `sets.ball(radius)` then. Where
@@ -105,7 +105,7 @@ def best_in_hindsight(
 
 
 def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
-    """Refuse rounds that the loss cannot judge; what is traced is not looked at."""
+    """Refuse rounds on which the loss is not defined; traced values are not checked."""
     owner = "best_in_hindsight"
     check_rounds(owner, rounds)
     if isinstance(rounds.context, SparseRows):
@@ -134,7 +134,7 @@ def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
     inside = _flat(domain, unravel)
     if not domain.bounded:
         return _hindsight(linear_model.solve(look, x, flat, inside, tolerance, steps), unravel)
-    # Accelerated gradients get there soon where the loss is smooth; the rest is for multipliers.
+    # Accelerated gradients are fast if the loss is smooth; else the multipliers continue.
     total = lambda w: jnp.sum(look(x @ w)[0])
     first = projected.solve(total, flat, inside, tolerance, steps / 20)
     left = jnp.where(first.value - first.lower <= tolerance * (1 + jnp.abs(first.value)), -1, steps)

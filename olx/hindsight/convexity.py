@@ -1,6 +1,6 @@
-"""A loss that is not convex has no best comparator that a solver could verify: it is refused.
+"""Refuse losses that are not convex: the solvers could not verify their best comparator.
 
-Convexity is tried, not proven: along lines, no value in the middle may lie above the mean of its
+Convexity is tested on samples, not proven: along lines, no value may lie above the mean of its two
 neighbours.
 """
 
@@ -16,18 +16,18 @@ from jaxtyping import Array, PyTree
 from olx.core import Rounds
 from olx.losses.score import above_line
 
-_ROWS = 64  # whose losses are tried
+_ROWS = 64  # the number of rows whose losses are tested
 _STEPS = np.linspace(-4.0, 4.0, 17)
 
 
 def check_convex_in_score(loss: Any, rounds: Rounds, dtype: Any) -> None:
-    """Refuse a loss of the score that is seen not to be convex on some of the rounds."""
+    """Refuse a loss of the score that is not convex on some of the rounds tested."""
     some = jax.tree.map(lambda leaf: leaf[:_ROWS], rounds.outcome)
     refuse_above(_above_scores(loss, some, jnp.asarray(_STEPS, dtype)))
 
 
 def refuse_above(above: Array) -> None:
-    """Refuse a loss that lies so far above a line between two of its values, if at all."""
+    """Refuse a loss if it lies above a line between two of its values, by `above` > 0."""
     if not isinstance(above, Tracer) and bool(above > 0):
         raise ValueError(
             "best_in_hindsight: `loss` is not convex: between two points it rises above the line "
@@ -47,7 +47,7 @@ def _above_scores(loss: Any, outcome: PyTree, steps: Array) -> Array:
 
 
 def above_lines(total: Callable, params: Array, project: Callable) -> Array:
-    """How far a total loss lies above lines between points of a domain, beyond rounding."""
+    """By how much a total loss lies above lines between points of a domain, beyond rounding."""
     key = jax.random.key(0)
     ends = params + jax.random.normal(key, (2, 8, params.size), params.dtype)
     starts, stops = jax.vmap(jax.vmap(project))(ends)

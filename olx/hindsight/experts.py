@@ -1,8 +1,8 @@
-r"""Regret of experts in hindsight: to every one of them, and to quantiles.
+r"""Regret to experts in hindsight: to each expert, and to quantiles of them.
 
-Regret to expert $i$ after $t$ rounds is $R_{t,i} = \sum_{s \le t} I_{s,i} (\hat\ell_s -
-\ell_{s,i})$; to a mixture $\langle u, R_t\rangle$; to the $\varepsilon$-quantile the
-$\lceil \varepsilon N\rceil$-th largest of them.
+The regret to expert $i$ after $t$ rounds is $R_{t,i} = \sum_{s \le t} I_{s,i} (\hat\ell_s -
+\ell_{s,i})$. The regret to a mixture is $\langle u, R_t\rangle$, to the $\varepsilon$-quantile the
+$\lceil \varepsilon N\rceil$-th largest $R_{t,i}$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, chapter 2.
 """
@@ -22,7 +22,7 @@ from olx.recorded import trace_of
 def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
     """The regret of a run to every expert after every round, scaled by confidences and weights.
 
-    run: of one of `olx.experts`, played with `record=olx.record.trace`.
+    run: a run of a learner of `olx.experts`, played with `record=olx.record.trace`.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 0.0]]))
@@ -47,7 +47,7 @@ def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
 def quantile_regret(regrets: Float[Array, "T N"], epsilon: float) -> Float[Array, " T"]:
     r"""Regret to the $\lceil \varepsilon N\rceil$-th best expert, after every round.
 
-    epsilon: above 0 and up to 1; 1/N or less is regret to the best.
+    epsilon: above 0 and up to 1; 1/N or less gives the regret to the best expert.
     """
     rank = rank_of("quantile_regret", regrets.shape[1], epsilon)
     return -jnp.sort(-regrets, axis=1)[:, rank - 1]

@@ -4,11 +4,11 @@ $$\min_{w \in S} \sum_t c_t\, \ell_t(\langle w, x_t \rangle) \;\ge\;
   -\sum_t (c_t \ell_t)^*(\alpha_t) - \sigma_S\Big(-\sum_t \alpha_t x_t\Big)
   \qquad \text{for every } \alpha \in \mathbb{R}^T.$$
 
-The left side is split as $\sum_t c_t \ell_t(z_t)$ with $z_t = \langle w, x_t \rangle$ and $w \in S$
-and solved by the alternating direction method of multipliers, whose multipliers are the $\alpha_t$
-of the right side. Only values and slopes of the loss are used, so a loss written on the spot is
-served like any other, kinks included. The first point is a Newton step from the start: weighted
-least squares of least norm where the loss is quadratic.
+The left side is split as $\sum_t c_t \ell_t(z_t)$ with $z_t = \langle w, x_t \rangle$ and $w \in
+S$. The alternating direction method of multipliers solves it; its multipliers are the $\alpha_t$ of
+the right side. It uses only values and slopes of the loss, so any convex loss will do, also one
+with kinks. The first point is a Newton step from the start. For a quadratic loss it is the solution
+of weighted least squares that is nearest to the start.
 
 Boyd, Parikh, Chu, Peleato, Eckstein, Distributed Optimization and Statistical Learning via the
 Alternating Direction Method of Multipliers, 2011, sections 3 and 8.
@@ -60,8 +60,8 @@ def solve(
 ) -> Best:
     """Minimize from `w` until value - lower <= tolerance * (1 + |value|), or for `steps` steps.
 
-    look: the weighted losses of all rounds: scores -> values, slopes.
-    domain: of flat vectors.
+    look: the function scores -> (values, slopes) of the weighted losses of all rounds.
+    domain: a set of flat vectors.
     """
     lower = _bounded_lower if domain.bounded else _free_lower
     invert, kappa = _normal_equations(x, domain)
@@ -116,10 +116,10 @@ def _bounded_lower(look, x, domain, z, alpha):
 
 
 def _free_lower(look, x, domain, z, alpha):
-    r"""Without constraint $\sum_t \alpha_t x_t$ must vanish: move $\alpha$ where it has room.
+    r"""The lower bound without constraint: $\alpha$ is moved so that $\sum_t \alpha_t x_t = 0$.
 
-    The room of $\alpha_t$ is its distance to the slopes at a step from $z_t$ to either side. Where
-    no move works, $\alpha = 0$ remains: the sum of the least losses.
+    Each $\alpha_t$ may move as far as the slopes at a small step from $z_t$ to either side. If no
+    move works, the bound is that of $\alpha = 0$: the sum of the smallest losses.
     """
     size = jnp.sum(jnp.abs(x) * jnp.abs(alpha)[:, None])
 
@@ -149,7 +149,7 @@ def _newton(look, x, w):
 
 
 def _polish(look, x, s: Split):
-    """Put the scores that rest on a kink exactly there."""
+    """Move scores that are near a kink exactly onto it."""
     on_kink = _room(look, s.z, s.alpha, float(jnp.finfo(x.dtype).eps) ** 0.4)
     return s.v + _least_squares(x, on_kink, s.z - x @ s.v)
 

@@ -1,11 +1,11 @@
-r"""From rounds to populations: what regret says about risk, for independent rounds of one law.
+r"""From regret to risk: bounds for independent, identically distributed rounds.
 
 Each function is the right side of a theorem. $\mathrm{risk}(h)$ is the expected loss of $h$ on a
-fresh round, $h^*$ the best of the class, $h_t$ the decision of round $t$, known before it, and
-$M_T = \frac1T \sum_t \ell(h_t, Z_t)$ what the run paid. The source of all is that $M_T$ and
-$\frac1T \sum_t \mathrm{risk}(h_t)$ have the same mean (theorem 9). Where constants $\mu, \nu$ are
-asked for, the learner has regret at most $\mu \sqrt B + \nu$ when the best of the class loses $B$
-in all, and losses lie in $[0, 1]$: see `small_loss_constants`.
+new round. $h^*$ is the best decision of the class, $\mathrm{risk}^*$ its risk, $h_t$ the decision
+of round $t$, and $M_T = \frac1T \sum_t \ell(h_t, Z_t)$ the mean loss of the run. All bounds use
+that $M_T$ and $\frac1T \sum_t \mathrm{risk}(h_t)$ have the same expectation (theorem 9). Constants
+$\mu, \nu$ mean that losses lie in $[0, 1]$ and the regret is at most $\mu \sqrt B + \nu$ if the
+total loss of the best decision is $B$: see `small_loss_constants`.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix B; Zhang,
 Mathematical Analysis of Machine Learning Algorithms, 2023, chapter 14.
@@ -43,8 +43,8 @@ def mean_risk_bound(best_risk: Scalar, regret: Scalar, rounds: Scalar) -> Scalar
 
 
 def best_loss_bound(best_risk: Scalar, rounds: Scalar, delta: Scalar) -> Scalar:
-    r"""Lemma 21, with probability $1 - \delta$, $l = \ln(1/\delta)$: the best of the class loses
-    in a round at most $\mathrm{risk}^* + \sqrt{2 l\, \mathrm{risk}^* / T} + 2 l/(3T)$."""
+    r"""Lemma 21, with probability $1 - \delta$, $l = \ln(1/\delta)$: the mean loss of the best
+    decision is at most $\mathrm{risk}^* + \sqrt{2 l\, \mathrm{risk}^* / T} + 2 l/(3T)$."""
     log = jnp.log(1 / delta)
     return best_risk + jnp.sqrt(2 * log * best_risk / rounds) + 2 * log / (3 * rounds)
 
@@ -69,16 +69,16 @@ def small_mean_risk_bound(best_risk: Scalar, rounds: Scalar, mu: Scalar, nu: Sca
 
 def random_stop_bound(best_risk: Scalar, mean_risk: Scalar, delta: Scalar) -> Scalar:
     r"""Lemma 23, with probability $1 - \delta$: the decision of a random round has risk at most
-    $\mathrm{risk}^* + (m - \mathrm{risk}^*)/\delta$, and so does the mean of a convex class.
+    $\mathrm{risk}^* + (m - \mathrm{risk}^*)/\delta$; so has the mean decision of a convex class.
 
-    mean_risk: $m \ge E[\frac1T \sum_t \mathrm{risk}(h_t)]$, as from theorem 10 or 11; with these it
-        is corollary 8.
+    mean_risk: $m \ge E[\frac1T \sum_t \mathrm{risk}(h_t)]$, from theorem 10 or 11; with these it is
+        corollary 8.
     """
     return best_risk + (mean_risk - best_risk) / delta
 
 
 def restart_bound(best_risk: Scalar, mean_risk: Scalar) -> Scalar:
-    r"""Theorem 12, with probability $1 - e^{-s}$: one of the picks of $s$ blocks has risk at most
+    r"""Theorem 12, with probability $1 - e^{-s}$: one candidate of $s$ blocks has risk at most
     $\mathrm{risk}^* + e\,(m - \mathrm{risk}^*)$.
 
     mean_risk: $m$ of theorem 10 or 11 for the $T/s$ rounds of one block.
@@ -96,7 +96,7 @@ def average_bound(mean_loss: Scalar, rounds: Scalar, delta: Scalar) -> Scalar:
 def multiclass_perceptron_bound(
     hinge: Scalar, length: Scalar, radius: Scalar, margin: Scalar, rounds: Scalar
 ) -> Scalar:
-    r"""Proposition 3: the expected error of a random round's multiclass Perceptron is at most
+    r"""Proposition 3: the expected error of the multiclass Perceptron of a random round is at most
     $2 h + \|w\|^2 R^2 / (\gamma^2 T)$ for every $w$ and $\gamma$.
 
     hinge: $h = E \max(0, 1 - \min_{l \ne Y} \langle w, \psi(X,Y) - \psi(X,l)\rangle / \gamma)$.

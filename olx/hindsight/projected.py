@@ -3,9 +3,9 @@ r"""The best point in hindsight of a convex function on a convex set, by acceler
 $$w_{k+1} = P_S\Big(v_k - \tfrac1L \nabla F(v_k)\Big), \qquad
   F(w) - \min_S F \le \langle \nabla F(w), w \rangle + \sigma_S(-\nabla F(w)).$$
 
-$v_k$ is extrapolated with momentum, which is dropped whenever it points uphill; $L$ follows the
-curvature seen. The bound on the right is the linearization of $F$ at $w$, minimized over $S$: it
-holds for any subgradient of any convex $F$ and vanishes at the minimum where $F$ is smooth.
+$v_k$ is extrapolated with momentum. The momentum is reset to 0 when it points uphill. $L$ adapts to
+the curvature seen. The bound on the right is the linearization of $F$ at $w$, minimized over $S$.
+It holds for any subgradient of any convex $F$. It is 0 at the minimum if $F$ is smooth there.
 
 O'Donoghue, Candes, Adaptive Restart for Accelerated Gradient Schemes, 2015.
 """
@@ -45,7 +45,7 @@ def solve(
 ) -> Best:
     """Minimize from `w` until value - lower <= tolerance * (1 + |value|), or for `steps` steps.
 
-    domain: of flat vectors. On an unbounded one the bound is infinite unless the gradient is 0.
+    domain: a set of flat vectors; if unbounded, the gap is infinite unless the gradient is 0.
     """
     eps = float(jnp.finfo(w.dtype).eps)
     limit = jnp.maximum(tolerance, 32 * eps)
@@ -79,7 +79,7 @@ def solve(
 
     start = look(domain.project(w))
     if domain.bounded and domain.farthest is not None:
-        vertex = look(domain.farthest(-start.grad))  # the minimum already where F is linear
+        vertex = look(domain.farthest(-start.grad))  # the minimum if F is linear
         start = _choose(vertex.value < start.value, vertex, start)
     best = _judge(Best(start.w, start.value, jnp.full_like(start.value, -jnp.inf)), start, domain)
     one = jnp.ones_like(start.value)

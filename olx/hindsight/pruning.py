@@ -1,12 +1,13 @@
 r"""The best pruning of a template tree in hindsight.
 
-A tree is the array of its edges' parents: edge $e$ leaves the node below edge `parents[e]`, a
-smaller number, or the root where that is -1. From the bottom up,
+A tree is the array of the parents of its edges. Edge $e$ starts at the node below edge
+`parents[e]`, which is a smaller number than $e$, or at the root if `parents[e]` is -1. From the
+bottom up,
 
 $$\mathrm{best}(e) = \min\Big( L_e, \sum_{c \text{ child of } e} \mathrm{best}(c) \Big),$$
 
-with $L_e$ the total loss of the node below $e$ over the rounds whose path takes $e$, and no minimum
-where there is no child. The root gives no advice and is no pruning.
+with $L_e$ the total loss of the node below $e$ over the rounds whose path takes $e$, and $L_e$
+itself if $e$ has no child. The root gives no advice, so a pruning has at least one edge per path.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.4.
 """
@@ -25,17 +26,17 @@ from olx.hindsight.regret import weights
 
 
 class Pruning(NamedTuple):
-    """Where the pruned tree ends, and what it costs."""
+    """The leaves of a pruned tree, and its total loss."""
 
     leaves: Float[Array, " E"]  # 1 for the edges above its leaves, else 0
     value: Array
 
 
 def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " E"]) -> Pruning:
-    """The cheapest pruning, the smaller one where two cost the same.
+    """The pruning of smallest total loss; of two such prunings, the one with fewer edges.
 
     parents: integers as above; every path must end at an edge without children.
-    losses: the total loss of every edge, as from `edge_losses`.
+    losses: the total loss of every edge; see `edge_losses`.
 
     >>> import jax.numpy as jnp
     >>> best = best_pruning_in_hindsight(jnp.array([-1, -1, 0, 0]), jnp.array([3.0, 1.0, 1.0, 1.5]))

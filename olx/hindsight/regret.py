@@ -1,11 +1,12 @@
-r"""Regret: what a run paid beyond a comparator, after every round.
+r"""Regret: the loss of a run minus that of a comparator, after every round.
 
-A comparator is parameters $u$ and a model $h$; in round $t$ it plays $h_u(x_t)$. With weights $c_t$
+A comparator has parameters $u$ and a model $h$; in round $t$ it plays $h_u(x_t)$. With weights
+$c_t$
 
 $$R_t(u) = \sum_{s \le t} c_s \big( \ell(a_s, y_s) - \ell(h_u(x_s), y_s) \big).$$
 
-A shifting comparator plays $u_t$ instead of $u$; what is known then grows with its variation
-$\sum_t \|u_t - u_{t-1}\|$. The regret on an interval is a difference of the curve.
+A shifting comparator plays $u_t$ instead of $u$; regret bounds then grow with its variation
+$\sum_t \|u_t - u_{t-1}\|$. The regret on an interval is the difference of two values of the curve.
 
 Shalev-Shwartz, Online Learning and Online Convex Optimization, 2012, section 1.
 """
@@ -41,9 +42,9 @@ def constant(u: PyTree, context: PyTree) -> PyTree:
 def regret(
     run: Run, loss: Loss, rounds: Rounds, u: PyTree, apply: Model = constant
 ) -> Float[Array, " T"]:
-    """The regret of a run against `u`, after every round; of each run of a sweep.
+    """The regret of a run, or of each run of a sweep, to `u` after every round.
 
-    apply: what `u` plays on a context: `u` itself, or a model such as `olx.dot`.
+    apply: `(u, context) -> action`: `constant` plays `u` itself; or a model such as `olx.dot`.
 
     >>> import jax.numpy as jnp
     >>> from olx.core import Rounds, Run
@@ -58,7 +59,7 @@ def regret(
 def shifting_regret(
     run: Run, loss: Loss, rounds: Rounds, us: PyTree, apply: Model = constant
 ) -> Float[Array, " T"]:
-    """The regret against a comparator that plays `us[t]` in round t.
+    """The regret to a comparator that plays `us[t]` in round t.
 
     us: parameters with a leading axis of rounds on every leaf.
     """
@@ -69,7 +70,7 @@ def shifting_regret(
 def comparator_losses(
     loss: Loss, rounds: Rounds, u: PyTree, apply: Model = constant
 ) -> Float[Array, " T"]:
-    """The loss of `u` in every round, not scaled by weights."""
+    """The loss of `u` in every round, not multiplied by weights."""
     return jax.vmap(lambda one: loss(apply(u, one.context), one.outcome))(rounds)
 
 
@@ -80,7 +81,7 @@ def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
 
 
 def worst_interval(curve: Float[Array, " T"]) -> Interval:
-    """The interval of largest regret against the one comparator of `curve`.
+    """The interval of largest regret to the comparator of `curve`.
 
     >>> import jax.numpy as jnp
     >>> worst = worst_interval(jnp.cumsum(jnp.array([1.0, -3.0, 2.0, 2.0, -1.0])))
@@ -104,13 +105,13 @@ def variation(us: PyTree, norm: Norm | None = None) -> Array:
 
 
 def shifts(us: PyTree) -> Array:
-    """How often a comparator changes from one round to the next."""
+    """The number of rounds in which a comparator changes."""
     changed = lambda u: jnp.any((u[1:] != u[:-1]).reshape(u.shape[0] - 1, -1), axis=1)
     return jnp.sum(jnp.any(jnp.stack([changed(u) for u in jax.tree.leaves(us)]), axis=0))
 
 
 def weights(rounds: Rounds, dtype) -> Float[Array, " T"]:
-    """The importance of every round: 1 where none is given."""
+    """The weight of every round; 1 if none is given."""
     if rounds.weight is not None:
         return jnp.asarray(rounds.weight, dtype)
     return jnp.ones(jax.tree.leaves(rounds)[0].shape[0], dtype)

@@ -1,6 +1,6 @@
 r"""The best sequence of experts in hindsight with at most $K$ changes, by dynamic programming.
 
-With $V_k(i)$ the least loss so far of a sequence of at most $k$ changes that now follows $i$,
+With $V_k(i)$ the smallest loss so far of a sequence with at most $k$ changes that now follows $i$,
 
 $$V_k(i) \leftarrow \ell_{t,i} + \min\big( V_k(i), \min_j V_{k-1}(j) \big).$$
 
@@ -16,18 +16,18 @@ from jaxtyping import Array, Float, Int
 
 
 class ShiftingExpert(NamedTuple):
-    """Which expert to follow in every round, and what that costs."""
+    """The expert of every round, and the total loss."""
 
     path: Int[Array, " T"]
     value: Array
 
 
 def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingExpert:
-    """The cheapest sequence of experts that changes at most `shifts` times.
+    """The sequence of experts with at most `shifts` changes and the smallest total loss.
 
     Exact, in time and memory proportional to rounds times experts times shifts.
 
-    losses: of every expert in every round, scaled by the weights of the rounds if there are any.
+    losses: of every expert in every round, times the weights of the rounds if there are any.
 
     >>> import jax.numpy as jnp
     >>> losses = jnp.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
@@ -41,7 +41,7 @@ def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingEx
         )
     if np.ndim(losses) != 2:
         raise TypeError(
-            "best_shifting_expert: `losses` must have one row a round and one column an expert, "
+            "best_shifting_expert: `losses` must have one row per round and one column per expert, "
             f"got shape {np.shape(losses)}."
         )
 

@@ -1,8 +1,8 @@
-r"""How much a sequence of competitors varies: as a sum of intervals of the least total weight.
+r"""The variation of a sequence of comparators, and the sequence as a weighted sum of intervals.
 
 A sequence of non-negative vectors $u_1, \dots, u_T$ has the variation
-$V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$, on which theorems about competitors that
-change depend; see `olx.experts.changing`.
+$V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$. Theorems about comparators that change
+depend on it; see `olx.experts.changing`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3, lemma 5.
 """
@@ -19,7 +19,7 @@ from olx import _check as check
 
 
 class Piece(NamedTuple):
-    """The `weight` of the rounds from `start` up to, not including, `stop`."""
+    """An interval, the rounds from `start` up to, not including, `stop`, and its weight."""
 
     weight: float
     start: int
@@ -34,14 +34,14 @@ def upward_variation(us: PyTree) -> Array:
 
 
 def intervals(sequence: Float[Array, " T"]) -> list[Piece]:
-    """A non-negative sequence as a sum of intervals of the least total weight: lemma 5.
+    """A non-negative sequence as a weighted sum of intervals, of least total weight (lemma 5).
 
     >>> intervals(np.array([1.0, 3.0, 2.0, 0.0, 1.0]))
     [Piece(weight=1.0, start=0, stop=3), Piece(weight=1.0, start=1, stop=3), \
 Piece(weight=1.0, start=1, stop=2), Piece(weight=1.0, start=4, stop=5)]
     """
     sequence = check.non_negative("intervals", "sequence", np.asarray(sequence, float), each=True)
-    pieces, unfinished = [], [(0.0, 0)]  # up to which level, and from where on
+    pieces, unfinished = [], [(0.0, 0)]  # open intervals: their level and start
     for t, value in enumerate([*sequence.tolist(), 0.0]):
         while unfinished[-1][0] > value:
             top, start = unfinished.pop()
