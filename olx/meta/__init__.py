@@ -1,4 +1,4 @@
-"""Learners made of learners, and what a run leaves for use afterwards."""
+"""Learners made of learners, and decisions to keep after a run: means, draws, candidates."""
 
 from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged

@@ -1,4 +1,4 @@
-"""Learners that play the same rounds side by side, as one batch or in a tuple."""
+"""Several learners that play the same rounds, as one batch or as a tuple."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from olx.core import Batch, Feedback, Learner
 
 
 def its_own(learner: Learner, state: PyTree, feedback: Feedback) -> Feedback:
-    """The feedback as a learner sees it that played its own action in the same round."""
+    """The feedback of a round as if `learner` had played its own action."""
     action = learner.predict(state, feedback.context)
     value, grad = jax.value_and_grad(feedback.loss)(action)
     return feedback._replace(action=action, value=value, grad=grad)
@@ -24,14 +24,14 @@ def mean(p: Float[Array, " K"], actions: PyTree) -> PyTree:
 
 
 def over(function: Callable[..., Any], experts: Any, own: PyTree) -> PyTree:
-    """What `(learner, its own)` gives, stacked for a batch and a tuple for a tuple."""
+    """`function(learner, own)` per learner: stacked for a batch, a tuple for a tuple."""
     if not isinstance(experts, tuple):
         return jax.vmap(function)(experts, own)
     return tuple(function(*one) for one in zip(experts, own, strict=True))
 
 
 def each(function: Callable[..., Any], experts: Any, *own: PyTree) -> tuple[PyTree, PyTree]:
-    """From `(learner, its own)` to the next states and what else is stacked over learners."""
+    """`function(learner, *own)` per learner: the next states, and its second result stacked."""
     if not isinstance(experts, tuple):
         return jax.vmap(function)(experts, *own)
     pairs = [function(*one) for one in zip(experts, *own, strict=True)]
@@ -42,7 +42,7 @@ def each(function: Callable[..., Any], experts: Any, *own: PyTree) -> tuple[PyTr
 
 
 def stacked(proofs: tuple[Certificate, ...]) -> Certificate:
-    """Several certificates as one, with a leading axis; a condition binds its own."""
+    """Stack certificates along a leading axis; each condition applies to its own certificate."""
     names = {name for proof in proofs for name in proof.conditions}
     met = lambda proof, name: proof.conditions.get(name, jnp.ones((), bool))
     together = lambda field: jnp.stack([getattr(proof, field) for proof in proofs])

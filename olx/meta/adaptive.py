@@ -1,10 +1,10 @@
-r"""Copies of a learner, restarted at dyadic times: what `saol` and `flh` share.
+r"""Copies of a learner that restart at dyadic times: the common part of `saol` and `flh`.
 
-A copy that started when the world last changed knows nothing stale. $O(\log t)$ of them are alive
-at a time, each in its slot; slot $k$ restarts whenever the number of the round is `phase[k]` modulo
-`period[k]`. The mixture plays the mean of the copies. On the life of any copy it loses little to
-it, and every interval is a union of few such lives; so what the base learner guarantees on a whole
-run holds on every interval, up to logarithms.
+A copy that started at the last change of the data has not learned from older data. $O(\log t)$
+copies are alive at a time, each in its slot; slot $k$ restarts when the number of the round is
+`phase[k]` modulo `period[k]`. The mixture plays the weighted mean of the copies. It has small
+regret to every copy over the life of the copy, and every interval is a union of few lives. So the
+bound of the base learner on a whole run holds on every interval, up to logarithms.
 
 Hazan, Seshadhri, Efficient Learning Algorithms for Changing Environments, 2009; Daniely, Gonen,
 Shalev-Shwartz, Strongly Adaptive Online Learning, 2015.
@@ -24,22 +24,22 @@ from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
 from olx.meta._members import its_own, mean
 
-NEVER = -1e30  # the logarithm of no weight: finite, so that differences and gradients are
+NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite
 
 
 @pytree
 class AdaptiveHparams:
     inner: Learner
-    number: Scalar  # of the algorithm that mixes
+    number: Scalar  # the parameter of `flh` or `saol`: `eta` or `span`
     period: tuple[int, ...] = static()
     phase: tuple[int, ...] = static()
 
 
 class AdaptiveState(NamedTuple):
-    copies: PyTree  # a leading axis of slots
-    log_weights: Float[Array, " K"]  # NEVER before a slot is first used
-    fresh: PyTree  # the state of a copy that starts
-    now: Int[Array, ""]  # the number of the round about to be played, from 1
+    copies: PyTree  # states with a leading axis of slots
+    log_weights: Float[Array, " K"]  # NEVER before the first use of a slot
+    fresh: PyTree  # the state of a new copy
+    now: Int[Array, ""]  # the number of the next round, from 1
 
 
 def check_arguments(owner: str, inner: Learner, levels: int) -> None:
@@ -50,7 +50,7 @@ def check_arguments(owner: str, inner: Learner, levels: int) -> None:
 
 
 def start(hp: AdaptiveHparams, params: PyTree, log_weights: Float[Array, " K"]) -> AdaptiveState:
-    """The state before round 1; `log_weights` are those with which a copy enters."""
+    """The state before round 1; `log_weights` are the first weights of the copies."""
     fresh = jax.tree.map(jnp.asarray, hp.inner.init(params))
     copies = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(hp.period)), fresh)
     now = jnp.ones((), int)
@@ -65,7 +65,7 @@ def predict(hp: AdaptiveHparams, state: AdaptiveState, context: PyTree) -> PyTre
 def learn(
     hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback
 ) -> tuple[PyTree, Float[Array, " K"]]:
-    """Every copy learns from its own action; the copies and what they lost."""
+    """Update every copy on its own action; the new copies and their losses."""
 
     def one(own: PyTree):
         seen = its_own(hp.inner, own, feedback)
@@ -77,7 +77,7 @@ def learn(
 def proceed(
     hp: AdaptiveHparams, state: AdaptiveState, copies: PyTree, log_weights: Float[Array, " K"]
 ) -> AdaptiveState:
-    """The state before the next round: the copies whose time it is start afresh."""
+    """The state before the next round, with the copies restarted that begin in it."""
     now = begins(hp, state.now + 1)
     replace = lambda own, new: jnp.where(now.reshape(-1, *(1,) * new.ndim), new, own)
     copies = jax.tree.map(replace, copies, state.fresh)
@@ -85,21 +85,21 @@ def proceed(
 
 
 def begins(hp: AdaptiveHparams, now: Int[Array, "..."]) -> Bool[Array, "... K"]:
-    """Which slots start a copy in a round."""
+    """Which slots start a new copy in round `now`."""
     return now[..., None] % jnp.asarray(hp.period) == jnp.asarray(hp.phase)
 
 
 def used(state: AdaptiveState) -> Bool[Array, "... K"]:
-    """Which slots hold a copy that has started."""
+    """Which slots hold a copy."""
     return state.log_weights > NEVER / 2
 
 
 class Account(NamedTuple):
-    """Of each copy: sums over its life so far, and both right sides after the last round."""
+    """Per copy: sums over its life so far, and both right sides after the last round."""
 
     regret: Float[Array, " K"]
     size: Float[Array, " K"]
-    sums: tuple[Float[Array, " K"], Float[Array, " K"]]  # what the right sides are made of
+    sums: tuple[Float[Array, " K"], Float[Array, " K"]]  # sums in the right sides
     right: Float[Array, " K"]
     published: Float[Array, " K"]
     alive: Bool[Array, " K"]
@@ -114,7 +114,7 @@ def open_account(state: AdaptiveState, u: Float[Array, " K"], *conditions: str) 
 
 
 def losses_of(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Float[Array, " K"]:
-    """What every copy loses in a round."""
+    """The loss of every copy in a round."""
     lost = lambda own: feedback.loss(hp.inner.predict(own, feedback.context))
     return jax.vmap(lost)(state.copies)
 
@@ -127,7 +127,7 @@ def add_round(
     losses: Float[Array, " K"],
     *terms: Array,
 ) -> Account:
-    """The sums over the lives of copies; the caller adds the right sides."""
+    """Add a round to the sums over the lives of copies; the caller sets the right sides."""
     fresh, weight, value = begins(hp, state.now), feedback.weight, feedback.value
     since = lambda total, term: jnp.where(fresh, 0.0, total) + term
     return account._replace(
@@ -139,7 +139,7 @@ def add_round(
 
 
 def both_sides(hp: AdaptiveHparams, account: Account, u: Float[Array, " K"]) -> Certificate:
-    """The regret to the copies in the slots `u`, each since it started; 0 before that."""
+    """The regret to the copies in the slots `u`, each since its start; 0 before the start."""
     at = lambda copies: jnp.where(account.alive, copies, 0.0) @ u
     scale = at(account.size + jnp.abs(account.right))
     proof = Certificate(at(account.regret), at(account.right), scale, at(account.published))

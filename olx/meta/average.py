@@ -1,10 +1,10 @@
-r"""The mean of all decisions, kept while another learner plays.
+r"""Play another learner and keep the weighted mean of its decisions.
 
 $$\bar w_T = \frac{\sum_{t \le T} a_t w_t}{\sum_{t \le T} a_t}.$$
 
-For convex losses and independent rounds the risk of $\bar w_T$, with $a_t = 1$, is at most that of
-the best fixed decision plus the regret over $T$. Weights that rise forget the beginning, and suit
-learners whose weighted regret is small.
+For convex losses, independent rounds and $a_t = 1$, the expected risk of $\bar w_T$ is at most that
+of the best fixed decision plus the regret divided by $T$. Rising weights give early decisions less
+influence, and suit learners with small weighted regret.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section B.3; Zhang,
 Mathematical Analysis of Machine Learning Algorithms, 2023, chapter 14.
@@ -37,16 +37,16 @@ class AverageHparams:
 class AverageState(NamedTuple):
     inner: PyTree
     mean: PyTree
-    total: Float[Array, ""]  # of the weights so far
+    total: Float[Array, ""]  # the sum of the weights so far
     stats: PyTree
 
 
 def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
-    r"""Play `inner` and keep the mean of its decisions, those before each update.
+    r"""Play `inner` and keep the mean of its decisions, one per round, before its update.
 
-    inner: a learner of points; a predictor is lifted afterwards, `olx.linear(average(inner))`.
-    weights: $a_t$, times the weight of the round; a number for equal shares, `rising()`, or any
-        schedule.
+    inner: a learner of points; for a predictor, lift the result: `olx.linear(average(inner))`.
+    weights: $a_t$, multiplied by the weight of the round; a number for equal weights, `rising()`,
+        or any schedule.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = average(olx.ogd(1.0))
@@ -63,12 +63,12 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
 
 
 def averaged(state: AverageState) -> PyTree:
-    """The mean decision, from the state of an `average`, lifted or not; 0 before the first."""
+    """The mean decision, from the state of an `average`, lifted or not; 0 before round 1."""
     return state.mean
 
 
 def rising(shift: Scalar = 1.0) -> Process:
-    r"""Weights $a_t = t + $ `shift`; with 1 they are those of `strongly_convex_ogd`.
+    r"""Weights $a_t = t + $ `shift`; `shift` = 1 gives those of `strongly_convex_ogd`.
 
     >>> import jax.numpy as jnp
     >>> weights = rising()

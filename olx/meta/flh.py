@@ -1,14 +1,14 @@
-r"""Follow the leading history: a copy of the base learner is born in every round.
+r"""Follow the leading history: every round starts a new copy of the base learner.
 
-The copy born in round $t = o\, 2^k$, $o$ odd, lives for $2^{k+2}$ rounds, so at most two of each
-$k$ are alive, and for all $s < t$ one born in $[s, (s + t)/2]$. It enters with the probability
-$1/t$, the others share the rest in proportion, and every round
+The copy born in round $t = o\, 2^k$, $o$ odd, lives for $2^{k+2}$ rounds. So at most two copies per
+$k$ are alive, and for all $s < t$ a copy born in $[s, (s + t)/2]$. A new copy gets the probability
+$1/t$, the others keep their proportions, and every round
 
 $$p_k \leftarrow p_k e^{-\eta \ell_{t,k}}, \quad \text{normalized}.$$
 
 For losses that are $\eta$-exp-concave the regret to a copy on its life is at most $\ln(t) / \eta$:
-the mixture pays at most $-\frac1\eta \ln E_{p_s} e^{-\eta\ell_s}$, what it pays beyond the copy
-raises the copy's probability, and newcomers lower its logarithm by $\ln\frac{s}{s-1}$ a round.
+the mixture pays at most $-\frac1\eta \ln E_{p_s} e^{-\eta\ell_s}$, its regret to the copy raises
+the probability of the copy, and new copies lower its logarithm by $\ln\frac{s}{s-1}$ per round.
 
 Hazan, Seshadhri, Efficient Learning Algorithms for Changing Environments, 2009.
 """
@@ -28,9 +28,9 @@ from olx.theorem import theorem
 
 
 def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
-    r"""Mix copies of `inner` born in every round, the longer-lived the rarer.
+    r"""Mix copies of `inner`, one born per round; copies with longer lives are rarer.
 
-    inner: its actions are real; it need not know about change.
+    inner: any learner with real actions.
     eta: positive; $\alpha$ for $\alpha$-exp-concave losses, else about $\sqrt{8 \ln T / T}$ for
         losses in $[0, 1]$ and the length $T$ of the intervals that matter.
     levels: half the number of copies; the longest life is 2 to the power `levels` rounds.
@@ -46,7 +46,7 @@ def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
     eta = check.positive("flh", "eta", eta)
     period, phase = [], []
     for k in range(levels):
-        top = k == levels - 1  # where even multiples are born as well
+        top = k == levels - 1  # even multiples start copies of the top level too
         period += [2 ** (k + 1 if top else k + 2)] * 2
         phase += [0, 2**k] if top else [2**k, 3 * 2**k]
     hparams = AdaptiveHparams(inner, eta, tuple(period), tuple(phase))
@@ -78,12 +78,12 @@ def open_account(hp: AdaptiveHparams, state: AdaptiveState, u: Float[Array, " K"
 def add_round(
     hp: AdaptiveHparams, account: Account, state: AdaptiveState, feedback: Feedback, u: Array
 ) -> Account:
-    r"""The regret to the copy in a slot since its birth, with $\rho$ the range of their losses.
+    r"""The regret to the copy in a slot since its birth; $\rho_s$ is the range of their losses.
 
     $$\sum_s f_s(a_s) - f_s(a_s^k) \le \frac{\ln t}\eta + \sum_s f_s(a_s) + \frac{\ln E_{p_s}
       e^{-\eta \ell_s}}\eta \le \frac{\ln t}\eta + \frac\eta8 \sum_s \rho_s^2.$$
 
-    u: a distribution over slots, most often one of them; both sides are 0 while it is not in use.
+    u: a distribution over slots, most often a single slot; both sides are 0 while it is not used.
     """
     losses, alive = adaptive.losses_of(hp, state, feedback), adaptive.used(state)
     scaled = feedback.weight * losses

@@ -1,12 +1,12 @@
-r"""Mix learners by an expert learner: a batch of one algorithm, or different algorithms.
+r"""Mix several learners by an expert learner: a batch of one algorithm, or different ones.
 
-Every learner $k$ plays $a_t^k$, learns from its own losses as if alone, and is an
-expert with loss $f_t(a_t^k)$. The mixture plays $\sum_k p_{t,k} a_t^k$. For convex losses it pays
-at most $\langle p_t, \ell_t \rangle$, so for every $k$ and $u$
+Learner $k$ plays $a_t^k$, learns from its own losses as if it were alone, and is an expert with
+loss $f_t(a_t^k)$. The mixture plays $\sum_k p_{t,k} a_t^k$. For convex losses it pays at most
+$\langle p_t, \ell_t \rangle$, so for every $k$ and $u$
 
 $$\sum_t f_t(a_t) - f_t(u) \le R^{\mathrm{mixer}}(e_k) + R^k(u).$$
 
-A grid of step sizes under a mixer is a learner that tunes itself.
+A mixture over a grid of step sizes thus tunes its step size.
 
 van Erven, Koolen, MetaGrad: Multiple Learning Rates in Online Learning, 2016; Cesa-Bianchi, Lugosi,
 Prediction, Learning, and Games, 2006.
@@ -30,21 +30,21 @@ from olx.theorem import Theorem, theorem
 
 @pytree
 class MixHparams:
-    experts: Learner | tuple[Learner, ...]  # a batch, or learners one by one
+    experts: Learner | tuple[Learner, ...]  # stacked learners, or a tuple of them
     mixer: Learner
 
 
 class MixState(NamedTuple):
-    experts: PyTree  # a leading axis of learners, or a tuple of their states
+    experts: PyTree  # stacked states, or a tuple of them
     mixer: PyTree
 
 
 def mix(experts: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
-    """Play the mean of what several learners play, weighed by `mixer` from equal weights.
+    """Play the mean of the actions of several learners, weighted by `mixer` from a uniform start.
 
-    experts: a batch as `olx.batch` makes it, or a tuple of learners, which may be of different
-        algorithms; their actions are real and of one shape, the losses convex in them.
-    mixer: any learner whose action is a distribution; losses must be in the range it asks for.
+    experts: a batch from `olx.batch`, or a tuple of learners of any algorithms. Their actions are
+        real and have one shape; losses are convex in the action.
+    mixer: any learner whose action is a distribution; losses must lie in its range.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=50, features=3)
@@ -139,9 +139,9 @@ def add_round(
 
 
 def both_sides(hp: MixHparams, account: Account, u: PyTree) -> Certificate:
-    """The bound of the mixer to one of the learners and of that learner to `u`.
+    """The bound of the mixer to one learner plus the bound of that learner to `u`.
 
-    After each round, of the learner for which the sum is least.
+    After each round it takes the learner with the smallest sum.
     """
 
     def of_one(expert: Learner, past: PyTree):
@@ -166,7 +166,7 @@ def both_sides(hp: MixHparams, account: Account, u: PyTree) -> Certificate:
 
 
 def main(learner: Learner) -> Theorem:
-    """The first theorem that a learner carries, which is the one about its regret."""
+    """The first theorem of a learner, which is about its regret."""
     return learner.theorems[0]
 
 

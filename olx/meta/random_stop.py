@@ -1,10 +1,10 @@
-r"""A decision from a round drawn at random, kept while another learner plays.
+r"""Play another learner and keep its decision of one round, drawn at random.
 
 $$h = w_r, \qquad r \text{ uniform on } 1, \dots, T.$$
 
-In expectation its risk is the mean risk of all decisions, for losses convex or not. It is kept as a
-reservoir: the decision of round $t$ takes the place of the one kept with probability $1/t$, so the
-horizon need not be known and the law is right after every round.
+Its expected risk is the mean risk of all decisions, also for losses that are not convex. It is kept
+by reservoir sampling: the decision of round $t$ replaces the one kept with probability $1/t$. So
+the horizon need not be known, and $r$ is uniform after every round.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section B.3.
 """
@@ -31,7 +31,7 @@ class RandomStopHparams:
 
 class Reservoir(NamedTuple):
     kept: PyTree
-    total: Float[Array, ""]  # of the weights so far
+    total: Float[Array, ""]  # the sum of the weights so far
     rounds: Int[Array, ""]
 
 
@@ -41,9 +41,9 @@ class RandomStopState(NamedTuple):
 
 
 def random_stop(inner: Learner, key: Array) -> Learner:
-    """Play `inner` and keep one of its decisions, each as likely as its round weighs.
+    """Play `inner` and keep one decision, drawn in proportion to the weights of the rounds.
 
-    inner: a learner of points; a predictor is lifted afterwards, `olx.linear(random_stop(...))`.
+    inner: a learner of points; for a predictor, lift the result: `olx.linear(random_stop(...))`.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> learner = random_stop(olx.ogd(1.0), jax.random.key(0))
@@ -79,13 +79,13 @@ def update(hp: RandomStopHparams, state: RandomStopState, feedback: Feedback) ->
 
 
 def reservoir(params: PyTree) -> Reservoir:
-    """Holds one decision shaped like `params`, at first 0."""
+    """A reservoir for one decision shaped like `params`; 0 at first."""
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
     return Reservoir(tree.zeros_like(params), zero, jnp.zeros((), jnp.int32))
 
 
 def draw(key: Array, state: Reservoir, decision: PyTree, weight: Scalar) -> Reservoir:
-    """Keep `decision` with the share of all weights that is its own."""
+    """Keep `decision` with probability `weight` / (sum of all weights so far)."""
     total = state.total + weight
     chance = jax.random.uniform(jax.random.fold_in(key, state.rounds), (), total.dtype)
     takes = chance * total < weight

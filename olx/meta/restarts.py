@@ -1,8 +1,8 @@
-r"""Blocks with a fresh start each: several candidates, one of which is good with confidence.
+r"""Restart a learner in blocks; each block gives a candidate, and one is good with confidence.
 
-Cut $T$ rounds into $s$ blocks, start the learner anew in each, and keep from each block one
-decision drawn at random. With probability at least $1 - e^{-s}$ one of them is as good as
-`olx.hindsight.restart_bound` says; fresh rounds then tell which.
+Divide $T$ rounds into $s$ blocks, restart the learner in each block, and keep one random decision
+per block. With probability at least $1 - e^{-s}$ one of them satisfies the bound
+`olx.hindsight.online_to_batch.restart_bound`; `validated` finds it on fresh rounds.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 12.
 """
@@ -32,15 +32,15 @@ class RestartsHparams:
 class RestartsState(NamedTuple):
     fresh: PyTree  # the first state of `inner`
     inner: PyTree
-    reservoir: Reservoir  # of the block at hand
-    candidates: PyTree  # a leading axis of blocks
+    reservoir: Reservoir  # of the current block
+    candidates: PyTree  # one per block, with a leading axis
 
 
 def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
-    """Play `inner`, start it anew after every `length` rounds, and keep a decision of each block.
+    """Play `inner`, restart it after every `length` rounds, and keep one decision per block.
 
-    inner: a learner of points; a predictor is lifted afterwards, `olx.linear(restarts(...))`.
-    blocks: how many to keep a candidate of; later ones take the place of the last.
+    inner: a learner of points; for a predictor, lift the result: `olx.linear(restarts(...))`.
+    blocks: the number of candidates; later blocks replace the last candidate.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> learner = restarts(olx.ogd(1.0), 2, 3, jax.random.key(0))
@@ -57,16 +57,16 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
 
 
 def candidates(state: RestartsState) -> PyTree:
-    """The decisions kept, a leading axis of blocks on every leaf."""
+    """The decisions kept; every leaf has a leading axis of blocks."""
     return state.candidates
 
 
 def validated(
     candidates: PyTree, loss: Loss, rounds: Rounds, apply: Callable[[PyTree, PyTree], PyTree]
 ) -> PyTree:
-    """The candidate with the least loss on fresh rounds.
+    """The candidate with the smallest loss on fresh rounds.
 
-    apply: what a decision plays on a context: `olx.dot`, or `olx.hindsight.constant`.
+    apply: `(decision, context) -> action`: `olx.dot`, or `olx.hindsight.constant`.
     """
 
     def total(w: PyTree) -> Array:

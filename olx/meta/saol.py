@@ -1,8 +1,8 @@
 r"""Strongly adaptive online learning: small regret on every interval at once.
 
-Slot $k = 0, 1, \dots$ holds a copy of the base learner that restarts at every multiple of $2^k$. It
-enters with the weight $w_k = \eta_k = \min(\frac12, 2^{-k/2})$, and with
-$r_{t,k} = \langle p_t, \ell_t \rangle - \ell_{t,k}$ in $[-1, 1]$,
+Slot $k = 0, 1, \dots$ holds a copy of the base learner that restarts at every multiple of $2^k$.
+Its first weight is $w_k = \eta_k = \min(\frac12, 2^{-k/2})$, and with $r_{t,k} = \langle p_t,
+\ell_t \rangle - \ell_{t,k}$ in $[-1, 1]$,
 
 $$p_t \propto w, \qquad w_k \leftarrow w_k (1 + \eta_k r_{t,k}).$$
 
@@ -33,8 +33,8 @@ LIGHT = "weights must be at most 1"
 def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     """Mix copies of `inner` that restart every 1, 2, 4, ... rounds.
 
-    inner: its actions are real; it need not know about change.
-    levels: how many copies; the longest life is 2 to the power `levels` - 1 rounds.
+    inner: any learner with real actions.
+    levels: the number of copies; the longest life is 2 to the power `levels` - 1 rounds.
     span: the largest difference between two losses of one round.
 
     >>> import jax.numpy as jnp, olx
@@ -74,14 +74,14 @@ def open_account(hp: AdaptiveHparams, state: AdaptiveState, u: Float[Array, " K"
 def add_round(
     hp: AdaptiveHparams, account: Account, state: AdaptiveState, feedback: Feedback, u: Array
 ) -> Account:
-    r"""The regret to the copy in a slot since it started, $N$ copies having started so far.
+    r"""The regret to the copy in a slot since its start; $N$ copies have started so far.
 
     $$\sum_s f_s(a_s) - f_s(a_s^k) \le \frac{\ln \sum_j w_j / \eta_j}{\eta_k} + \sum_s r_{s,k} -
       \frac{\ln(1 + \eta_k r_{s,k})}{\eta_k} \le \frac{\ln N}{\eta_k} +
       \eta_k \sum_s r_{s,k}^2.$$
 
-    u: a distribution over slots, most often one of them; both sides are 0 while it is not in use.
-        Rounds have weights up to 1.
+    u: a distribution over slots, most often a single slot; both sides are 0 while it is not used.
+        Weights of rounds are at most 1.
     """
     losses, weight = adaptive.losses_of(hp, state, feedback), feedback.weight
     log_weights, steps = state.log_weights, _steps(hp, losses.dtype)
