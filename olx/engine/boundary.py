@@ -5,6 +5,7 @@ A start that is traced cannot be refused; if it is not legal, the state is NaN.
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -63,10 +64,20 @@ def given_state(owner: str, learner: Learner, params: PyTree, state: PyTree) -> 
     return state
 
 
-def first_states(owner: str, learners: Learner, params: PyTree) -> PyTree:
-    """The first states of a batch; refuses `params` that none of its learners can start from."""
+def first_states(
+    owner: str,
+    learners: Learner,
+    params: PyTree,
+    arrange: Callable[[PyTree], PyTree] | None = None,
+    axes: PyTree = 0,
+) -> PyTree:
+    """The first states of a batch; refuses `params` that none of its learners can start from.
+
+    arrange: a function of one state, applied to the state of every configuration.
+    axes: where the result has the axis of configurations.
+    """
     check_params(owner, params)
-    return _started(owner, learners, params, *_start_each(learners, params))
+    return _started(owner, learners, params, *_start_each(arrange, axes, learners, params))
 
 
 def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
@@ -80,7 +91,15 @@ def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
 
 
 _start_in_one_call = jax.jit(_start)
-_start_each = jax.jit(jax.vmap(_start, in_axes=(0, None)))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _start_each(arrange: Callable | None, axes: PyTree, learners: Learner, params: PyTree):
+    def one(learner: Learner) -> tuple[list, PyTree]:
+        legal, state = _start(learner, params)
+        return legal, state if arrange is None else arrange(state)
+
+    return jax.vmap(one, out_axes=(0, axes))(learners)
 
 
 def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:

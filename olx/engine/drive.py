@@ -49,7 +49,6 @@ def drive(
     first = next(pieces)
     plan = feed.plan(first, params, configurations, isinstance(stream, Rounds))
     learner, loss = jax.tree.map(_argument, (learner, as_tree(loss)))
-    state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its argument
     collector = Collector(keep)
     with contextlib.ExitStack() as stack:
         asked = stack.enter_context(signals.deferred(checkpoint is not None))

@@ -2,12 +2,10 @@ r"""The forms in which a round of sparse rows is played.
 
 - `adding`: an update adds a multiple of the row. One loop over the blocks of the row computes the
   score, a second loop adds the multiple.
-- `block_by_block`: any other `linear` learner. The second loop calls the update of the learner.
+- `block_by_block`: any other `linear` learner, alone; `olx.engine.lanes` plays a batch of them. The
+  second loop calls the update of the learner.
 - `whole_row`: a predictor that uses the whole row, such as its norm. It gets as many coordinates
   as the widest row has; the other forms cost only the blocks of the row.
-
-A batch takes the coordinates of a block one by one: one coordinate of all configurations already
-fills the SIMD lanes.
 """
 
 from collections.abc import Callable
@@ -27,7 +25,7 @@ from olx.engine.table import Layout, Packed, rows_of, state_of
 from olx.facts import AddsContext
 from olx.streams.sparse_rows import LANES
 
-Form = Callable[..., tuple[Packed, Array]]
+Form = Callable[..., tuple[Packed, Array, Array]]  # the new table, the score, and the room
 
 
 class Round(NamedTuple):
@@ -39,6 +37,7 @@ class Round(NamedTuple):
     rows: Blocks
     first: Int[Array, ""]  # the first block of the row
     last: Int[Array, ""]  # one past its last block
+    room: Array  # memory for copies of rows of the table; a form may overwrite it
 
     def feedback(self, score: Array, context: PyTree = None) -> Feedback:
         return feedback_of(self.loss, context, score, self.outcome, self.weight)
@@ -68,7 +67,7 @@ def alone(function: Callable, *_: Any) -> Callable:
 
 def adding(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
-) -> tuple[Packed, Array]:
+) -> tuple[Packed, Array, Array]:
     """A round of a learner that adds a multiple of the row: the new table, and the score."""
     batched, (_, x) = over is jax.vmap, now.row(0)
 
@@ -97,59 +96,48 @@ def adding(
     a = over(coefficient)(learner, score)
     multiple = (a.reshape(len(a), -1).T if batched else a).reshape(sums.shape)
     moves = jnp.where(jnp.any(a != 0), now.last, now.first)
-    return Packed(lax.fori_loop(now.first, moves, step, packed.table), packed.rest), score
+    table = lax.fori_loop(now.first, moves, step, packed.table)
+    return Packed(table, packed.rest), score, now.room
 
 
 def block_by_block(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
-) -> tuple[Packed, Array]:
-    """A round of a `linear` learner: the new table, and the score."""
-    inner, first, last = learner.hparams.inner, now.first, now.last
-    parts = range(0, LANES, 1 if over is jax.vmap else LANES)
-
-    def block(k: Int[Array, ""]) -> list[tuple[Array, Array]]:
-        """The indices and the entries of a block, in parts that are played together."""
-        (index, x), size = now.block(k), LANES // len(parts)
-        return [(index[low : low + size], x[low : low + size]) for low in parts]
-
-    def decide(inner: Learner, lanes: Array, rest: tuple, x: Array) -> Array:
-        return inner.predict(state_of(layout, lanes, rest), x)
+) -> tuple[Packed, Array, Array]:
+    """A round of a `linear` learner, alone: the new table, and the score."""
+    inner = learner.hparams.inner
 
     def products(k: Int[Array, ""]) -> Array:
-        play = over(decide, (0, 2, 0, None))
-        each = [
-            play(inner, gathered(packed.table, index), packed.rest, x) * x for index, x in block(k)
-        ]
-        return sum(each[1:], each[0])
-
-    def learn(inner: Learner, lanes: Array, rest: tuple, score, value, slope, x) -> Packed:
-        state = state_of(layout, lanes, rest)
-        w = inner.predict(state, x)
-        loss = Partial(_along, revealed(now.loss, now.outcome), score, x, w)
-        grad = jnp.asarray(slope)[..., None] * x
-        return rows_of(
-            layout,
-            inner.update(state, Feedback(x, w, now.outcome, loss, value, grad, now.weight)),
-        )
+        index, x = now.block(k)
+        return inner.predict(state_of(layout, gathered(packed.table, index), packed.rest), x) * x
 
     def step(k: Int[Array, ""], carry: Packed) -> Packed:
-        teach = over(learn, (0, 2, 0, 0, 0, 0, None), Packed(2, 0))
-        for index, x in block(k):
-            lanes = gathered(carry.table, index)
-            new = teach(inner, lanes, packed.rest, score, value, slope, x)
-            carry = Packed(written(carry.table, index, new.table), new.rest)
-        return carry
+        index, x = now.block(k)
+        state = state_of(layout, gathered(carry.table, index), packed.rest)
+        new = rows_of(layout, taught(inner, state, now, score, value, slope, x))
+        return Packed(written(carry.table, index, new.table), new.rest)
 
-    empty = jnp.zeros_like(jax.eval_shape(products, first))
-    score = jnp.sum(lax.fori_loop(first, last, lambda k, sums: sums + products(k), empty), -1)
-    value, slope = over(now.slope)(score)
-    moves = jnp.where(jnp.all(slope == 0), jnp.minimum(first + 1, last), last)
-    return lax.fori_loop(first, moves, step, packed), score
+    empty = jnp.zeros_like(jax.eval_shape(products, now.first))
+    add = lambda k, sums: sums + products(k)
+    score = jnp.sum(lax.fori_loop(now.first, now.last, add, empty), -1)
+    value, slope = now.slope(score)
+    short = jnp.minimum(now.first + 1, now.last)  # one block ticks the clock
+    moves = jnp.where(jnp.all(slope == 0), short, now.last)
+    return lax.fori_loop(now.first, moves, step, packed), score, now.room
+
+
+def taught(
+    inner: Learner, state: PyTree, now: Round, score: Array, value: Array, slope: Array, x: Array
+) -> PyTree:
+    """The state of the inner learner on some coordinates, once the round is over."""
+    w = inner.predict(state, x)
+    loss = Partial(_along, revealed(now.loss, now.outcome), score, x, w)
+    grad = jnp.asarray(slope)[..., None] * x
+    return inner.update(state, Feedback(x, w, now.outcome, loss, value, grad, now.weight))
 
 
 def whole_row(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
-) -> tuple[Packed, Array]:
+) -> tuple[Packed, Array, Array]:
     """A round of a predictor that uses its whole row: the new table, and the score."""
     index, x = now.row(packed.table.shape[0] - 1)
     lanes = gathered(packed.table, index)
@@ -170,7 +158,8 @@ def whole_row(
     value, grad = over(now.slope)(score)
     teach = over(learn, (0, 2, 0, 0, 0, 0), Packed(2, 0))
     new = teach(learner, lanes, packed.rest, score, value, grad)
-    return Packed(lax.fori_loop(0, now.last - now.first, write, packed.table), new.rest), score
+    table = lax.fori_loop(0, now.last - now.first, write, packed.table)
+    return Packed(table, new.rest), score, now.room
 
 
 def gathered(table: Array, index: Int[Array, " L"]) -> Array:

@@ -26,7 +26,7 @@ _RANGE = 1e-3, 1e3  # of the common factor
 
 def rotating(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
-) -> tuple[Packed, Array]:
+) -> tuple[Packed, Array, Array]:
     """The new table, and the score."""
     nothing = packed.table.shape[0] - 1
     index, x = now.row(nothing)
@@ -72,4 +72,5 @@ def rotating(
     new, into = teach(learner, lanes, packed.rest, packed.whole, score, value, grad)
     rows = jnp.where(jnp.any(into != 1), nothing + 1, 0)
     table = lax.fori_loop(0, rows, fold, packed.table)
-    return Packed(lax.fori_loop(0, now.last - now.first, write, table), new.rest, new.whole), score
+    table = lax.fori_loop(0, now.last - now.first, write, table)
+    return Packed(table, new.rest, new.whole), score, now.room

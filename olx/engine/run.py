@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
@@ -14,7 +16,7 @@ from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.sparse import form_of, sparse_program
-from olx.engine.table import layout_of, pack, unpack
+from olx.engine.table import layout_of, packer, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
@@ -82,12 +84,13 @@ def stream(
         state = first_state(owner, learner, params)
     else:
         state = given_state(owner, learner, params, state)
+    state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
     if layout is None:
         program = single_program(watch)
         done = drive(owner, program, learner, loss, rounds, params, state, **options)
     else:
-        program = sparse_program(watch, layout, form_of(learner, layout), batched=False)
-        packed = pack(layout, False, state)
+        program = sparse_program(watch, layout, form_of(learner, layout, False), batched=False)
+        packed = jax.jit(packer(layout))(state)
         done = drive(owner, program, learner, loss, rounds, params, packed, **options)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
     return dataclasses.replace(done, continued=continued)

@@ -11,25 +11,30 @@ import functools
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.forms import Form, Round, adding, alone, block_by_block, whole_row
 from olx.engine.kernel import Program
+from olx.engine.lanes import lane_by_lane
 from olx.engine.loop import at, over_rounds
 from olx.engine.protocol import Watch
 from olx.engine.rotating import rotating
-from olx.engine.table import Layout, Packed, is_linear, state_of
+from olx.engine.table import AXES, Layout, Packed, is_linear, state_of
 from olx.facts import AddsContext
+from olx.streams.sparse_rows import LANES
 
 
-def form_of(learner: Learner, layout: Layout) -> Form:
+def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
     """The form in which the engine plays `learner`."""
     if layout.rotates:
         return rotating
     if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
-    return block_by_block if is_linear(learner) else whole_row
+    if is_linear(learner):
+        return lane_by_lane if batched else block_by_block
+    return whole_row
 
 
 @functools.lru_cache(maxsize=256)
@@ -53,15 +58,21 @@ def _play(
     count: Int[Array, ""],
 ) -> tuple[Packed, PyTree]:
     """The state after the first `count` rounds, and the output of each round."""
+    rows, table = rounds.context, packed.table
 
-    def one(packed: Packed, i: Int[Array, ""]) -> tuple[Packed, PyTree]:
-        weight, rows = 1.0 if rounds.weight is None else at(rounds.weight, i), rounds.context
-        now = Round(loss, at(rounds.outcome, i), weight, rows, at(rows.first, i), at(rows.last, i))
+    def one(carry: tuple[Packed, Array], i: Int[Array, ""]) -> tuple[tuple[Packed, Array], PyTree]:
+        packed, room = carry
+        weight = 1.0 if rounds.weight is None else at(rounds.weight, i)
+        row = rows, at(rows.first, i), at(rows.last, i), room
+        now = Round(loss, at(rounds.outcome, i), weight, *row)
 
         def see(table: Array, rest: tuple, whole: tuple, score: Array) -> PyTree:
             return watch.see(state_of(layout, table[:-1], rest, whole), now.feedback(score))
 
-        new, score = form(over, layout, packed, learner, now)
-        return new, over(see, (2, 0, 0, 0))(*packed, score)
+        new, score, room = form(over, layout, packed, learner, now)
+        return (new, room), over(see, (*AXES, 0))(*packed, score)
 
-    return over_rounds(one, packed, count, rounds.context.first.shape[0])
+    size = rows.widest.size * LANES if form is lane_by_lane else 1
+    room = jnp.zeros((size, *table.shape[1:]), table.dtype)
+    (packed, _), out = over_rounds(one, (packed, room), count, rows.first.shape[0])
+    return packed, out

@@ -20,7 +20,7 @@ from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.sparse import form_of, sparse_program
-from olx.engine.table import Packed, layout_of, pack, unpack
+from olx.engine.table import AXES, Packed, layout_of, packer, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
@@ -87,15 +87,17 @@ def streams(
     )
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
-    state = first_states(owner, learners, params)
     if layout is None:
+        state = jax.tree.map(jnp.array, first_states(owner, learners, params))
         program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
         done = play(program(watch, spread(devices)), state)
     else:
         share = spread(devices, Packed(last, mine, mine))
-        form = form_of(learners, layout)
+        form = form_of(learners, layout, True)
         program = sparse_program(watch, layout, form, batched=True, share=share)
-        done = play(program, pack(layout, True, state))
+        state = first_states(owner, learners, params, packer(layout), AXES)
+        rest = jax.tree.map(jnp.array, state.rest)  # copies, as of a dense state: the program
+        done = play(program, state._replace(rest=rest))  # consumes it, and the table is its own
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
 

@@ -7,6 +7,7 @@ such as a clock, are kept beside the table.
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -44,6 +45,9 @@ class Packed(NamedTuple):
     table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row is for padding
     rest: Any  # the leaves that are not per coordinate, in a tuple
     whole: Any = ()  # a `Whole`, if the layout rotates
+
+
+AXES = Packed(2, 0, 0)  # of the configurations, in a sweep
 
 
 def layout_of(
@@ -88,23 +92,24 @@ def is_linear(learner: Learner) -> bool:
     return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.facts.separable
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def pack(layout: Layout, batched: bool, state: PyTree) -> Packed:
+def pack(layout: Layout, state: PyTree) -> Packed:
     """The table of a state, with one more row for padding."""
+    table, rest, _ = rows_of(layout, state)
+    square = _sum.start(jnp.sum(table * table))
+    whole = Whole(jnp.ones_like(square.value), square) if layout.rotates else ()
+    return Packed(jnp.concatenate([table, table[:1]]), rest, whole)
 
-    def one(state: PyTree) -> Packed:
-        table, rest, _ = rows_of(layout, state)
-        square = _sum.start(jnp.sum(table * table))
-        whole = Whole(jnp.ones_like(square.value), square) if layout.rotates else ()
-        return Packed(jnp.concatenate([table, table[:1]]), rest, whole)
 
-    return jax.vmap(one, out_axes=Packed(2, 0, 0))(state) if batched else one(state)
+@functools.lru_cache(maxsize=256)
+def packer(layout: Layout) -> Callable[[PyTree], Packed]:
+    """`pack` for a layout, the same function in every call."""
+    return functools.partial(pack, layout)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
     one = lambda table, rest, whole: state_of(layout, table[:-1], rest, whole)
-    return (jax.vmap(one, in_axes=(2, 0, 0)) if batched else one)(*packed)
+    return (jax.vmap(one, in_axes=tuple(AXES)) if batched else one)(*packed)
 
 
 def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = ()) -> PyTree:
@@ -124,11 +129,17 @@ def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = (
 
 def rows_of(layout: Layout, state: PyTree) -> Packed:
     """The state of a learner with some of the coordinates, as rows of the table."""
+    columns, rest, _ = columns_of(layout, state)
+    return Packed(jnp.concatenate(columns, axis=1), rest)
+
+
+def columns_of(layout: Layout, state: PyTree) -> Packed:
+    """The same rows as a list, with the columns of one leaf in each entry."""
     leaves = list(zip(jax.tree.leaves(state), layout.axes, strict=True))
     own = [(leaf, axis) for leaf, axis in leaves if axis is not None]
     columns = [jnp.moveaxis(leaf, axis, 0).reshape(leaf.shape[axis], -1) for leaf, axis in own]
     rest = tuple(leaf for leaf, axis in leaves if axis is None)
-    return Packed(jnp.concatenate(columns, axis=1), rest)
+    return Packed(columns, rest)
 
 
 @functools.lru_cache(maxsize=256)
