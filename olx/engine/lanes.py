@@ -16,6 +16,7 @@ from jaxtyping import Array, Int
 
 from olx.core import Learner
 from olx.engine.forms import Round, taught
+from olx.engine.loop import at
 from olx.engine.table import Layout, Packed, columns_of, state_of
 from olx.streams.sparse_rows import LANES
 
@@ -41,7 +42,8 @@ def lane_by_lane(
             row = lax.dynamic_index_in_dim(packed.table, index[lane])
             # `one` is 1, which the compiler does not know: a plain copy it makes number by number
             copies = lax.dynamic_update_index_in_dim(copies, row * one, place + lane, 0)
-        return sum([product(index[lane], x[lane]) for lane in range(LANES)], sums), copies
+        add = lambda lane, sums: sums + product(at(index, lane), at(x, lane))
+        return lax.fori_loop(0, LANES, add, sums), copies
 
     def learn(inner: Learner, row: Array, rest: tuple, score, value, slope, x) -> Packed:
         state = state_of(layout, row, rest)
