@@ -305,7 +305,7 @@ def test_nan_among_the_entries_is_found():
 def test_pieces_of_another_width_are_refused():
     other = streams.sparse_rows(scipy.sparse.csr_array(np.ones((4, 9))))
     pieces = [olx.Rounds(ROWS, OUTCOME), olx.Rounds(other, np.ones(4))]
-    with pytest.raises(TypeError, match=r"the chunk at round 60 holds float64\[9\] a round"):
+    with pytest.raises(TypeError, match=r"the chunk at round 60 holds float64\[9\] per round"):
         olx.run(olx.linear(olx.ogd(0.1)), losses.squared, pieces, ZEROS)
 
 
