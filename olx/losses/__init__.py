@@ -1,4 +1,4 @@
-"""Losses of an action and an outcome; `ScoreLoss` and `PointLoss` say what is known of each."""
+"""Losses of an action and an outcome, with their conjugates, proximal maps and constants."""
 
 from olx.losses.entropic import exponential as exponential
 from olx.losses.entropic import logistic as logistic

@@ -5,7 +5,8 @@ With $\alpha = -\tau y$:
 - logistic: $\ell = \log(1 + e^{-y s})$,
   $\ell^* = \alpha \log \alpha + (1 - \alpha) \log(1 - \alpha)$ on $0 \le \alpha \le 1$;
   1-Lipschitz and self-bounded;
-- exponential: $\ell = e^{-y s}$, $\ell^* = \alpha \log \alpha - \alpha$ on $\alpha \ge 0$; neither.
+- exponential: $\ell = e^{-y s}$, $\ell^* = \alpha \log \alpha - \alpha$ on $\alpha \ge 0$; neither
+  Lipschitz nor self-bounded.
 
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is
@@ -69,11 +70,11 @@ def _excess(step, start, m):
 
 
 def _near(step, start):
-    """A point left of a root above 0, right of one below 0, and about 1 from it.
+    """A start for Newton's method: left of a positive root, right of a negative one, about 1 away.
 
-    From there Newton's steps run straight to the root. Above 0 the root is at least that of
-    m - start = (step / 2) exp(-m), and m - start at least L - log L, L = log(step / 2) - start,
-    for L > 1. Below 0 the same holds mirrored: -m is the root with -(start + step) as its start.
+    From there Newton's method converges monotonically. A positive root is at least that of
+    m - start = (step / 2) exp(-m), so m - start is at least L - log L, L = log(step / 2) - start,
+    for L > 1. For a negative root m, -m is the root with -(start + step) as its start.
     """
     below = start + step / 2 < 0
     start = jnp.where(below, -(start + step), start)

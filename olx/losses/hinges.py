@@ -1,4 +1,4 @@
-r"""Losses that vanish once the margin $y s$ is large enough, for labels $y = \pm 1$.
+r"""Losses that are zero if the margin $y s$ is large enough, for labels $y = \pm 1$.
 
 With $\alpha = -\tau y$:
 
@@ -6,11 +6,10 @@ With $\alpha = -\tau y$:
   1-Lipschitz;
 - squared hinge: $\ell = \frac12 \max(0, 1 - y s)^2$, $\ell^* = \frac12 \alpha^2 - \alpha$ on
   $\alpha \ge 0$; 1-self-bounded;
-- zero-one: 1 for a mistake, which is $y s \le 0$, else 0; not convex, so without a conjugate, and
-  its slope is 0.
+- zero-one: 1 for a mistake, $y s \le 0$, else 0; not convex, without a conjugate, with slope 0.
 
-The slope is 0 wherever the loss is 0, kink included, so a learner that moves on the slope moves
-exactly on positive loss. A score that is not a number has a loss that is none: divergence shows.
+The slope is 0 wherever the loss is 0, also at the kink. So a gradient learner changes its state
+exactly if the loss is positive. The loss of a NaN score is NaN, so that divergence is seen.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and A.3.
 """
@@ -24,7 +23,7 @@ from olx.losses.signs import signs
 
 
 def margin_hinge(margin: Scalar) -> ScoreLoss:
-    r"""The hinge that asks for a margin of $\gamma$ = `margin`, a positive number.
+    r"""The hinge loss with margin $\gamma$ = `margin`, a positive number.
 
     >>> float(margin_hinge(2.0)(0.5, 1.0))
     1.5

@@ -1,6 +1,6 @@
 r"""Losses of a decision, over any pytree: linear, and the logarithm of a portfolio's return.
 
-- linear: $\ell = \langle w, z \rangle$, all that a gradient learner sees of any other loss;
+- linear: $\ell = \langle w, z \rangle$, the form in which a gradient learner sees any other loss;
   $\ell^*(\theta) = 0$ at $\theta = z$; 1-Lipschitz in the product;
 - log loss: $\ell = -\log \langle w, r \rangle$ of price relatives $r > 0$; $\ell^*(\theta) = -1 -
   \log a$ at $\theta = -a r$, $a > 0$; 1-exp-concave, as $e^{-\ell}$ is linear in $w$, and not
@@ -28,18 +28,18 @@ from olx.needs import Need
 
 @pytree
 class PointLoss:
-    r"""Module-level functions and constants; call it as `loss(action, outcome)`.
+    r"""A loss of a decision; call it as `loss(action, outcome)`.
 
     lipschitz: $|\ell(w, z) - \ell(v, z)| \le L |\langle w - v, z\rangle|$, so that the constant in
-        the decision is $L \|z\|_*$; None where there is none.
-    exp_concavity: the largest $a$ for which $e^{-a \ell}$ is concave; None where there is none.
+        the decision is $L \|z\|_*$; None if there is no constant.
+    exp_concavity: the largest $a$ for which $e^{-a \ell}$ is concave; None if there is none.
     """
 
     lipschitz: Scalar | None = None
     exp_concavity: Scalar | None = None
     value_fn: Callable[..., Array] = static(kw_only=True)  # (action, outcome)
     conjugate_fn: Callable[..., Array] = static(kw_only=True)  # (theta, outcome)
-    needs: tuple[Need, ...] = static(kw_only=True, default=())  # what it needs of outcomes
+    needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
 
     def __call__(self, action: PyTree, outcome: PyTree) -> Array:
         return self.value_fn(action, outcome)
@@ -52,8 +52,8 @@ class PointLoss:
 def linear_feedback(
     action: PyTree, outcome: PyTree, weight: Scalar, context: PyTree = None
 ) -> Feedback:
-    """What a learner is told of a linear loss after it played `action`."""
-    loss = Partial(_linear, outcome)  # symmetric in both
+    """The feedback of a linear loss after `action`."""
+    loss = Partial(_linear, outcome)  # the product is symmetric
     return Feedback(context, action, outcome, loss, linear_loss(action, outcome), outcome, weight)
 
 

@@ -5,7 +5,7 @@ r"""Losses of the residual $s - y$, for real outcomes.
   $|\tau| \le 1$; 1-Lipschitz;
 - absolute: the same with $\epsilon = 0$.
 
-Where there is a kink the slope taken is 0.
+The slope at a kink is 0.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.
 """
@@ -18,7 +18,7 @@ from olx.losses.score import ScoreLoss
 
 
 def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
-    r"""Forgive residuals up to `epsilon`, charge the rest of their size.
+    r"""The part of the absolute residual above `epsilon`; smaller residuals cost nothing.
 
     epsilon: non-negative; 0 is the absolute loss.
 

@@ -7,7 +7,7 @@ $\arg\min_s\, c\,\ell(s, y) + \tfrac12 (s - v)^2$, and two constants in the scor
 - Lipschitz: $|\ell'(s, y)| \le L$;
 - self-bounded: $\tfrac12 \ell'(s, y)^2 \le L\,\ell(s, y)$.
 
-A convex $\ell$ is enough: where its conjugate or its proximal map is not given, it is found
+Only a convex $\ell$ must be given. A conjugate or a proximal map that is not given is found
 numerically, with its derivatives.
 
 With $s = \langle w, x \rangle$ the constants in $w$ are $L \|x\|_*$ and $L \|x\|_*^2$, and the
@@ -34,13 +34,13 @@ from olx.needs import Need
 
 @pytree
 class ScoreLoss:
-    """Module-level functions and the numbers they share; call it as `loss(score, outcome)`.
+    """A loss of a real score; call it as `loss(score, outcome)`.
 
-    lipschitz, self_bound: constants in the score; None where there is none, or none is known.
-    start: a score in the domain of the loss for every outcome, where the search for a conjugate
-        begins. A score at which the loss is not finite lies outside the domain.
-    value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are for
-        speed and the last digit.
+    lipschitz, self_bound: constants in the score; None if there is none, or none is known.
+    start: a score that is in the domain of the loss for every outcome. The search for a conjugate
+        begins there. A score at which the loss is not finite is outside the domain.
+    value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are
+        optional; they are faster and more exact than the numerical search.
 
     >>> import jax.numpy as jnp
     >>> log_cosh = ScoreLoss(value_fn=lambda _, s, y: jnp.log(jnp.cosh(s - y)))
@@ -57,7 +57,7 @@ class ScoreLoss:
     # (hparams, tau, outcome)
     prox_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, step, center, outcome)
-    needs: tuple[Need, ...] = static(kw_only=True, default=())  # what it needs of outcomes
+    needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
 
     def __call__(self, score: Any, outcome: Any) -> Array:
         return self.value_fn(self.hparams, score, outcome)
@@ -82,7 +82,7 @@ class ScoreLoss:
 
 
 def check_convex(owner: str, loss: ScoreLoss) -> None:
-    """Refuse a loss that is not convex in the score, tried at a few; traced numbers pass."""
+    """Refuse a loss that is not convex at some test scores; a traced loss is not tested."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(loss)):
         return
     for outcome in (-1.0, 1.0):
@@ -98,7 +98,7 @@ def check_convex(owner: str, loss: ScoreLoss) -> None:
 
 
 def above_line(values: Array) -> Array:
-    """How far values lie above the mean of their neighbours, beyond rounding; NaN says nothing."""
+    """How far values lie above the mean of their neighbours, beyond rounding."""
     left, middle, right = values[:-2], values[1:-1], values[2:]
     slack = 1e4 * jnp.finfo(values.dtype).eps * (1 + jnp.abs(left) + jnp.abs(right))
     above = middle - (left + right) / 2 - slack
@@ -110,6 +110,6 @@ def _of_score(loss: ScoreLoss, outcome: Any, score: Array) -> Array:
 
 
 def _alike(f: Partial, *numbers: Any) -> list[Array]:
-    """`numbers` in the shape and dtype of the losses that they are about."""
+    """`numbers` in the shape and dtype of the values of `f`."""
     like = jax.eval_shape(lambda f, *numbers: f(sum(numbers)), f, *numbers)
     return [jnp.broadcast_to(jnp.asarray(number, like.dtype), like.shape) for number in numbers]

@@ -1,4 +1,4 @@
-"""Labels of -1 and +1, which losses of the margin and the classifiers need."""
+"""The need for labels of -1 and +1, for losses of the margin and for classifiers."""
 
 from typing import Any
 

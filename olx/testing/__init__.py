@@ -1,4 +1,4 @@
-"""Conformance checks for anyone's learner, mirror map or regularizer."""
+"""Conformance checks for your own learner, mirror map or regularizer."""
 
 from olx.testing.learner import check_learner as check_learner
 from olx.testing.mirror import check_mirror as check_mirror

@@ -1,4 +1,4 @@
-"""The other forms a learner comes in: dictionaries, programs for other devices."""
+"""Checks of other forms of a learner: dictionaries of parameters, programs for other devices."""
 
 from typing import Any
 
@@ -16,8 +16,10 @@ from olx.testing.report import close, fail
 def check_dictionary(
     learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run
 ) -> None:
-    """A dictionary of two vectors does as well as one, for learners of a vector whose own numbers
-    are not shaped like it."""
+    """A dictionary of two vectors gives the same losses as one vector.
+
+    Skipped if the parameters are not one vector, or if a number of the learner is an array.
+    """
     shaped = any(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(learner))
     if not isinstance(params, jax.Array) or params.ndim != 1 or params.size < 2 or shaped:
         return
@@ -31,7 +33,7 @@ def check_dictionary(
 
 
 def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
-    """The program of a run and its gradient lowers for every platform."""
+    """The program of a run and of its gradient can be lowered for every platform."""
     learner = jax.tree.map(jnp.asarray, learner)
     try:
         export(play, platforms=platforms)(learner, rounds)

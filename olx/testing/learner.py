@@ -1,4 +1,4 @@
-"""The conformance kit for learners: what every learner must do, checked on one of them."""
+"""The conformance kit for learners: checks of what every learner must do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,20 +30,23 @@ def check_learner(
     trees: bool = True,
     platforms: tuple[str, ...] = PLATFORMS,
 ) -> None:
-    """Raise an AssertionError that names the property which `learner` breaks on a short stream.
+    """Check `learner` on a short stream; an AssertionError names the property that it breaks.
 
-    The state keeps its structure; predicting twice gives the same; jit changes nothing; a batch is
-    a loop; another number is not another program; total loss is differentiable in every real
-    number, and in float64 agrees with finite differences; stopping and going on changes no bit; a
-    round of weight zero changes nothing; dictionaries of parameters do as well as one vector; a
-    learner that says what its updates add is played so by sweeps of 1 to 128 configurations; one
-    that says it is separable plays sparse rows; the theorems about it hold after every round; and
-    the program lowers for every platform, none of which needs to be there.
+    - The state keeps its structure, and `predict` gives the same result twice.
+    - jit changes nothing, a sweep equals a loop, and a new number does not compile a new program.
+    - The total loss is differentiable in every real number; in float64 the gradient agrees with
+      finite differences.
+    - A run that stops and resumes has the same bits. A round of weight zero changes nothing.
+    - A dictionary of parameters gives the same losses as one vector.
+    - Each of its `facts` is true: sweeps of 1 to 128 configurations, and sparse rows, equal
+      `rollout`.
+    - Its theorems hold after every round.
+    - The program can be lowered for every platform; the platforms need not be present.
 
     comparators: points of the domain to check the theorems against; `params` and 0 if None.
     trees: False for a learner whose potential or model takes one array and no dictionary.
 
-    Use float64 and a stream that avoids the kinks of the loss, a few dozen rounds long.
+    Use float64 and a few dozen rounds that avoid the kinks of the loss.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=20, features=4)
@@ -77,7 +80,7 @@ def check_learner(
 
 
 def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run) -> None:
-    """Played without jit, the start and a round of the middle are what they were in the run."""
+    """Without jit, the first state and a round in the middle equal those of the run."""
     at = len(done.losses) // 2
     one = jax.tree.map(lambda leaf: leaf[at : at + 1], rounds)
     with jax.disable_jit():
@@ -90,7 +93,7 @@ def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done
 
 
 def check_resume(learner: Learner, rounds: Rounds, done: Run, resume: Callable) -> None:
-    """Stopping after a part and going on from its state changes no bit."""
+    """A run that stops half-way and resumes from its state has the same bits."""
     length, half = len(done.losses), len(done.losses) // 2
     rounds = weighed(rounds, 1 if rounds.weight is None else rounds.weight)
     whole = resume(learner, rounds, after(done, 0))
@@ -101,7 +104,7 @@ def check_resume(learner: Learner, rounds: Rounds, done: Run, resume: Callable) 
 
 
 def check_weight(learner: Learner, rounds: Rounds, plain: Run, resume: Callable) -> None:
-    """A round of weight zero changes nothing, one of weight one is an ordinary round.
+    """A round of weight zero changes nothing; a round of weight one is like one without weight.
 
     plain: the run of the same rounds without weights.
     """
@@ -124,7 +127,7 @@ def check_weight(learner: Learner, rounds: Rounds, plain: Run, resume: Callable)
 def check_batch(
     learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play: Callable
 ) -> None:
-    """A sweep of learners with other numbers equals playing them one by one."""
+    """A sweep of learners with different numbers equals runs of each of them."""
     if not jax.tree.leaves(learner):
         return
     moves = movable(learner, params)
@@ -137,7 +140,7 @@ def check_batch(
 
 
 def check_one_program(learner: Learner, rounds: Rounds, look: Any) -> None:
-    """Another number is not another program."""
+    """A new number does not compile a new program."""
     before = look._cache_size()
     look(_with_numbers(learner, 0.8), rounds)
     if look._cache_size() > before:
@@ -147,16 +150,16 @@ def check_one_program(learner: Learner, rounds: Rounds, look: Any) -> None:
 def check_gradient(
     learner: Learner, rounds: Rounds, done: Run, slope: list, play: Callable
 ) -> None:
-    """Total loss is differentiable in every real number of the learner.
+    """The total loss is differentiable in every real number of the learner.
 
-    slope: the gradient of total loss in the real leaves, in order.
+    slope: the gradient of the total loss with respect to the real leaves, in order.
     """
     real = [pair for pair in jax.tree_util.tree_leaves_with_path(learner) if is_real(pair[1])]
     for (path, _), d in zip(real, slope, strict=True):
         if not np.all(np.isfinite(d)):
             fail(f"the gradient of total loss is not finite in {jax.tree_util.keystr(path)}")
     if not real or done.losses.dtype != jnp.float64:
-        return  # differences of float32 totals are mostly rounding
+        return  # finite differences in float32 are mostly rounding
     step = 1e-6
     total = lambda factor: np.sum(play(_with_numbers(learner, factor), rounds).losses)
     difference = (total(1 + step) - total(1 - step)) / (2 * step)
@@ -165,7 +168,7 @@ def check_gradient(
 
 
 def _with_numbers(learner: Learner, factor: float, moves: list[bool] | None = None) -> Learner:
-    """The same learner with every real number times `factor`, or with those that `moves` marks."""
+    """The learner with all real numbers, or those that `moves` marks, multiplied by `factor`."""
     leaves, structure = jax.tree.flatten(learner)
     moves = list(map(is_real, leaves)) if moves is None else moves
     scaled = [leaf * factor if own else leaf for leaf, own in zip(leaves, moves, strict=True)]

@@ -1,4 +1,4 @@
-"""The conformance kit for mirror maps: the facts of convex duality, checked on one of them."""
+"""The conformance kit for mirror maps: checks of convex duality."""
 
 from typing import NamedTuple
 
@@ -14,16 +14,16 @@ from olx.testing.report import close, fail
 
 
 class Geometry(NamedTuple):
-    """A dual and its decision in the stated norms, and a step from each decision to another."""
+    """Both sides of Hoelder's inequality, and of strong convexity from a decision to another."""
 
-    pair: Float[Array, " n"]
-    bound: Float[Array, " n"]  # by the norms
-    bregman: Float[Array, " n"]  # of the step
-    least: Float[Array, " n"]  # by the modulus
+    pair: Float[Array, " n"]  # |<decision, dual>|
+    bound: Float[Array, " n"]  # the product of their norms
+    bregman: Float[Array, " n"]  # the divergence of two decisions
+    least: Float[Array, " n"]  # its lower bound by the modulus
 
 
 class Seen(NamedTuple):
-    """What a map says of n duals near a point of d coordinates, and of their decisions."""
+    """The values of a map at n duals near a point with d coordinates, and at their decisions."""
 
     ws: PyTree  # [n, ...]
     inside: Bool[Array, " n"]
@@ -41,13 +41,14 @@ class Seen(NamedTuple):
 
 
 def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = None) -> None:
-    r"""Raise an AssertionError that names the fact of duality which `mirror` breaks near `theta`.
+    r"""Check `mirror` near `theta`; an AssertionError names the fact of duality that it breaks.
 
     All values are finite; decisions lie in the domain; $\psi(w) + \psi^*(\theta) \ge
     \langle\theta, w\rangle$, with equality at the decision of $\theta$; both functions are convex;
     the derivative of the decision is symmetric and positive semidefinite, and agrees with finite
-    differences; the dual of a decision leads back to it; a stated norm pairs with its dual and
-    $\psi$ is as strongly convex as stated; a map that says it is separable is.
+    differences; `to_primal` of `to_dual` of a decision is that decision; the stated norm and its
+    dual satisfy Hoelder's inequality; $\psi$ is as strongly convex as stated; a map that states
+    that it is separable is separable.
 
     >>> import jax.numpy as jnp, olx
     >>> olx.testing.check_mirror(olx.mirrors.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
@@ -78,7 +79,7 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
 
 
 def check_duality(seen: Seen, loose: float) -> None:
-    """Fenchel-Young, with equality at the decision."""
+    """The Fenchel-Young inequality holds, with equality at the decision."""
     gaps = seen.potentials[:, None] + seen.conjugates - seen.inner
     size = 1 + np.max(np.abs(seen.conjugates))
     if np.min(gaps) < -loose * size:
@@ -98,7 +99,7 @@ def check_convexity(name: str, ends: np.ndarray, between: np.ndarray, loose: flo
 
 
 def check_derivative(seen: Seen, separable: bool, single: bool) -> None:
-    """The derivative of the decision is symmetric, positive and right."""
+    """The derivative of the decision is symmetric, positive semidefinite and correct."""
     slope = seen.slope
     size = 1e-12 + np.max(np.abs(slope))
     loose = 1e-2 if single else 1e-6
@@ -109,13 +110,13 @@ def check_derivative(seen: Seen, separable: bool, single: bool) -> None:
     if np.min(np.linalg.eigvalsh((slope + slope.T) / 2)) < -loose * size:
         fail("the derivative of the decision is not positive semidefinite")
     if separable and np.max(np.abs(slope - np.diag(np.diag(slope)))) > loose * size:
-        fail("the map says it is separable, but its coordinates meet")
+        fail("the map says it is separable, but its derivative is not diagonal")
     if not single and np.max(np.abs(seen.differences - slope)) > 1e-5 * (1 + size):
         fail("the derivative of the decision disagrees with finite differences")
 
 
 def check_geometry(seen: Geometry, loose: float) -> None:
-    """A stated norm pairs with its dual, and the potential is as strongly convex as stated."""
+    """Hoelder's inequality holds, and the potential is as strongly convex as stated."""
     if np.max(seen.pair - seen.bound) > loose * (1 + np.max(seen.bound)):
         fail("the norm and its dual break Hoelder's inequality")
     if np.min(seen.bregman - seen.least) < -loose * (1 + np.max(np.abs(seen.bregman))):
@@ -124,7 +125,7 @@ def check_geometry(seen: Geometry, loose: float) -> None:
 
 @jax.jit
 def _look(mirror: MirrorMap, theta: PyTree, key: jax.Array) -> Seen:
-    """All that is checked, as one program."""
+    """All values that are checked, from one program."""
     flat, unravel = ravel_pytree(theta)
     noise = jax.random.normal(key, (6, flat.size), flat.dtype)
     thetas = flat + noise * jnp.std(flat) + 0.1 * noise

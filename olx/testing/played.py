@@ -1,4 +1,4 @@
-"""What the kit for learners plays, and how it looks at the states of a run."""
+"""The run that the kit for learners checks, its states, and changes of rounds and numbers."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from olx.engine.rollout import rollout
 def study(
     learner: Learner, loss: Loss, rounds: Rounds, params: PyTree
 ) -> tuple[Run, list, list[PyTree]]:
-    """The run with its states, the slope of its total, and the first action predicted twice."""
+    """The run with its states, the gradient of its total loss, and the first action, twice."""
     leaves, structure = jax.tree.flatten(learner)
 
     def total(real: list) -> tuple[jax.Array, Run]:
@@ -36,29 +36,29 @@ def before_update(state: PyTree, feedback: Any) -> PyTree:
 
 
 def after(run: Run, count: int) -> PyTree:
-    """The state of a run after so many rounds."""
+    """The state of a run after `count` rounds."""
     if count == len(run.losses):
         return run.state
     return jax.tree.map(lambda leaf: _row(leaf, count), run.trace)
 
 
 def _row(leaf: jax.Array, at: int) -> Any:
-    """NumPy knows neither keys nor weak types."""
-    plain = not getattr(leaf, "weak_type", True)  # a key has no such thing
+    """Entry `at` of a leaf; NumPy is faster, but has neither random keys nor weak types."""
+    plain = not getattr(leaf, "weak_type", True)  # a key has no `weak_type`
     return np.asarray(leaf)[at] if plain else leaf[at]
 
 
 def weighed(rounds: Rounds, weight: Any) -> Rounds:
-    """The rounds with one weight for all, or one for each."""
+    """The rounds with the given weight: one number, or one number per round."""
     leaves = jax.tree.leaves(rounds)
     dtype = jnp.result_type(*[leaf for leaf in leaves if leaf.dtype.kind == "f"])
     return rounds._replace(weight=np.full(len(leaves[0]), weight, dtype))
 
 
 def movable(learner: Learner, params: PyTree) -> list[bool]:
-    """Which leaves of a learner are real and may be smaller by a third while it starts at `params`.
+    """Which leaves of a learner are real and can be multiplied by 0.7 with `params` still legal.
 
-    The radius of a domain, for one, may not: the start would lie outside.
+    The radius of a domain, for example, may not: `params` could lie outside.
     """
     leaves, structure = jax.tree.flatten(learner)
 

@@ -1,4 +1,4 @@
-"""How a check fails: with the property broken, and where."""
+"""Failures of a check: the broken property, and where it is broken."""
 
 from typing import Any, NoReturn
 
@@ -14,7 +14,7 @@ def fail(what: str) -> NoReturn:
 
 
 def close(what: str, seen: Any, wanted: Any, rtol: float = 0.0) -> None:
-    """Fail with `what` unless two trees agree: to the bit, or to `rtol` of the largest entry."""
+    """Fail with `what` unless two trees agree: in every bit, or to `rtol` of the largest entry."""
     if jax.tree.structure(seen) != jax.tree.structure(wanted):
         fail(f"{what}: {jax.tree.structure(seen)} against {jax.tree.structure(wanted)}")
     for (path, a), b in zip(
@@ -35,12 +35,12 @@ def close(what: str, seen: Any, wanted: Any, rtol: float = 0.0) -> None:
 
 
 def tolerance(done: Run) -> float:
-    """How far two ways to compute a run may be apart."""
+    """The tolerance between two ways to compute a run."""
     return 1e-12 if done.losses.dtype == jnp.float64 else 1e-5
 
 
 def numbers(tree: Any) -> Any:
-    """The tree with NumPy arrays for leaves; a key is the numbers it is made of."""
+    """The tree with NumPy arrays as leaves; random keys are converted to their data."""
     return jax.tree.map(_array, tree)
 
 

@@ -1,4 +1,4 @@
-"""The theorems about a learner, played on the stream of the kit."""
+"""Checks of the theorems of a learner on the stream of the kit."""
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ from olx.testing.report import close, fail
 def check_theorems(
     learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, comparators: tuple | None
 ) -> None:
-    """Every theorem about the learner holds after every round, and a round of weight zero is no
-    round for any of them.
+    """Every theorem of the learner holds after every round, and ignores rounds of weight zero.
 
     comparators: points of the domain; `params` and 0 if None.
     """
@@ -41,7 +40,7 @@ def check_theorems(
         if not any(np.isfinite(proof.right[-1]) for proof in each):
             fail(
                 f"the theorem `{name}` says nothing about this stream and these `comparators`, so "
-                f"it is not tried: {each[0]}"
+                f"it is not tested: {each[0]}"
             )
 
 
@@ -55,11 +54,11 @@ def _check(name: str, proof: Certificate) -> None:
     sides = proof.left, proof.right, proof.published, proof.conditions
     during = jax.tree.map(lambda side: side[2::2], sides)
     before = jax.tree.map(lambda side: side[1:-1:2], sides)
-    close(f"a round of weight zero is a round for the theorem `{name}`", during, before)
+    close(f"a round of weight zero changes the theorem `{name}`", during, before)
 
 
 def _with_idle_rounds(rounds: Rounds) -> Rounds:
-    """Before every round another one of weight zero."""
+    """The rounds with one more round, of weight zero, before each of them."""
     weight = rounds.weight
     rounds = weighed(rounds, 1 if weight is None else weight)
     idle = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), weighed(rounds, 0))

@@ -1,8 +1,8 @@
-"""The forms of the engine that a learner's own statements allow, against `rollout`.
+"""Checks of the `facts` of a learner: each form of the engine must equal `rollout`.
 
-The engine plays a learner in blocks of rounds where its updates add multiples of the context, and
-on the coordinates of a sparse row where it is separable. Each form takes over from some number of
-configurations on, or for some kind of rows, so all of them are crossed.
+The engine plays a learner in blocks of rounds if its updates add multiples of the context, and on
+the coordinates of a sparse row if it is separable. The form depends on the number of configurations
+and on the kind of rows, so several numbers and both kinds are checked.
 """
 
 import jax
@@ -22,11 +22,11 @@ from olx.testing.played import movable
 from olx.testing.report import close, tolerance
 
 WIDTHS = (1, 3, 63, 64, 65, 128)
-SPARSE_WIDTHS = (3, 64)  # one form plays any number of configurations
+SPARSE_WIDTHS = (3, 64)  # fewer: the form does not depend on the number of configurations
 
 
 def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
-    """A learner that the engine may play in another form plays as in `rollout`, at every width."""
+    """Every form in which the engine plays the learner equals `rollout`, at every width."""
     sparse = _takes_sparse_rows(learner, rounds, params)
     numbers = bool(jax.tree.leaves(learner))
     if learner.facts.adds is None and not sparse:
@@ -70,7 +70,7 @@ def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool
 
 
 def _with_context(rounds: Rounds, params: PyTree) -> Rounds:
-    """A stream without a context gets one that is shaped like a decision, for nobody to look at."""
+    """The rounds; a stream without a context gets random contexts, which its learner ignores."""
     if rounds.context is not None or np.ndim(params) != 1:
         return rounds
     length = len(jax.tree.leaves(rounds)[0])
@@ -79,20 +79,20 @@ def _with_context(rounds: Rounds, params: PyTree) -> Rounds:
 
 
 def _stretched(rounds: Rounds) -> Rounds:
-    """The stream again and again, until it is longer than a block of rounds."""
+    """The stream, repeated until it is longer than a block of rounds."""
     times = 1 + ROWS // len(jax.tree.leaves(rounds)[0])
     return jax.tree.map(lambda leaf: np.concatenate([leaf] * times), rounds)
 
 
 def _with_zeros(context: np.ndarray) -> np.ndarray:
-    """The same rows without every other coordinate, in every other row."""
+    """The same rows with every second coordinate set to 0, in every second row."""
     rows = np.array(context)
     rows[::2, 1::2] = 0.0
     return rows
 
 
 def _scaled(learner: Learner, factors: np.ndarray, moves: list[bool]) -> Learner:
-    """A batch: the learner with every number that `moves` marks times each of the factors."""
+    """A stack of learners: per factor, the numbers that `moves` marks multiplied by it."""
 
     def stack(leaf: jax.Array, own: bool) -> jax.Array:
         leaf = jnp.asarray(leaf)

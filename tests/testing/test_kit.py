@@ -45,7 +45,7 @@ BROKEN_MAPS = {
     ),
     "not separable": (
         dataclasses.replace(olx.mirror_map(coupled), separable=True),
-        "says it is separable, but its coordinates meet",
+        "says it is separable, but its derivative is not diagonal",
     ),
     "retraction": (broken(retraction=Partial(lambda theta: 2 * theta)), "retraction changes"),
     "centering": (broken(centering=Partial(lambda theta: theta - 1)), "centering changes a later"),
