@@ -1,4 +1,4 @@
-"""Mirror maps: a potential with its conjugate per file, and what combines them."""
+"""Mirror maps: potentials with their conjugates, and functions that combine them."""
 
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map

@@ -1,6 +1,6 @@
-"""Whether a function can make a mirror map: its curvature, tried at a few points.
+"""Check the curvature of a function for a mirror map at a few points.
 
-A function that takes no vector of three numbers, or that is traced, cannot be tried and passes.
+A function that does not accept a vector of three numbers, or that is traced, is not checked.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from jaxtyping import Array
 
 from olx._pytree import as_tree
 
-_OFFSETS = np.array([-1.0, 0.3, 0.7])  # add up to 0, so that a total stays what it is
-_SPREADS = (0.3, 0.05, 0.003)  # relative to the point; what leaves the domain is passed over
-_ROUNDING = 1e-3  # of the largest curvature, for single precision too
+_OFFSETS = np.array([-1.0, 0.3, 0.7])  # the sum is 0, so that the total does not change
+_SPREADS = (0.3, 0.05, 0.003)  # relative to the point; points outside the domain are skipped
+_ROUNDING = 1e-3  # relative to the largest curvature; enough for single precision
 
 
 def check_curvature(
     name: str, function: Callable, start: Any, total: Any, separable: bool, strict: bool
 ) -> None:
-    """Refuse a function that is not convex, flat, or not separable though it says so.
+    """Refuse a function that is not convex, is flat, or is not separable as promised.
 
-    strict: whether it must curve in every direction, as a potential whose conjugate is sought.
+    strict: whether it must curve in every direction, as a potential without a given conjugate.
     """
     numbers = (start, total, *jax.tree.leaves(function))
     if any(isinstance(number, Tracer) for number in numbers):
@@ -64,12 +64,12 @@ def check_curvature(
 
 
 def _curvatures(name: str, function: Callable, center: float) -> np.ndarray | None:
-    """The matrices of second derivatives near a point; None where they cannot be known."""
+    """The Hessians near a point; None if they cannot be computed."""
     spreads = max(abs(center), 1.0) * np.array(_SPREADS)
     points = jnp.asarray(center + spreads[:, None] * _OFFSETS, float)
     try:
         value = jax.eval_shape(_value, as_tree(function), points[0])
-    except Exception:  # it is made for other decisions than vectors of three
+    except Exception:  # the function needs decisions of another shape
         return None
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
@@ -87,5 +87,5 @@ def _value(function: Callable, w: Array) -> Array:
 
 @jax.jit
 def _second_derivatives(function: Callable, points: Array) -> Array:
-    """Not finite where the value is not."""
+    """The Hessians at `points`; not finite where the value is not finite."""
     return jax.vmap(lambda w: jax.hessian(function)(w) + 0 * function(w))(points)

@@ -1,4 +1,4 @@
-"""A map on a larger or smaller set."""
+"""A mirror map on a larger or smaller copy of its domain."""
 
 import jax
 from jax.tree_util import Partial
@@ -10,7 +10,7 @@ from olx.mirrors.base import MirrorMap
 
 def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
     """The potential of `w / total`, for a map whose norm is the 1-norm."""
-    assert mirror.modulus is not None  # as of both maps here
+    assert mirror.modulus is not None  # true for both maps that are stretched
     assert mirror.contains is not None
     assert mirror.retraction is not None
     return MirrorMap(

@@ -1,9 +1,9 @@
-r"""A mirror map: a potential, its conjugate, and all that follows from the pair.
+r"""The type of a mirror map: a potential, its conjugate, and the functions derived from them.
 
 For a convex $\psi$ on a domain $S$ and $\psi^*(\theta) = \sup_{w \in S} \langle \theta, w \rangle -
-\psi(w)$, the gradient of $\psi$ takes decisions to the dual and the gradient of $\psi^*$ brings
-them back, projected on $S$. The constraint lives in the conjugate: softmax, projection and soft
-threshold are all gradients of one.
+\psi(w)$, the gradient of $\psi$ maps decisions to the dual space. The gradient of $\psi^*$ maps
+them back, projected on $S$. The constraint is part of the conjugate: softmax, projection and soft
+threshold are all gradients of conjugates.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
 """
@@ -34,12 +34,12 @@ _BESIDE = 2e-6
 class MirrorMap:
     r"""A potential and its conjugate.
 
-    norm, modulus: $\psi$ is `modulus`-strongly convex in `norm.primal`; None where not known.
-    contains: whether a point lies in the domain, up to rounding; None means everywhere.
+    norm, modulus: $\psi$ is `modulus`-strongly convex in `norm.primal`; None if not known.
+    contains: whether a point lies in the domain, up to rounding; None if the domain is everything.
     retraction: a stable closed form of `retract`; derived if None.
-    centering: takes a dual to one of moderate size with the same decision, also after any vector is
-        added to both: less one number in every coordinate, where decisions have a fixed sum.
-    separable, identity: whether $\psi$ is a sum over coordinates; decisions are their own duals.
+    centering: replaces a dual by a smaller one with the same decisions, now and after later sums.
+        If decisions have a fixed sum, it subtracts one number from all coordinates.
+    separable, identity: whether $\psi$ is a sum over coordinates; whether $\nabla\psi(w) = w$.
     """
 
     potential: Partial
@@ -52,7 +52,7 @@ class MirrorMap:
     centering: Partial | None = None
     separable: bool = static(default=False)
     identity: bool = static(default=False)
-    offset: Partial | None = None  # of a decision: the size of constants in both functions
+    offset: Partial | None = None  # w -> the size of the constants in both functions
 
     @property
     def states_norm(self) -> bool:
@@ -70,13 +70,13 @@ class MirrorMap:
         return self.to_primal(self.to_dual(w))
 
     def retract(self, theta: PyTree) -> PyTree:
-        r"""The dual $\nabla\psi(\nabla\psi^*(\theta))$ of the decision that $\theta$ stands for."""
+        r"""The dual $\nabla\psi(\nabla\psi^*(\theta))$ of the decision of $\theta$."""
         if self.retraction is not None:
             return self.retraction(theta)
         return self.to_dual(self.to_primal(theta))
 
     def center(self, theta: PyTree) -> PyTree:
-        """A dual of moderate size for `theta`: a sum of gradients that only grows loses digits."""
+        """A smaller dual with the same decision: a growing sum of gradients loses digits."""
         return theta if self.centering is None else self.centering(theta)
 
     def outside(self, u: PyTree) -> Array:
@@ -87,7 +87,7 @@ class MirrorMap:
     def starts(self, w: PyTree) -> Array:
         """Whether a learner can start at `w`: it lies in the domain and its dual is finite.
 
-        A point a millionth beside the domain, by rounding elsewhere, starts at its projection.
+        A point outside by about a millionth, as by rounding, is accepted; its projection is used.
         """
         theta = self.to_dual(w)
         finite = jnp.isfinite(ravel_pytree(theta)[0])
@@ -129,17 +129,17 @@ def mirror_map(
 ) -> MirrorMap:
     r"""Make a mirror map from a potential, a conjugate, or both.
 
-    From one of the two the other is found numerically, by Newton's method with safeguards; its
-    derivative is implicit and right to every order. Each function takes a pytree and returns a
-    scalar; a module-level function or a `Partial` keeps programs from being compiled anew.
+    If one of the two is missing, it is computed numerically by a safeguarded Newton method, with
+    implicit derivatives that are correct to every order. Each function takes a pytree and returns a
+    scalar. Use a module-level function or a `Partial`: a new lambda compiles a new program.
 
-    separable: promise that the function is a sum over coordinates; the numeric transform then
-        costs O(d) instead of O(d^3), cannot fail, and is checked by `olx.testing.check_mirror`.
-        Without it, a function that rises steeply to the border of its domain is solved to
-        rounding only while the decision keeps a distance from that border.
+    separable: promise that the function is a sum over coordinates. The numeric transform then
+        costs O(d) instead of O(d^3) and cannot fail; `olx.testing.check_mirror` checks the promise.
+        Without it, a function that rises steeply at the border of its domain is solved to rounding
+        error only for decisions away from that border.
     start: a number $c$ such that the point whose coordinates are all $c$ lies inside the domain of
-        the function given; 1 for functions of positive numbers.
-    total: restrict the domain of `potential` to points whose coordinates add up to this number;
+        the given function; 1 for functions of positive numbers.
+    total: restrict the domain of `potential` to points whose coordinates sum to this number;
         1 for a potential on the simplex. The search then starts at the uniform point.
 
     >>> import jax.numpy as jnp
@@ -189,7 +189,7 @@ def mirror_map(
 def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
     r"""A mirror map from $\psi$ and a formula for $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
 
-    argmax: takes theta; its own numbers must be leaves of the Partial.
+    argmax: a function of theta; its hyperparameters must be leaves of the Partial.
     """
     return MirrorMap(potential, legendre.from_argmax(potential, argmax), **facts)
 

@@ -24,7 +24,7 @@ _LOG_2 = 0.6931471805599453
 
 
 def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
-    """One probability a coordinate.
+    """The binary entropy, times `scale`: each coordinate is a probability.
 
     >>> import jax.numpy as jnp
     >>> binary_entropy().to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()

@@ -1,10 +1,11 @@
-r"""One potential a block: a decision made of parts, each with a mirror map of its own.
+r"""One potential per block: a decision made of parts, each with its own mirror map.
 
 $$\psi(w) = \sum_j \psi_j(w_j), \qquad \psi^*(\theta) = \sum_j \psi_j^*(\theta_j), \qquad
   \|w\|^2 = \sum_j \beta_j \|w_j\|_j^2, \qquad
   \|\theta\|_*^2 = \sum_j \|\theta_j\|_{j,*}^2 / \beta_j.$$
 
-If every $\psi_j$ is $\beta_j$-strongly convex in its norm, $\psi$ is 1-strongly convex in this one.
+If every $\psi_j$ is $\beta_j$-strongly convex in $\|\cdot\|_j$, $\psi$ is 1-strongly convex in
+$\|\cdot\|$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, lemma 18.
 """
@@ -21,10 +22,9 @@ from olx.mirrors.base import MirrorMap
 
 
 def leafwise(maps: PyTree) -> MirrorMap:
-    """A mirror map for each part of a decision.
+    """One mirror map per part of a decision.
 
-    maps: a tree of mirror maps, as deep as a decision or less: where it ends, its map gets the
-        whole subtree.
+    maps: a tree of mirror maps, at most as deep as a decision; each map gets its whole subtree.
 
     >>> import jax.numpy as jnp
     >>> from olx.mirrors.entropy import negative_entropy
@@ -61,13 +61,13 @@ def leafwise(maps: PyTree) -> MirrorMap:
 
 
 def each_leaf(mirror: MirrorMap) -> MirrorMap:
-    """The same mirror map on every leaf of a decision, say a simplex a leaf."""
+    """The same mirror map on every leaf of a decision, for example one simplex per leaf."""
     check.instance("each_leaf", "mirror", mirror, MirrorMap)
     return _repeated(mirror, Partial(_over_leaves))
 
 
 def rowwise(mirror: MirrorMap) -> MirrorMap:
-    """The same mirror map on every row, along the leading axis of the leaves: a simplex a row.
+    """The same mirror map on every row (leading axis of the leaves), such as one simplex per row.
 
     >>> import jax.numpy as jnp
     >>> from olx.mirrors.entropy import negative_entropy

@@ -1,9 +1,9 @@
-r"""New mirror maps from old ones, on the same space.
+r"""Combinators: scale, shift, precompose or add mirror maps.
 
 $$(a f)^*(\theta) = a f^*(\theta / a), \qquad (f(\cdot - c))^*(\theta) = f^*(\theta) +
   \langle\theta, c\rangle, \qquad (f \circ A)^*(\theta) = f^*(A^{-\top} \theta).$$
 
-Norm, modulus and domain follow. Of a sum only the conjugate is not known, and is found by number.
+Norm, modulus and domain are derived. The conjugate of a sum is computed numerically.
 
 Rockafellar, Convex Analysis, 1970, sections 12 and 16.
 """
@@ -41,7 +41,7 @@ def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
 
 
 def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
-    """The potential, domain included, moved so that `center` takes the place of 0.
+    """The potential and its domain translated by `center`: the potential of `w - center`.
 
     >>> import jax.numpy as jnp
     >>> from olx.convex import sets
@@ -64,7 +64,7 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
 
 
 def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
-    """The potential of `matrix @ w`, where the matrix is square and has an inverse.
+    """The potential of `matrix @ w`, for a square invertible matrix.
 
     A decision that is not a vector is flattened first.
 
@@ -97,17 +97,17 @@ def add(
     total: Scalar | None = None,
     separable: bool = False,
 ) -> MirrorMap:
-    """The sum of two potentials, its conjugate found by number.
+    """The sum of two potentials; its conjugate is computed numerically.
 
-    The search sees the potentials, not the sets behind their conjugates. So the sum is right for
-    potentials finite everywhere, for those that rise steeply to the border of their domain (the
-    entropies, the barriers), and for either of these on the set of points that add up to `total`;
-    not for a Euclidean ball or a floor. Bound to the norm of `mirror` if it has one, else of
-    `other`; where both are the same the moduli add up.
+    The search evaluates the potentials and does not know constraints that are only in the
+    conjugates. So the sum is correct for potentials that are finite everywhere or rise steeply at
+    the border of their domain (entropies, barriers), also with a fixed `total`. It is not correct
+    for a Euclidean ball or a floor. The norm is that of `mirror`, or of `other` if `mirror` has
+    none; if both have the same norm, the moduli are added.
 
-    start, total: as in `mirror_map`; one of them where either potential has a domain.
+    start, total: as in `mirror_map`; one is required if either potential has a domain.
     separable: promise that both potentials are sums over coordinates, on the set given by `total`;
-        taken as given where both maps are separable.
+        implied if both maps are separable.
 
     >>> import jax.numpy as jnp
     >>> from olx.mirrors.entropy import negative_entropy

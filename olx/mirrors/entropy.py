@@ -26,7 +26,7 @@ from olx.mirrors.base import MirrorMap
 def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
     """The relative entropy to `prior` over all coordinates of a decision, times `scale`.
 
-    prior: positive weights shaped like a decision, adding up to 1; uniform if None.
+    prior: positive weights shaped like a decision that sum to 1; uniform if None.
 
     >>> import jax.numpy as jnp
     >>> mirror = negative_entropy()

@@ -3,8 +3,8 @@ r"""Half the squared Euclidean norm, on the whole space or on a closed convex se
 $$\psi(w) = \tfrac12 \|w\|_2^2 \text{ on } S, \qquad
   \psi^*(\theta) = \tfrac12 \|\theta\|_2^2 - \tfrac12 \mathrm{dist}(\theta, S)^2.$$
 
-The gradient of $\psi^*$ is the Euclidean projection on $S$, so mirror descent with it is lazily
-projected gradient descent. $\psi$ is 1-strongly convex in $\|\cdot\|_2$.
+The gradient of $\psi^*$ is the Euclidean projection on $S$, so mirror descent with it is projected
+gradient descent. $\psi$ is 1-strongly convex in $\|\cdot\|_2$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, examples 1 and 3.
 """

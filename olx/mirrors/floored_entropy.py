@@ -1,12 +1,12 @@
-r"""Negative entropy on the probability simplex with a floor under every coordinate.
+r"""Negative entropy on the probability simplex with a lower bound for every coordinate.
 
 $$\psi(w) = s \sum_i w_i \log (n w_i), \qquad S = \{ w : w_i \ge \varepsilon,
   \textstyle\sum_i w_i = 1 \}.$$
 
-The gradient of $\psi^*$ is the entropic projection of $e^{\theta/s}$: the smallest coordinates sit
-at $\varepsilon$, the $m$ others share $1 - (n - m)\varepsilon$ by softmax, where $m$ is the largest
-number for which all of them stay above the floor. Weights then can recover fast from any past, as
-in fixed share. $\psi$ is $s$-strongly convex in $\|\cdot\|_1$.
+The gradient of $\psi^*$ is the entropic projection of $e^{\theta/s}$: the smallest coordinates are
+set to $\varepsilon$, the $m$ others share $1 - (n - m)\varepsilon$ by softmax, where $m$ is the
+largest number for which all of them are at least $\varepsilon$. As in fixed share, small weights
+can recover quickly. $\psi$ is $s$-strongly convex in $\|\cdot\|_1$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 7.3, with the
 denominator $1 - l\varepsilon$ in place of the printed $1 - \varepsilon$.
@@ -26,10 +26,10 @@ from olx.mirrors.base import MirrorMap, with_argmax
 
 
 def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
-    """The relative entropy to the uniform point, times `scale`, no coordinate below `floor`.
+    """The relative entropy to the uniform point, times `scale`, with all coordinates >= `floor`.
 
-    floor: between 0 and 1 / n for decisions of n coordinates; above that the set is empty and
-        every decision is NaN.
+    floor: between 0 and 1 / n for decisions of n coordinates. For a larger floor the set is empty
+        and every decision is NaN.
 
     >>> import jax.numpy as jnp
     >>> floored_entropy(0.25).to_primal(jnp.array([0.0, 100.0])).tolist()

@@ -1,15 +1,15 @@
-r"""Quadratics of a matrix, with a penalty.
+r"""Quadratics given by a matrix, with an optional penalty.
 
 $$\psi(w) = \tfrac12 w^\top A w + \rho F(w), \qquad
   \nabla\psi^*(\theta) = \arg\min_w \tfrac12 w^\top A w - \langle\theta, w\rangle + \rho F(w).$$
 
 Without penalty the decision is $A^{-1}\theta$; with an $\ell_1$ penalty it solves a lasso. In
 general it is the fixed point of $w \mapsto \operatorname{prox}_F(w - \gamma(Aw - \theta),
-\gamma\rho)$ with $\gamma = 1/\lambda_{\max}(A)$, found by accelerated proximal steps between which
-Newton steps on the fixed-point equation are tried: once the support is right, one of them is
-exact. The derivative is implicit, from the same equation, and holds to second order away from
-kinks. $\psi$ is 1-strongly convex in $(w^\top A w)^{1/2}$, whose dual norm is
-$(\theta^\top A^{-1} \theta)^{1/2}$.
+\gamma\rho)$ with $\gamma = 1/\lambda_{\max}(A)$. It is found by accelerated proximal steps and, now
+and then, a Newton step on the fixed-point equation, which is exact once the support is correct. The
+derivative is implicit, from the same equation, and correct to second order away from kinks. $\psi$
+is 1-strongly convex in $(w^\top A w)^{1/2}$, whose dual norm is $(\theta^\top A^{-1}
+\theta)^{1/2}$.
 
 Nesterov, Introductory Lectures on Convex Optimization, 2004.
 """
@@ -56,10 +56,10 @@ class Search(NamedTuple):
 def full_quadratic(
     matrix: Float[Array, "d d"], penalty: Penalty | None = None, strength: Scalar = 1.0
 ) -> MirrorMap:
-    r"""Half the square of a vector in the geometry of a positive definite matrix, plus a penalty.
+    r"""The quadratic $\frac12 w^\top A w$ of a positive definite matrix, plus a penalty.
 
-    matrix: symmetric positive definite; decisions are vectors of its size.
-    penalty: any, separable or not; its prox need only be differentiable almost everywhere.
+    matrix: $A$, symmetric positive definite; decisions are vectors of its size.
+    penalty: $F$, separable or not; its prox must be differentiable almost everywhere.
     strength: $\rho$, non-negative.
 
     >>> import jax.numpy as jnp
@@ -101,7 +101,7 @@ def _dual_norm(matrix, theta):
 
 @jax.custom_jvp
 def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
-    """The fixed point, to rounding."""
+    """The fixed point, up to rounding."""
     values = jnp.linalg.eigvalsh(problem.matrix)
     step, ratio = 1 / values[-1], jnp.sqrt(jnp.maximum(values[0] / values[-1], 0.0))
     momentum = (1 - ratio) / (1 + ratio)

@@ -1,13 +1,13 @@
-r"""The hyperbolic entropy: between gradient descent and exponentiated gradient, on all numbers.
+r"""The hyperbolic entropy: between gradient descent and exponentiated gradient.
 
 $$\psi(w) = \sum_i w_i \operatorname{asinh}\frac{w_i}{\beta} - \sqrt{w_i^2 + \beta^2} + \beta,
   \qquad \psi^*(\theta) = \beta \sum_i (\cosh \theta_i - 1).$$
 
-The gradient of $\psi^*$ is $\beta \sinh \theta_i$. For $\beta$ much larger than the decisions the
-steps are those of gradient descent of rate $\beta$, for $\beta$ much smaller they are
-multiplicative, with either sign. The curvature $1 / \sqrt{w_i^2 + \beta^2}$ has no lower bound.
-Where $\sinh \theta_i$ would leave the range of floats, it is held at about the root of the largest:
-$\psi^*$ is that of the potential on a box.
+The gradient of $\psi^*$ is $\beta \sinh \theta_i$. For $\beta$ much larger than the decisions it is
+gradient descent with its step size times $\beta$; for $\beta$ much smaller steps are
+multiplicative, with weights of both signs. The curvature $1 / \sqrt{w_i^2 + \beta^2}$ has no lower
+bound. $\sinh \theta_i$ is clipped at about the root of the largest float; $\psi^*$ is then the
+conjugate of $\psi$ restricted to a box.
 
 Ghai, Hazan, Singer, Exponentiated Gradient Meets Gradient Descent, 2020.
 """
@@ -24,7 +24,7 @@ from olx.mirrors.base import MirrorMap
 
 
 def hypentropy(beta: Scalar) -> MirrorMap:
-    """The hyperbolic entropy of temperature `beta`, a positive number.
+    """The hyperbolic entropy with positive parameter `beta`.
 
     >>> import jax.numpy as jnp
     >>> hypentropy(2.0).to_primal(jnp.arcsinh(jnp.array([-1.0, 3.0]))).round(6).tolist()
@@ -41,7 +41,7 @@ def hypentropy(beta: Scalar) -> MirrorMap:
 
 def _potential(beta, w):
     def one(w):
-        # sqrt(w^2 + beta^2) - beta, without the cancellation at small w
+        # sqrt(w^2 + beta^2) - beta without cancellation for small w
         bend = w**2 / (jnp.sqrt(w**2 + beta**2) + beta)
         return jnp.sum(w * jnp.arcsinh(w / beta) - bend)
 

@@ -4,9 +4,9 @@ $$\psi(w) = -s \sum_i \log w_i, \quad \psi^*(\theta) = s \sum_i \Big( \log \frac
   \Big) \ (\theta < 0); \qquad \psi(w) = -s \sum_i \log (n w_i) \text{ on the simplex}.$$
 
 On the orthant the gradient of $\psi^*$ is $-s / \theta_i$. On the simplex it is
-$s / (\lambda - \theta_i)$, with the $\lambda > \max_i \theta_i$ that makes the weights add up to 1;
+$s / (\lambda - \theta_i)$, with the $\lambda > \max_i \theta_i$ for which the weights sum to 1;
 there $\psi$ is never negative and, by $(\sum_i |v_i|)^2 \le \sum_i v_i^2 / w_i^2 \sum_i w_i^2$, it
-is $s$-strongly convex in $\|\cdot\|_1$. It is infinite at the border: compare with points inside.
+is $s$-strongly convex in $\|\cdot\|_1$. It is infinite at the border: comparators must be inside.
 
 Foster, Li, Lykouris, Sridharan, Tardos, Learning in Games: Robustness of Fast Convergence, 2016.
 """
@@ -25,7 +25,7 @@ from olx.mirrors.base import MirrorMap, with_argmax
 
 
 def log_barrier(scale: Scalar = 1.0) -> MirrorMap:
-    """The barrier of the positive orthant; a dual with a coordinate of 0 or more has no decision.
+    """The barrier of the positive orthant; the decision is NaN if a dual coordinate is 0 or more.
 
     >>> import jax.numpy as jnp
     >>> log_barrier(2.0).to_primal(jnp.array([-1.0, -4.0])).tolist()
@@ -64,7 +64,7 @@ def _potential(scale, w):
 
 
 def _conjugate(scale, theta):
-    # infinite from 0 on, and its gradient NaN there: no decision is better than a wrong one
+    # Infinite for theta >= 0, with a NaN gradient: NaN is better than a wrong decision.
     one = lambda theta: jnp.log(scale) - 1 - jnp.log(jnp.maximum(-theta, 0.0))
     return scale * tree.sum(jax.tree.map(one, theta))
 

@@ -4,7 +4,7 @@ $$\psi(W) = -s \log\det W, \qquad \psi^*(\Theta) = -s \log\det(-\Theta / s) - s 
 
 for positive definite $W$ and negative definite $\Theta$; elsewhere both are infinite and have no
 gradient. $\nabla\psi(W) = -s W^{-1}$ and $\nabla\psi^*(\Theta) = -s \Theta^{-1}$. $\psi$ is
-strictly but not strongly convex: no modulus holds for all $W$.
+strictly but not strongly convex.
 
 Davis, Kulis, Jain, Sra, Dhillon, Information-Theoretic Metric Learning, 2007.
 """
@@ -21,8 +21,8 @@ from olx.mirrors.base import MirrorMap
 def log_det(scale: Scalar = 1.0) -> MirrorMap:
     """Minus the log-determinant of a positive definite matrix, times `scale`.
 
-    Only the symmetric part of a matrix counts. Start from a positive definite matrix: the map has
-    no least point.
+    Only the symmetric part of a matrix is used. Start from a positive definite matrix: the
+    potential has no minimum.
 
     >>> import jax.numpy as jnp
     >>> log_det().to_primal(-4.0 * jnp.ones((1, 1))).tolist()
@@ -51,7 +51,7 @@ def _contains(w):
 
 
 def _log_det(a):
-    """The log-determinant, or minus infinity (with slope NaN) if not positive definite."""
+    """The log-determinant; minus infinity with a NaN gradient if not positive definite."""
     if jnp.ndim(a) != 2 or a.shape[0] != a.shape[1]:
         raise TypeError(f"log_det: a decision must be a square matrix, got {jnp.shape(a)}.")
     factor = jnp.linalg.cholesky(symmetrize(a))

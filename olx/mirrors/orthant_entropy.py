@@ -4,9 +4,9 @@ $$\psi(w) = s \sum_i \Big( w_i \log \frac{w_i}{p_i} - w_i + p_i \Big), \qquad
   \psi^*(\theta) = s \sum_i p_i (e^{\theta_i / s} - 1).$$
 
 The gradient of $\psi^*$ is $p_i e^{\theta_i / s}$, so mirror descent with it is the exponentiated
-gradient without normalization. $\psi$ is never negative; its curvature $s / w_i$ has no lower
-bound, so it is strongly convex on bounded sets only. Where $e^{\theta_i / s}$ would leave the range
-of floats, it is held at about the root of the largest: $\psi^*$ is that of the potential on a box.
+gradient without normalization. $\psi$ is never negative. Its curvature $s / w_i$ has no lower
+bound, so it is strongly convex on bounded sets only. $e^{\theta_i / s}$ is clipped at about the
+root of the largest float; $\psi^*$ is then the conjugate of $\psi$ restricted to a box.
 
 Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Predictors, 1997.
 """
@@ -25,9 +25,9 @@ from olx.mirrors.base import MirrorMap
 
 
 def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
-    """The relative entropy of positive numbers to `prior`, times `scale`.
+    """The relative entropy of positive weights to `prior`, times `scale`.
 
-    prior: positive numbers shaped like a decision, the decision whose dual is 0; 1 if None.
+    prior: positive weights shaped like a decision, the decision whose dual is 0; 1 if None.
 
     >>> import jax.numpy as jnp
     >>> unnormalized_entropy().to_primal(jnp.log(jnp.array([2.0, 5.0]))).round(6).tolist()

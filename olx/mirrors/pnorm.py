@@ -5,7 +5,7 @@ $$\psi(w) = \frac{1}{2 (q - 1)} \Big( \sum_i a_i |w_i|^q \Big)^{2/q}, \qquad
   \frac1p + \frac1q = 1.$$
 
 $\psi$ is 1-strongly convex in $(\sum_i a_i |w_i|^q)^{1/q}$. With $q = 2$ it is the squared
-Euclidean norm; with $p = 2 \ln d$ it behaves like the entropy, on all numbers.
+Euclidean norm; with $p = 2 \ln d$ it behaves like the entropy, but on the whole space.
 
 Grove, Littlestone, Schuurmans, General Convergence Results for Linear Discriminant Updates, 2001.
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
@@ -26,7 +26,7 @@ from olx.mirrors.base import MirrorMap
 
 
 def pnorm(q: Scalar) -> MirrorMap:
-    r"""Half the squared `q`-norm over q - 1.
+    r"""Half the squared `q`-norm divided by q - 1.
 
     q: in (1, 2]; $2 \ln d / (2 \ln d - 1)$ for many irrelevant coordinates.
 
@@ -45,10 +45,9 @@ def pnorm(q: Scalar) -> MirrorMap:
 
 
 def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
-    """Half the squared `q`-norm over q - 1, coordinate i weighing `weights[i]` in the sum.
+    """Half the squared weighted `q`-norm divided by q - 1.
 
-    weights: shaped like a decision, not negative. A coordinate of weight 0 is absent: its decision
-        is 0 whatever its dual.
+    weights: $a$, non-negative, shaped like a decision. A coordinate of weight 0 is always 0.
     """
     q = check.above("weighted_pnorm", "q", q, 1, 2)
     weights = check.non_negative("weighted_pnorm", "weights", weights, each=True)

@@ -1,11 +1,11 @@
-r"""Diagonal quadratics, with a penalty.
+r"""Diagonal quadratics with an optional penalty.
 
 $$\psi(w) = \frac12 \sum_i c_i w_i^2 + \rho F(w), \qquad
   \nabla\psi^*(\theta) = \operatorname{prox}_F(\theta / c, \rho / c).$$
 
-The decision of dual averaging, AdaGrad and their composite forms: with an $\ell_1$ penalty it is a
-soft threshold. $\psi$ is 1-strongly convex in $(\sum_i c_i w_i^2)^{1/2}$, whose dual norm is
-$(\sum_i \theta_i^2 / c_i)^{1/2}$.
+It is used by dual averaging, AdaGrad and their composite forms. With an $\ell_1$ penalty the
+decision is a soft threshold. $\psi$ is 1-strongly convex in $(\sum_i c_i w_i^2)^{1/2}$, whose dual
+norm is $(\sum_i \theta_i^2 / c_i)^{1/2}$.
 
 Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stochastic
 Optimization, 2011.
@@ -29,12 +29,12 @@ from olx.mirrors.base import MirrorMap, with_argmax
 def quadratic(
     curvature: PyTree, penalty: Penalty | None = None, strength: Scalar = 1.0
 ) -> MirrorMap:
-    r"""Half the square of every coordinate times its curvature, plus a penalty.
+    r"""A diagonal quadratic plus a penalty.
 
-    curvature: non-negative, one number or a tree shaped like a decision. Where it is 0, as for a
-        feature never seen, the decision is 0.
-    penalty: must be separable unless the curvature is one number.
-    strength: $\rho$, non-negative; for composite losses the step size times the round.
+    curvature: $c$, non-negative, one number or a tree shaped like a decision. Where it is 0, as for
+        a feature that has always been 0, the decision is 0.
+    penalty: $F$; must be separable unless the curvature is one number.
+    strength: $\rho$, non-negative; for composite losses the step size times the round number.
 
     >>> import jax.numpy as jnp, olx
     >>> from olx.convex.prox import l1
@@ -62,7 +62,7 @@ def quadratic(
 
 
 def penalized(smooth: Array, penalty: Penalty | None, strength: Scalar, w: PyTree) -> Array:
-    """A potential plus its penalty; a constraint holds whatever its strength."""
+    """A potential plus `strength` times its penalty; an infinite penalty stays infinite."""
     if penalty is None:
         return smooth
     extra = penalty.value(w)
@@ -88,7 +88,7 @@ def _argmax(curvature, penalty, strength, theta):
 
 
 def _over(top, curvature):
-    # a curvature that is NaN counts as seen, so that it shows
+    # a NaN curvature must give NaN, not 0
     return safe.divide(top, curvature, 0.0, curvature != 0)
 
 

@@ -6,7 +6,7 @@ $1/p + 1/q = 1$,
 $$\psi(W) = \frac{\|W\|_q^2}{2(q-1)}, \qquad \psi^*(\Theta) = \frac{\|\Theta\|_p^2}{2(p-1)}.$$
 
 $\psi$ is 1-strongly convex in $\|\cdot\|_q$. With $q$ near 1 the geometry is that of the trace
-norm, whose dual is the spectral norm: few directions matter.
+norm, whose dual is the spectral norm; it suits matrices of low rank.
 
 Kakade, Shalev-Shwartz, Tewari, Regularization Techniques for Learning with Matrices, 2012.
 """
@@ -28,8 +28,8 @@ from olx.mirrors.base import MirrorMap
 def schatten(q: Scalar) -> MirrorMap:
     r"""Half the squared Schatten norm of a matrix, divided by $q - 1$.
 
-    q: in (1, 2]; 2 is the squared Frobenius norm. Against matrices of low rank,
-        $q = p / (p - 1)$ with $p = \max(2, 2 \log \min(m, n))$ serves.
+    q: in (1, 2]; 2 is the squared Frobenius norm. For comparators of low rank use
+        $q = p / (p - 1)$ with $p = \max(2, 2 \log \min(m, n))$.
 
     >>> import jax.numpy as jnp
     >>> schatten(1.5).to_primal(jnp.array([[3.0, 4.0]])).round(6).tolist()
@@ -65,7 +65,7 @@ def _power(q, x):
 
 
 def _ratio(x, exponent) -> Array:
-    """A power of |x|; at 0 its limit if that is finite and else 0, with no slope."""
+    """A power of |x|; at 0 its limit if finite, else 0, with gradient 0."""
     size = jnp.abs(x)
     flat = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))
     return jnp.where(size > 0, safe.or_one(size) ** exponent, flat)

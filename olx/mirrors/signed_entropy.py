@@ -1,6 +1,6 @@
 r"""The entropy of signed weights, on the ball of the 1-norm.
 
-The relative entropy of the best way to write $w / U = p - q$ with $\sum_i p_i + q_i = 1$:
+The smallest relative entropy of a split $w / U = p - q$ with $\sum_i p_i + q_i = 1$:
 
 $$f(w) = \min_{p - q = w / U} \sum_i p_i \log(2 d p_i) + q_i \log(2 d q_i), \qquad
   f^*(\theta) = \log \frac1d \sum_i \cosh(U \theta_i).$$
@@ -27,7 +27,7 @@ from olx.mirrors.base import MirrorMap
 
 
 def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
-    r"""The potential of EG$\pm$ on the ball $\|w\|_1 \le$ `total`, from 0 to $\log 2d$.
+    r"""The potential of EG$\pm$ on the ball $\|w\|_1 \le$ `total`, with values in $[0, \log 2d]$.
 
     It is $1/U^2$-strongly convex in $\|\cdot\|_1$.
 
@@ -83,8 +83,8 @@ def _split_entropy_jvp(primals, tangents):
 def _product_root(w):
     r"""The common $s = \sqrt{p_i q_i}$, the root of $\sum_i \sqrt{w_i^2 + 4 s^2} = 1$.
 
-    The sum is convex in $s$ and at least 1 at the start, so Newton's steps only ever come down;
-    towards a double root at the border they still halve the distance.
+    The sum is convex in $s$ and at least 1 at the start, so Newton's method decreases to the root.
+    Near a double root at the border each step still halves the distance.
     """
     high = jnp.full((), 1 / (2 * w.size), w.dtype)
     return root(Partial(_excess, w), jnp.zeros_like(high), high, high)

@@ -1,4 +1,4 @@
-"""Where a learner that starts from `params` may start: where its mirror map is at home."""
+"""The check that `params` is a legal start for a learner with a mirror map."""
 
 from typing import Any
 

@@ -4,9 +4,9 @@ $$\psi(w) = \frac{s}{1 - \alpha} \Big( n^{1 - \alpha} - 1 + \sum_i (w_i - w_i^\a
   \qquad \nabla\psi^*(\theta)_i = \Big( \frac{s \alpha}{(1 - \alpha)(\lambda - \theta_i)}
   \Big)^{1 / (1 - \alpha)},$$
 
-with the $\lambda > \max_i \theta_i$ that makes the weights add up to 1. $\psi$ is 0 at the uniform
+with the $\lambda > \max_i \theta_i$ for which the weights sum to 1. $\psi$ is 0 at the uniform
 point and finite at the vertices. For $\alpha \to 1$ it is the relative entropy to the uniform
-point. By $(\sum_i |v_i|)^2 \le \sum_i w_i^{\alpha - 2} v_i^2 \sum_i w_i^{2 - \alpha}$, where the
+point. Since $(\sum_i |v_i|)^2 \le \sum_i w_i^{\alpha - 2} v_i^2 \sum_i w_i^{2 - \alpha}$ and the
 last sum is at most 1, it is $s\alpha$-strongly convex in $\|\cdot\|_1$.
 
 Zimmert, Seldin, Tsallis-INF: An Optimal Algorithm for Stochastic and Adversarial Bandits, 2021;
@@ -27,7 +27,7 @@ from olx.mirrors.base import MirrorMap, with_argmax
 def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
     """The negative Tsallis entropy of order `alpha`, times `scale`.
 
-    alpha: strictly between 0 and 1. One half is the order of Tsallis-INF.
+    alpha: strictly between 0 and 1; Tsallis-INF uses 1/2.
 
     >>> import jax.numpy as jnp
     >>> mirror = tsallis(0.5)
@@ -36,7 +36,7 @@ def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
     True
     """
     alpha = check.positive("tsallis", "alpha", alpha)
-    alpha = alpha + 0 * check.positive("tsallis", "1 - alpha", 1 - alpha)  # passes NaN on
+    alpha = alpha + 0 * check.positive("tsallis", "1 - alpha", 1 - alpha)  # keeps a NaN
     scale = check.positive("tsallis", "scale", scale)
     return with_argmax(
         Partial(_potential, alpha, scale),

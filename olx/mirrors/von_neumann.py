@@ -28,7 +28,7 @@ from olx.mirrors.base import MirrorMap
 def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
     """The relative entropy of a density matrix to the uniform one, times `scale`.
 
-    Only the symmetric part of a matrix counts, for decisions and for gradients.
+    Only the symmetric part of decisions and gradients is used.
 
     >>> import jax.numpy as jnp
     >>> von_neumann().to_primal(jnp.diag(jnp.log(jnp.array([1.0, 3.0])))).round(3).tolist()
@@ -67,7 +67,7 @@ def _retract(scale, theta):
 
 
 def _below_top(theta):
-    top = lax.stop_gradient(jnp.max(jnp.diagonal(theta)))  # moves no decision
+    top = lax.stop_gradient(jnp.max(jnp.diagonal(theta)))  # does not change the decision
     return theta - top * jnp.eye(len(theta), dtype=theta.dtype)
 
 
