@@ -1,4 +1,4 @@
-"""Domains: whether a point lies in one, up to rounding."""
+"""Membership tests of common domains, up to rounding, and centering of duals."""
 
 import math
 
@@ -35,25 +35,25 @@ def orthant(w):
 
 
 def stays(project, w):
-    """Whether a Euclidean projection leaves `w` where it is, up to rounding."""
+    """Whether a Euclidean projection does not move `w`, up to rounding."""
     flat, _ = ravel_pytree(w)
     moved, _ = ravel_pytree(tree.sub(project(w), w))
     return jnp.max(jnp.abs(moved)) <= rounding(flat) * (1 + jnp.max(jnp.abs(flat)))
 
 
 def same(theta):
-    """The projection on everything, and the retraction of an open domain."""
+    """The identity: the projection on the whole space, and the retraction of an open domain."""
     return theta
 
 
 def largest_log(theta):
-    """The logarithm of the largest decision that exponentials make: its square is a float."""
+    """The logarithm of the largest exponential allowed: its square does not overflow."""
     return 0.45 * math.log(float(jnp.finfo(theta.dtype).max))
 
 
 def below_top(theta):
-    """The centering of decisions that add up to a fixed number: the largest coordinate is 0."""
-    top = lax.stop_gradient(jnp.max(ravel_pytree(theta)[0]))  # moves no decision
+    """The centering for decisions with a fixed sum: make the largest dual coordinate 0."""
+    top = lax.stop_gradient(jnp.max(ravel_pytree(theta)[0]))  # does not change the decision
     return jax.tree.map(lambda leaf: leaf - top, theta)
 
 

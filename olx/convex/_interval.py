@@ -8,7 +8,7 @@ from jax.core import Tracer
 
 
 def ordered(owner: str, low: Any, high: Any) -> Any:
-    """The lower end, refused if it exceeds `high`, or NaN there if either end is traced."""
+    """`low`, refused if it exceeds `high`; if an end is traced, NaN instead of a refusal."""
     if isinstance(low, Tracer) or isinstance(high, Tracer):
         return jnp.where(low <= high, low, jnp.nan)
     if not np.all(np.asarray(low) <= np.asarray(high)):

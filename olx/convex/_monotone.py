@@ -1,7 +1,7 @@
-r"""Solve $g(w_i) = \theta_i$ for an increasing $g$, coordinate by coordinate, all at once.
+r"""Solve $g(w_i) = \theta_i$ for an increasing $g$, for all coordinates in parallel.
 
-With the sum of the coordinates fixed, $g(w_i) = \theta_i - \nu$, and the multiplier $\nu$ is found
-in the same way: the sum decreases in $\nu$.
+If the sum of the coordinates is fixed, solve $g(w_i) = \theta_i - \nu$. The sum decreases in $\nu$,
+so the same search finds the multiplier $\nu$.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Slope = Callable[[Float[Array, " d"]], Float[Array, " d"]]
 
 
 def invert(slope: Slope, theta: Float[Array, " d"], start: Float[Array, " d"]) -> Array:
-    """The w with slope(w) = theta; slope takes and gives a vector and mixes no coordinates."""
+    """The w with slope(w) = theta; `slope` is an elementwise function of a vector."""
 
     def look(w: Array, memory: None):
         at, curve = with_slope(slope, w)
@@ -30,8 +30,8 @@ def invert(slope: Slope, theta: Float[Array, " d"], start: Float[Array, " d"]) -
 def invert_with_total(
     slope: Slope, theta: Float[Array, " d"], total: Scalar, start: Float[Array, " d"]
 ) -> Array:
-    """The w with slope(w) = theta - nu that adds up to `total`, from a `start` that does so."""
-    theta = theta - jnp.max(theta)  # nu takes it up; saves digits
+    """The w with slope(w) = theta - nu and sum `total`; `start` must have the same sum."""
+    theta = theta - jnp.max(theta)  # nu shifts with it; saves digits
     at, curve = with_slope(slope, start)
     level = theta - at  # nu lies between the smallest and the largest of these
     steep = safe.or_one(curve, jnp.isfinite(curve) & (curve > 0))

@@ -1,8 +1,8 @@
-r"""Weights of the form $w_i = (1 + x + d_i)^{-e}$ that add up to 1.
+r"""Weights of the form $w_i = (1 + x + d_i)^{-e}$ that sum to 1.
 
 With $d_i \ge 0$, $\min_i d_i = 0$ and $e \ge 1$ the multiplier $x$ lies in $[0, n^{1/e} - 1]$. The
 function $(\sum_i (1 + x + d_i)^{-e})^{-1/e}$ is increasing and concave in $x$, so Newton's method
-from 0 rises to the root without overshooting, in a handful of steps.
+from 0 increases to the root without overshooting, in a few steps.
 """
 
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from olx.core import Scalar
 
 
 def power_weights(unit: Scalar, exponent: Scalar, theta: Float[Array, " n"]) -> Float[Array, " n"]:
-    r"""The $w_i = (u / (\lambda - \theta_i))^e$, $\lambda > \max_i \theta_i$, that add up to 1."""
-    highest = lax.stop_gradient(jnp.max(theta))  # any constant would do: lambda takes it up
+    r"""The $w_i = (u / (\lambda - \theta_i))^e$, $\lambda > \max_i \theta_i$, that sum to 1."""
+    highest = lax.stop_gradient(jnp.max(theta))  # any constant works: lambda shifts with it
     d = (highest - theta) / unit
     exponent = jnp.asarray(exponent, theta.dtype)
     zero = jnp.zeros_like(exponent)

@@ -1,6 +1,6 @@
 r"""Newton's method with backtracking for $\max_w \langle\theta, w\rangle - f(w)$.
 
-In the affine space $\sum_i w_i = s$ if asked: the step $d$ then solves $H d + \nu 1 = r$ with
+Optionally in the affine space $\sum_i w_i = s$: the step $d$ then solves $H d + \nu 1 = r$ with
 $\sum_i d_i = 0$.
 
 Boyd, Vandenberghe, Convex Optimization, 2004, chapters 9 and 10.
@@ -20,7 +20,7 @@ from olx.core import Scalar
 
 _STEPS = 1000
 _HALVINGS = 40
-_NEAR = 100  # full steps with no progress in the value; tiny duals need dozens
+_NEAR = 100  # full steps allowed without progress in the value; tiny duals need dozens
 
 
 @pytree
@@ -35,14 +35,14 @@ class Search(NamedTuple):
     w: Float[Array, " d"]
     value: Float[Array, ""]
     steps: Int[Array, ""]
-    near: Int[Array, ""]  # full steps taken since the value showed progress
+    near: Int[Array, ""]  # full steps taken without progress in the value
     done: Bool[Array, ""]
 
 
 def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
-    """Newton steps with backtracking, from the best point of a ray."""
+    """The maximizer, by Newton steps with backtracking from the best point of a ray."""
     if problem.total is not None:
-        theta = theta - jnp.max(theta)  # moves no solution, saves digits
+        theta = theta - jnp.max(theta)  # same solution, saves digits
     eps = jnp.finfo(theta.dtype).eps
     objective = lambda w: _finite(problem.f(w) - jnp.vdot(theta, w))
     slope = lambda w: jax.grad(problem.f)(w) - theta
@@ -54,7 +54,7 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
 
         def too_long(size: Array) -> Array:
             ahead = search.w + size * downhill
-            # by slopes, not by values: they still tell far from near where values have no digits
+            # Compare slopes, not values: near the solution differences of values are all rounding.
             enough = jnp.vdot(slope(ahead), downhill) <= decrease / 2
             return ~(enough & jnp.isfinite(objective(ahead)))
 
@@ -62,12 +62,12 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
             size, halvings, _ = trial
             return size / 2, halvings + 1, too_long(size / 2)
 
-        # A batched loop evaluates its condition twice, rounding otherwise: let it only read flags.
+        # A batched loop evaluates its condition twice, with other rounding: only read flags there.
         unsettled = lambda trial: trial[2] & (trial[1] < _HALVINGS)
         one = jnp.ones_like(decrease)
         size, halvings, _ = lax.while_loop(unsettled, shorter, (one, 0, too_long(one)))
         close = decrease <= 8 * eps * (1 + jnp.abs(search.value))
-        close &= jnp.isfinite(objective(search.w + downhill))  # no progress to see: step in full
+        close &= jnp.isfinite(objective(search.w + downhill))  # then step in full
         size = jnp.where(close, 1.0, jnp.where(halvings == _HALVINGS, 0.0, size))
         trial = search.w + size * downhill
         better = jnp.isfinite(objective(trial)) & jnp.all(jnp.isfinite(trial))
@@ -86,7 +86,7 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
 
 
 def step(problem: Problem, w: Array, r: Array, total: float = 0.0) -> Array:
-    """Solve H d = r, or H d + nu 1 = r with sum(d) = total where the sum of w is fixed."""
+    """Solve H d = r, or, if the sum of w is fixed, H d + nu 1 = r with sum(d) = total."""
     divide = _diagonal(problem, w) if problem.separable else _dense(problem, w)
     d = divide(r)
     if problem.total is None:
@@ -102,9 +102,9 @@ def _diagonal(problem: Problem, w: Array):
 
 
 def _dense(problem: Problem, w: Array):
-    """Solve with the Hessian; along flat directions and at kinks there is no step.
+    """Solve with the Hessian; the step is 0 along flat directions and at kinks.
 
-    The Hessian is first scaled to a unit diagonal, without which near a steep border the steep
+    The Hessian is first scaled to a unit diagonal. Otherwise, near a steep border, the steep
     coordinates make all others look flat.
     """
     hessian = jax.hessian(problem.f)(w)
@@ -124,10 +124,10 @@ def _dense(problem: Problem, w: Array):
 
 
 def _inverse(matrix: Array) -> Array:
-    """A generalized inverse of a positive semidefinite matrix of unit diagonal, by sweeping.
+    """A generalized inverse of a positive semidefinite matrix of unit diagonal (sweep operator).
 
-    Rows without a pivot are left out. No factorization is called, so that a batch of these inside
-    loops stays one plain program on every device.
+    Rows without a pivot are left out. It calls no library factorization, so it can be batched
+    inside loops on every device.
     """
     size = matrix.shape[0]
     least = 1e2 * size * jnp.finfo(matrix.dtype).eps
@@ -152,7 +152,7 @@ def _inverse(matrix: Array) -> Array:
 
 
 def _first(problem: Problem, theta: Array, objective) -> Array:
-    """The best point of a ray from `start` along theta, over sizes from tiny to huge."""
+    """The best point on a ray from `start` along theta, among multiples from 0 to 1000."""
     if problem.total is None:
         base, ray = jnp.full_like(theta, problem.start), theta
     else:

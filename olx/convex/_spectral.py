@@ -1,18 +1,18 @@
-r"""Functions of a symmetric matrix through its eigenvalues, differentiable at repeated ones.
+r"""Functions of the eigenvalues of a symmetric matrix, differentiable at repeated eigenvalues.
 
 For $A = V \operatorname{diag}(\lambda) V^\top$ and a function $f$ of one number, $f(A) = V
 \operatorname{diag}(f(\lambda)) V^\top$. Its derivative needs no derivative of $V$, which does not
-exist where eigenvalues meet, but only divided differences of $f$:
+exist at repeated eigenvalues. It needs only divided differences of $f$:
 
 $$Df(A)[E] = V \big( f[\lambda_i, \lambda_j] \circ V^\top E V \big) V^\top, \qquad
   f[a, b] = \frac{f(a) - f(b)}{a - b}, \quad f[a, a] = f'(a),$$
 
-and the $k$-th derivative sums, over all orders of the directions, their products weighed by
-$f[\lambda_{i_0}, \dots, \lambda_{i_k}]$. The rule below states the derivative of the $k$-th
-derivative as the next one, so forward mode is right to every order. Reverse mode is right twice,
-and any number of times away from repeated eigenvalues, where a third time gives NaN. Where points
-are close, a divided difference is the mean of $f^{(k)}$ over the simplex they span (Hermite and
-Genocchi), taken by Gauss quadrature.
+and the $k$-th derivative is the sum, over all orders of the directions, of their products weighted
+by $f[\lambda_{i_0}, \dots, \lambda_{i_k}]$. The rule below gives the derivative of the $k$-th
+derivative as the next one, so forward mode is correct to every order. Reverse mode is correct for
+two derivatives; at repeated eigenvalues a third gives NaN, elsewhere any number is correct. For
+close points, a divided difference is the integral of $f^{(k)}$ over the simplex they span (Hermite
+and Genocchi), computed by Gauss quadrature.
 
 Rectangular matrices are the off-diagonal block of a symmetric one with eigenvalues $\pm\sigma$.
 
@@ -39,7 +39,7 @@ _CLOSE = 0.1
 class Curve:
     """A function of one number, applied elementwise.
 
-    reach: how far from a point the function has no singularity, as a function of the point.
+    reach: point -> the distance to the nearest singularity of the function.
     """
 
     f: Partial
@@ -85,7 +85,7 @@ def _apply_odd_jvp(primals, tangents):
 
 
 def dilate(a: Float[Array, "m n"]) -> Float[Array, "d d"]:
-    r"""The symmetric matrix with $A$ above the diagonal, of eigenvalues $\pm\sigma_i(A)$ and 0."""
+    r"""The symmetric matrix with $A$ above the diagonal; eigenvalues are $\pm\sigma_i(A)$ and 0."""
     rows, columns = a.shape
     zeros = lambda size: jnp.zeros((size, size), a.dtype)
     return jnp.block([[zeros(rows), a], [a.T, zeros(columns)]])
@@ -93,7 +93,7 @@ def dilate(a: Float[Array, "m n"]) -> Float[Array, "d d"]:
 
 @jax.custom_jvp
 def _along(curve: Curve, a: Array, directions: tuple[Array, ...]) -> Array:
-    """The derivative of f(A) in the given directions, one order for each."""
+    """The derivative of f(A) in the given directions; its order is their number."""
     values, vectors = jnp.linalg.eigh(a)
     order = len(directions)
     turned = [vectors.T @ direction @ vectors for direction in directions]
@@ -134,7 +134,7 @@ def _divided(curve: Curve, points: Float[Array, "k ..."]) -> Array:
 
 
 def _mean(f: Partial, points: Float[Array, "k ..."]) -> Array:
-    """The integral of the derivative of highest order over the simplex that the points span."""
+    """The integral of the k-th derivative over the simplex that the k + 1 points span."""
     order = points.shape[0] - 1
     for _ in range(order):
         f = Partial(_slope, f)
@@ -154,7 +154,7 @@ def _slope(f: Partial, x: Array) -> Array:
 
 
 def _moved(curve: Curve, tangent: Curve) -> Curve:
-    """The change of a curve as its own numbers change."""
+    """The change of a curve if its hyperparameters change by `tangent`."""
     return Curve(Partial(_change, curve.f, tangent.f), curve.reach)
 
 

@@ -1,16 +1,15 @@
-r"""The Legendre transform $f^*(\theta) = \sup_w \langle\theta, w\rangle - f(w)$, in numbers.
+r"""The Legendre transform $f^*(\theta) = \sup_w \langle\theta, w\rangle - f(w)$, numerically.
 
-The value at the maximizer $w(\theta)$ has, by the envelope theorem, the gradient $w(\theta)$ in
-$\theta$ and $-\partial_p f(w; p)$ in any number $p$ inside $f$. A number $p$ of the domain, such as
-the radius of a ball, moves $w$ itself and adds $\langle\theta - \nabla f(w), \partial_p w\rangle$.
-Written as a derivative rule this makes `jax.grad` of a conjugate exact, and exact again when
-differentiated, because $w(\theta)$ itself is differentiable.
+By the envelope theorem, the value at the maximizer $w(\theta)$ has the gradient $w(\theta)$ in
+$\theta$ and $-\partial_p f(w; p)$ in a hyperparameter $p$ of $f$. A hyperparameter $p$ of the
+domain, such as the radius of a ball, moves $w$ and adds $\langle\theta - \nabla f(w), \partial_p
+w\rangle$. With this as derivative rule, `jax.grad` of a conjugate is exact; so are higher
+derivatives, because $w(\theta)$ itself is differentiable.
 
-Without a formula, $w(\theta)$ is found coordinate by coordinate where $f$ is separable, which
-cannot fail, and else by Newton's method with backtracking on $f(w) - \langle\theta, w\rangle$; in
-the affine space $\sum_i w_i = s$ if asked. At the solution
-$\nabla f(w; p) = \theta$, so $dw = H^{-1}(d\theta - \partial_p \nabla f\,dp)$ with
-$H = \nabla^2 f(w)$: the implicit derivative.
+Without a formula, $w(\theta)$ is found coordinate by coordinate if $f$ is separable, which cannot
+fail, else by Newton's method with backtracking on $f(w) - \langle\theta, w\rangle$, optionally in
+the affine space $\sum_i w_i = s$. The derivative is implicit: at the solution $\nabla f(w; p) =
+\theta$, so $dw = H^{-1}(d\theta - \partial_p \nabla f\,dp)$ with $H = \nabla^2 f(w)$.
 """
 
 import jax
@@ -33,7 +32,7 @@ def from_argmax(f: Partial, argmax: Partial) -> Partial:
 
 
 def transform(f: Partial, start: Scalar, total: Scalar | None, separable: bool) -> Partial:
-    """The conjugate of `f`, found numerically; see `mirror_map` for the arguments."""
+    """The conjugate of `f`, computed numerically; see `mirror_map` for the arguments."""
     return from_argmax(f, Partial(_argmax, Problem(f, start, total, separable)))
 
 
@@ -59,7 +58,7 @@ _value.defjvp(_value_jvp, symbolic_zeros=True)
 
 
 def _pull(theta: Array, slope: Array) -> Array:
-    """How much a move along each coordinate is worth; where the slope is infinite, w is stuck."""
+    """theta - grad f(w) per coordinate; 0 where the gradient is infinite, since w cannot move."""
     stuck = ~jnp.isfinite(slope)
     return jnp.where(stuck, 0.0, theta - jnp.where(stuck, 0.0, slope))
 
@@ -81,7 +80,7 @@ def _on_flat(f: Partial, unravel: Partial, w: Float[Array, " d"]) -> Array:
 
 @jax.custom_jvp
 def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
-    """The maximizer: coordinate by coordinate if it can be, else by damped Newton steps."""
+    """The maximizer: coordinate by coordinate if `f` is separable, else by damped Newton steps."""
     if not problem.separable:
         return _newton.solve(problem, theta)
     slope, total = jax.grad(problem.f), problem.total

@@ -8,17 +8,17 @@ from olx.core import Scalar
 
 
 def schatten_norm(q: Scalar) -> Norm:
-    """The q-norm of singular values for 1 < q < infinity, its dual that of q / (q - 1)."""
+    """The q-norm of singular values for 1 < q < infinity; the dual has q / (q - 1)."""
     return Norm(Partial(_of_values, q), Partial(_of_values, q / (q - 1)))
 
 
 def trace_norm() -> Norm:
-    """The sum of singular values, its dual the largest."""
+    """The sum of singular values; the dual is the largest singular value."""
     return Norm(Partial(_sum), Partial(largest))
 
 
 def spectral_norm() -> Norm:
-    """The largest singular value, its dual their sum."""
+    """The largest singular value; the dual is the sum of singular values."""
     return Norm(Partial(largest), Partial(_sum))
 
 

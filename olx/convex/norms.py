@@ -1,4 +1,4 @@
-"""Norms on pytrees, each with its dual."""
+"""Norms on pytrees, each with its dual norm."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from olx.core import Scalar
 
 @pytree
 class Norm:
-    """A norm on decisions and its dual on gradients."""
+    """A norm on decisions and its dual norm on gradients."""
 
     primal: Partial
     dual: Partial
@@ -33,7 +33,7 @@ def linf() -> Norm:
 
 
 def lp(p: Scalar) -> Norm:
-    """The p-norm for 1 < p < infinity, its dual the norm of p / (p - 1)."""
+    """The p-norm for 1 < p < infinity; the dual norm has p / (p - 1)."""
     return Norm(Partial(power, p), Partial(power, p / (p - 1)))
 
 
@@ -45,15 +45,15 @@ def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
 
 
 def power(p: Scalar, x: PyTree):
-    r"""$(\sum_i |x_i|^p)^{1/p}$, scaled by the largest entry, with gradient 0 at 0."""
+    r"""$(\sum_i |x_i|^p)^{1/p}$ without overflow, with gradient 0 at 0."""
     largest, total = _scaled_sum(p, x)
     return jnp.where(total > 0, largest * safe.or_one(total) ** (1 / p), 0.0)
 
 
 def power_squared(p: Scalar, x: PyTree):
-    r"""$(\sum_i |x_i|^p)^{2/p}$, at 0 with gradient 0 and the curvature 2 along each coordinate."""
+    r"""$(\sum_i |x_i|^p)^{2/p}$, with gradient 0 and curvature 2 per coordinate at 0."""
     largest, total = _scaled_sum(p, x)
-    squares = jnp.asarray(tree.vdot(x, x))  # equal to it along a coordinate, for every p
+    squares = jnp.asarray(tree.vdot(x, x))  # the same function along one coordinate, for every p
     root = jnp.where(total > 0, safe.or_one(total) ** (2 / p), squares)
     return largest * (largest * root)
 
@@ -73,14 +73,14 @@ def _scaled_sum(p, x):
 def _positive_power(p, x):
     """x^p where x > 0, 1 elsewhere.
 
-    Not `**`: the compiler makes vectors of exponentials and logarithms, of powers it does not.
+    SIMD-friendly form: XLA:CPU vectorizes exp and log but not `**`.
     """
     return jnp.exp(p * jnp.log(safe.or_one(x)))
 
 
 @jax.custom_jvp
 def _even_power(p, x):
-    """|x|^p. Its derivatives are powers again: no detour through the kink of |x|."""
+    """|x|^p. Its derivatives are powers again and do not use the kink of |x|."""
     size = jnp.abs(x)
     return jnp.where(size > 0, _positive_power(p, size), _at_zero(p, x))
 
@@ -95,7 +95,7 @@ def _odd_power(p, x):
 def _even_power_jvp(primals, tangents):
     (p, x), (dp, dx) = primals, tangents
     slope = _odd_power(p - 1, x)
-    value = jnp.where(x == 0, _at_zero(p, x), x * slope)  # one power for the two
+    value = jnp.where(x == 0, _at_zero(p, x), x * slope)  # one power gives value and slope
     return value, p * slope * dx + value * _log_size(x) * dp
 
 

@@ -1,8 +1,8 @@
-r"""Projections that optax lacks: capped and floored simplices, slabs and weighted balls.
+r"""Projections that optax lacks: capped and floored simplices, the subsimplex, weighted balls.
 
 Euclidean projections solve $\min_w \frac12\|w - v\|^2$, entropic ones $\min_w \sum_i w_i \log
-(w_i / u_i)$ with $u = e^{\text{logits}}$. All are exact: a sort finds which constraints bind, and
-given those the solution is a formula, through which derivatives flow. Pytrees are one long vector.
+(w_i / u_i)$ with $u = e^{\text{logits}}$. All are exact: a sort finds the active constraints, and
+then the solution is a differentiable formula. A pytree is treated as one long vector.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 7.1.
 """
@@ -22,7 +22,7 @@ from olx.core import Scalar
 def entropic_floor(logits: PyTree, floor: Scalar) -> PyTree:
     r"""The entropic projection of $e^{\text{logits}}$ on $\{w \ge \text{floor}, \sum_i w_i = 1\}$.
 
-    floor: from 0, which gives the softmax, to one over the number of coordinates.
+    floor: from 0 (softmax) to one over the number of coordinates.
 
     >>> import jax.numpy as jnp
     >>> entropic_floor(jnp.log(jnp.array([0.01, 0.09, 0.3, 0.6])), 0.1).round(4).tolist()
@@ -54,7 +54,7 @@ def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
 def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     r"""The Euclidean projection on $\{0 \le w \le \text{cap}, \sum_i w_i = \text{total}\}$.
 
-    cap: a number, or one for each coordinate; the caps must add up to at least `total`.
+    cap: one number, or one per coordinate; the caps must sum to at least `total`.
 
     >>> import jax.numpy as jnp
     >>> capped_simplex(jnp.array([2.0, 0.25, 0.0]), 0.5).round(4).tolist()
@@ -107,12 +107,12 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
 
 
 def _shares(ordered: Float[Array, " n"], bound: Scalar) -> Float[Array, " n"]:
-    """What coordinate l gets if those before it in the order are held at `bound`."""
+    """The share of coordinate l if all coordinates before it are set to `bound`."""
     ordered = jnp.maximum(lax.stop_gradient(ordered), jnp.finfo(ordered.dtype).min)
     left = 1 - jnp.arange(ordered.size, dtype=ordered.dtype) * bound
     gaps = jnp.append(jnp.diff(ordered), 0.0)
 
-    def join(later, earlier):  # logits as distances to the first: large ones keep their digits
+    def join(later, earlier):  # logits relative to the first, so that large ones keep their digits
         return earlier[0] + later[0], jnp.logaddexp(earlier[1], earlier[0] + later[1])
 
     start = (gaps, jnp.zeros_like(gaps))
@@ -120,19 +120,19 @@ def _shares(ordered: Float[Array, " n"], bound: Scalar) -> Float[Array, " n"]:
 
 
 def _rest(logits, bound, order, legal: Bool[Array, " n"]):
-    """Hold at `bound` all that come before the first legal share; split the rest by softmax."""
+    """Set coordinates before the first legal share to `bound`; split the rest by softmax."""
     last = jnp.arange(legal.size) == legal.size - 1
     held = jnp.argmax(legal | last)
     free = jnp.zeros_like(legal).at[order].set(jnp.arange(legal.size) >= held)
     lowest = jnp.finfo(logits.dtype).min
-    top = lax.stop_gradient(jnp.max(jnp.where(free, logits, lowest)))  # any constant would do
+    top = lax.stop_gradient(jnp.max(jnp.where(free, logits, lowest)))  # any constant works
     mass = jnp.where(free, jnp.exp(jnp.where(free, logits, top) - top), 0.0)
     left = 1 - held.astype(logits.dtype) * bound
     return jnp.where(free, left * mass / jnp.sum(mass), bound)
 
 
 def _reachable(total, caps):
-    """The total, refused if the caps do not add up to it, or NaN if that is known when run only."""
+    """`total`, refused if the sum of the caps is smaller; NaN instead if the values are traced."""
     room = jnp.sum(caps)
     short = room * (1 + _domain.rounding(caps)) < total
     if isinstance(short, Tracer):
@@ -143,7 +143,7 @@ def _reachable(total, caps):
 
 
 def _level(v, caps, total):
-    r"""The $\tau$ with $\sum_i \min(\max(v_i - \tau, 0), c_i)$ = total, from the knots of it."""
+    r"""The $\tau$ with $\sum_i \min(\max(v_i - \tau, 0), c_i)$ = total, from the knots in $\tau$."""
     knots = jnp.concatenate([v, v - caps])
     slopes = jnp.concatenate([jnp.ones_like(v), -jnp.ones_like(v)])
     order = jnp.argsort(-knots)
@@ -162,7 +162,7 @@ def _within(u, a, radius):
     rank = jnp.arange(u.size)
     spent, squares = jnp.cumsum((a * u)[order]), jnp.cumsum((a * a)[order])
     above = ratio[order] >= (spent - radius) / safe.or_one(squares)
-    first = jnp.sum(~bound)  # the largest ratio stays, whatever rounding says
+    first = jnp.sum(~bound)  # rounding must not drop the largest ratio
     last = jnp.max(jnp.where((above & (radius > 0)) | (rank <= first), rank, 0))
     active = bound & jnp.zeros_like(bound).at[order].set(rank <= last)
     size = jnp.sum(jnp.where(active, a * a, 0.0))

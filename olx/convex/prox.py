@@ -4,8 +4,8 @@ For a convex penalty $F$,
 
 $$\operatorname{prox}(v, \gamma) = \arg\min_w \; \gamma F(w) + \tfrac12 \|w - v\|^2 .$$
 
-Added to a quadratic potential, a penalty gives composite mirror descent and dual averaging: the
-decision is a prox of the scaled sum of gradients, so an $\ell_1$ penalty gives exact zeros.
+A quadratic potential plus a penalty gives composite mirror descent and dual averaging. The decision
+is the prox of the scaled sum of gradients, so an $\ell_1$ penalty gives exact zeros.
 
 Parikh, Boyd, Proximal Algorithms, 2014.
 """
@@ -30,9 +30,9 @@ from olx.core import Scalar
 class Penalty:
     r"""A convex function of a decision, with its proximal operator.
 
-    value: takes a decision to $F(w)$.
-    prox: takes a point and a step; a separable penalty also takes a step for each coordinate, as a
-        tree shaped like the point.
+    value: $w \mapsto F(w)$.
+    prox: $(v, \gamma) \mapsto \operatorname{prox}(v, \gamma)$. For a separable penalty $\gamma$ may
+        be a tree shaped like $v$, with one step per coordinate.
     separable: whether $F$ is a sum over coordinates.
     """
 
@@ -42,7 +42,7 @@ class Penalty:
 
 
 def l1(strength: Scalar = 1.0) -> Penalty:
-    r"""$\lambda \|w\|_1$: soft threshold.
+    r"""$\lambda \|w\|_1$; the prox is a soft threshold.
 
     >>> import jax.numpy as jnp
     >>> l1(0.5).prox(jnp.array([2.0, -0.25, -1.0]), 1.0).tolist()
@@ -53,7 +53,7 @@ def l1(strength: Scalar = 1.0) -> Penalty:
 
 
 def squared_l2(strength: Scalar = 1.0) -> Penalty:
-    r"""$\frac\lambda2 \|w\|_2^2$: a shorter vector of the same direction."""
+    r"""$\frac\lambda2 \|w\|_2^2$; the prox scales the vector down."""
     strength = check.non_negative("squared_l2", "strength", strength)
     return Penalty(Partial(_elastic, 0.0, strength), Partial(_shrink, 0.0, strength), True)
 
@@ -66,10 +66,10 @@ def elastic_net(l1: Scalar, l2: Scalar) -> Penalty:
 
 
 def group_l2(strength: Scalar = 1.0) -> Penalty:
-    r"""$\lambda \sum_g \|w_g\|_2$: whole groups become zero together.
+    r"""$\lambda \sum_g \|w_g\|_2$; the prox sets whole groups to zero.
 
-    The groups are the rows (along the leading axis) of every array in the tree that has at least
-    two axes, and every vector or number as a whole.
+    Each row (leading axis) of an array with two or more axes is a group. Each vector or number is
+    one group.
 
     >>> import jax.numpy as jnp
     >>> group_l2(1.0).prox(jnp.array([[3.0, 4.0], [0.5, 0.5]]), 1.0).round(4).tolist()
@@ -80,19 +80,19 @@ def group_l2(strength: Scalar = 1.0) -> Penalty:
 
 
 def nuclear(strength: Scalar = 1.0) -> Penalty:
-    r"""$\lambda \sum_i \sigma_i(W)$ for every matrix of the tree: singular values shrink."""
+    r"""$\lambda \sum_i \sigma_i(W)$, summed over matrices; the prox shrinks singular values."""
     strength = check.non_negative("nuclear", "strength", strength)
     return Penalty(Partial(_nuclear_value, strength), Partial(_nuclear_prox, strength))
 
 
 def linf(strength: Scalar = 1.0) -> Penalty:
-    r"""$\lambda \|w\|_\infty$: the largest entries are levelled."""
+    r"""$\lambda \|w\|_\infty$; the prox clips the largest entries to one level."""
     strength = check.non_negative("linf", "strength", strength)
     return Penalty(Partial(_linf_value, strength), Partial(_linf_prox, strength))
 
 
 def indicator(domain: ConvexSet) -> Penalty:
-    """0 in the set and infinite outside: the prox is the projection, for any step.
+    """0 in the set and infinite outside; the prox is the projection, for any step.
 
     domain: a set of `olx.convex.sets`.
 
@@ -116,13 +116,13 @@ def _shrink(l1, l2, v, step):
 
 
 def soft(v: Array, threshold: Array) -> Array:
-    # At |v| = threshold the outer branch holds, so that a threshold of 0 is the identity.
+    # `<`, not `<=`: with a threshold of 0 this is the identity, also in its derivative.
     inside = jnp.abs(v) < threshold
     return jnp.where(inside, 0.0, v - threshold * jnp.sign(v))
 
 
 def _lengths(leaf):
-    """The length of every group, broadcast against the leaf, with slope 0 at 0."""
+    """The length of every group, in a shape that broadcasts to the leaf, with gradient 0 at 0."""
     axes = tuple(range(min(1, leaf.ndim - 1), leaf.ndim)) if leaf.ndim else ()
     return safe.sqrt(jnp.sum(leaf * leaf, axis=axes, keepdims=True))
 

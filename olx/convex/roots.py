@@ -1,15 +1,14 @@
-r"""The zero of an increasing function of one number, found in a bracket that cannot be left.
+r"""The zero of an increasing function of one number, by Newton's method inside a bracket.
 
-Every element of an array has a search of its own. It takes Newton's step where that stays inside
-the bracket and is at most half as long as the step before, else the middle of the bracket, else,
-while one side is still open, a step some times as long as the last. A point where the function is
-NaN lies outside its domain and closes the bracket. So does a point that breaks the order, on a side
-where the caller knows no end; between known ends only rounding breaks the order, where the function
-is flat. So nothing is asked of the function but to increase, and smooth ones converge
-quadratically.
+Every element of an array has its own search. A Newton step is used if it stays inside the bracket
+and is at most half as long as the previous step. Otherwise the next point is the middle of the
+bracket or, while one end is infinite, a step several times as long as the last one. A point where
+the function is NaN lies outside its domain and becomes an end of the bracket. On a side with an
+infinite end, so does a point where the function seems to decrease; between finite ends only
+rounding can make it seem so. The function need only increase; smooth ones converge quadratically.
 
-At the zero $m$ of $h(m; p)$ the derivative in every number $p$ of the function is implicit,
-$dm = -\partial_p h\,dp / \partial_m h$, which is right to every order.
+At the zero $m$ of $h(m; p)$ the derivative in every hyperparameter $p$ of the function is implicit,
+$dm = -\partial_p h\,dp / \partial_m h$, which is correct to every order.
 
 Press, Teukolsky, Vetterling, Flannery, Numerical Recipes, 3rd edition, 2007, section 9.4.
 """
@@ -34,7 +33,7 @@ Look = Callable[[Array, PyTree], tuple[Array, Array, PyTree]]
 class Search(NamedTuple):
     trial: Array
     good: Array  # the last trial inside the domain
-    miss: Array  # the function there
+    miss: Array  # the value of the function at `good`
     low: Array
     high: Array
     last: Array  # the length of the last step
@@ -46,12 +45,11 @@ class Search(NamedTuple):
 def root(excess: Partial, low: Array, high: Array, start: Array) -> Array:
     """The zero of `excess` between `low` and `high`, element by element.
 
-    excess: takes an array of the shape of `start` and treats each element alone; increasing, with
-        a zero in the bracket. Its numbers are leaves of the Partial; derivatives flow through them
-        and through nothing else.
-    low, high: the bracket, in the domain of `excess`; infinite where not known. Without a zero in
-        it the answer is an end.
-    start: where to begin, in the domain of `excess` and in the bracket.
+    excess: an elementwise function of an array shaped like `start`; increasing, with a zero in the
+        bracket. The result is differentiable in the leaves of this Partial and in nothing else.
+    low, high: the bracket, in the domain of `excess`; infinite if not known. If it has no zero, the
+        answer is one of its ends.
+    start: the first point, in the domain of `excess` and in the bracket.
 
     >>> import jax, jax.numpy as jnp
     >>> cube = lambda a, m: m**3 - a
@@ -89,10 +87,10 @@ def search(
 ) -> tuple[Array, PyTree]:
     """The zero and the last `memory`, without a derivative.
 
-    look: of a trial and the memory: the function there, its slope, and a new memory.
+    look: (trial, memory) -> the value of the function, its derivative, and a new memory.
     low, high, start: as in `root`.
-    lost: where there is no zero to be found: the answer is NaN, as it is where the function is NaN
-        at the start.
+    lost: elements known to have no zero. Their answer is NaN, as is the answer where the function
+        is NaN at the start.
     """
 
     def step(seen: Search) -> Search:
@@ -102,7 +100,7 @@ def search(
     far, unknown = jnp.full_like(start, jnp.inf), jnp.full_like(start, jnp.nan)
     good = jnp.where(lost, jnp.nan, start)
     first = Search(start, good, unknown, low, high, far, lost, jnp.zeros((), int), memory)
-    # A batched loop evaluates its condition twice, rounding otherwise: let it only read flags.
+    # A batched loop evaluates its condition twice, with other rounding: let it only read flags.
     unfinished = lambda seen: jnp.any(~seen.done) & (seen.steps < _STEPS)
     last = lax.while_loop(unfinished, step, first)
     return last.good, last.memory

@@ -1,13 +1,14 @@
 r"""Proximal map and conjugate of a convex function $f$ of one number, with derivatives.
 
 Both solve $c f'(s) + q (s - z) = \tau$: the proximal map with $q = 1$ and $\tau = 0$, the conjugate
-with $c = 1$ and $q = 0$. The solution is found by tangents and finished by Newton's steps. Where
-$f$ is smooth, its derivative is that of the implicit function: minus the change of the left side
-less that of the right, over $c f''(s) + q$. On a kink $s$ stays where the two sides $f_-$ and
-$f_+$ meet, so $ds = -\partial_p (f_+ - f_-)\,dp / (f_+' - f_-')$ for every number $p$ of $f$.
+with $c = 1$ and $q = 0$. The solution is found by tangents and refined by Newton steps. Where $f$
+is smooth, the derivative of $s$ is implicit: the change of the right side minus that of the left
+side, divided by $c f''(s) + q$. On a kink $s$ stays where the two sides $f_-$ and $f_+$ meet, so
+$ds = -\partial_p (f_+ - f_-)\,dp / (f_+' - f_-')$ for every hyperparameter $p$ of $f$.
 
-The conjugate has, by the envelope theorem, the derivatives $s$ in $\tau$ and $-\partial_p f(s)$; on
-a kink the latter is the mean of both sides whose slopes have the mean $\tau$.
+By the envelope theorem, the conjugate has the derivatives $s$ in $\tau$ and $-\partial_p f(s)$ in
+$p$. On a kink the latter is a weighted mean of both sides, with the weights for which the mean of
+the slopes is $\tau$.
 """
 
 from functools import partial
@@ -27,7 +28,7 @@ from olx.core import Scalar
 
 
 class Balance(NamedTuple):
-    r"""$c f'(s) + q (s - z) = \tau$."""
+    r"""The equation $c f'(s) + q (s - z) = \tau$."""
 
     step: Array
     center: Array
@@ -43,8 +44,8 @@ class Around(NamedTuple):
     low: Seen
     high: Seen
     excess: Array
-    bend: Array  # of the whole left side
-    kink: Bool[Array, "..."]  # whether the solution rests on a kink
+    bend: Array  # the derivative of the left side of the equation
+    kink: Bool[Array, "..."]  # whether the solution is at a kink
     border: Bool[Array, "..."]  # whether the domain ends here
 
     def jump(self) -> Array:
@@ -52,9 +53,9 @@ class Around(NamedTuple):
 
 
 def prox(f: Partial, step: Array, center: Array, start: Scalar) -> Array:
-    r"""$\arg\min_s c f(s) + \frac12 (s - z)^2$ for $c$ = `step` and $z$ = `center`, by element.
+    r"""$\arg\min_s c f(s) + \frac12 (s - z)^2$ for $c$ = `step` and $z$ = `center`, elementwise.
 
-    f: takes an array and treats each element alone. Derivatives flow through its leaves, `step` and
+    f: an elementwise function of an array. The result is differentiable in its leaves, `step` and
         `center`.
     start: a number in the domain of `f`.
 
@@ -68,7 +69,7 @@ def prox(f: Partial, step: Array, center: Array, start: Scalar) -> Array:
 
 @jax.custom_jvp
 def conjugate(f: Partial, tau: Array, start: Scalar) -> Array:
-    r"""$\sup_s \tau s - f(s)$, by element; infinite where no slope of `f` reaches $\tau$.
+    r"""$\sup_s \tau s - f(s)$, elementwise; infinite if no derivative of `f` reaches $\tau$.
 
     >>> import jax.numpy as jnp
     >>> conjugate(Partial(jnp.abs), jnp.array([0.5, 2.0]), 0.0).tolist()
@@ -125,7 +126,7 @@ def _solve_jvp(pull, primals, moves):
 
 
 def _polish(pull: float, f: Partial, balance: Balance, s: Array, gap: Array) -> Array:
-    """One step closer: onto a kink within `gap`, else Newton's step where that does better."""
+    """Improve `s`: move to a kink within `gap`, else make a Newton step if it is better."""
     around = _around(pull, f, balance, s, gap)
     kink = tangents.crossing(Bracket(around.low, around.high))
     if pull:
@@ -154,7 +155,7 @@ def _around(pull: float, f: Partial, balance: Balance, s: Array, gap: Array) -> 
 
 
 def _rounding(f: Partial, s: Array) -> Array:
-    """How close to itself a kink is found."""
+    """The accuracy to which a kink is located."""
     size = 1 + jnp.abs(s) + jnp.abs(f(s))
     return lax.stop_gradient(64 * float(jnp.finfo(s.dtype).eps) * size)
 
@@ -165,7 +166,7 @@ def _derivatives(f: Partial, s: Array) -> tuple[Array, Array, Array]:
 
 
 def _change(f: Partial, move: Partial, at: Array) -> Array:
-    """How the value of `f` at a point changes with its numbers."""
+    """The change of the value of `f` at a point if its hyperparameters change by `move`."""
     return jax.jvp(lambda f: f(at), (f,), (move,))[1]
 
 
@@ -174,6 +175,6 @@ def _inside(value: Array, slope: Array) -> Array:
 
 
 def _over(change: Array, bend: Array) -> Array:
-    """A quotient; 0 where the function is flat, or as steep as can be."""
+    """The quotient; 0 where `bend` is 0 or infinite."""
     usable = (bend > 0) & jnp.isfinite(bend)
     return safe.divide(change, bend, 0.0, usable)

@@ -1,8 +1,8 @@
-r"""Closed convex sets: the nearest point, membership, and the farthest point in a direction.
+r"""Closed convex sets: projection, membership, and the farthest point in a direction.
 
-A closed convex set $S$ is given by its Euclidean projection and, where it is known, by a maximizer
-of $\langle g, v\rangle$ over $v \in S$; the maximum is the support function $\sigma_S(g)$. All
-leaves of a decision together are one long vector.
+A closed convex set $S$ is given by its Euclidean projection and, if known, by a maximizer of
+$\langle g, v\rangle$ over $v \in S$. The maximum is the support function $\sigma_S(g)$. All leaves
+of a decision together are one long vector.
 
 Rockafellar, Convex Analysis, 1970, section 13.
 """
@@ -30,10 +30,10 @@ class ConvexSet:
     """A closed convex set of decisions.
 
     project: decision -> the nearest point of the set.
-    farthest: direction -> a point of the set that lies farthest in it; None if it is not known.
+    farthest: direction g -> a point of the set with the largest <g, v>; None if not known.
     bounded: whether the support function is finite everywhere.
     separable: whether the set is a product of intervals, one per coordinate.
-    fixed_sum: whether the coordinates of every point add up to the same number.
+    fixed_sum: whether the coordinates of every point have the same sum.
     """
 
     project: Partial
@@ -43,7 +43,7 @@ class ConvexSet:
     fixed_sum: bool = static(default=False)
 
     def contains(self, w: PyTree) -> Array:
-        """Whether `w` lies in the set: the projection leaves it where it is, up to rounding."""
+        """Whether `w` lies in the set: the projection does not move it, up to rounding."""
         return _domain.stays(self.project, w)
 
     def support(self, g: PyTree) -> Array:
@@ -57,7 +57,7 @@ class ConvexSet:
 
 
 def everywhere() -> ConvexSet:
-    """No constraint: the support function is infinite except at 0."""
+    """The whole space; the support function is infinite except at 0."""
     farthest = Partial(_box_farthest, -jnp.inf, jnp.inf)
     return ConvexSet(Partial(_domain.same), farthest, separable=True)
 
@@ -67,9 +67,9 @@ def projected(
 ) -> ConvexSet:
     """A set of your own, given by its Euclidean projection.
 
-    project: takes any point to the nearest one of the set. A `Partial` whose leaves are its
-        numbers makes those sweepable and differentiable.
-    farthest: takes a direction to a point of the set that lies farthest in it; for bounded sets.
+    project: maps any point to the nearest point of the set. In a `Partial`, numbers that are leaves
+        can be swept and differentiated.
+    farthest: maps a direction g to a point of the set with the largest <g, v>; for bounded sets.
 
     >>> import jax.numpy as jnp
     >>> halfspace = projected(lambda w: w - jnp.maximum(jnp.sum(w) - 1.0, 0.0) / w.size)
@@ -95,13 +95,13 @@ def ball(radius: Scalar) -> ConvexSet:
 
 
 def l1_ball(radius: Scalar) -> ConvexSet:
-    """All decisions whose absolute values add up to at most `radius`."""
+    """All decisions whose absolute values sum to at most `radius`."""
     radius = check.positive("l1_ball", "radius", radius)
     return ConvexSet(Partial(_l1_ball, radius), Partial(_l1_farthest, radius), bounded=True)
 
 
 def simplex(total: Scalar = 1.0) -> ConvexSet:
-    """Non-negative coordinates that add up to `total`."""
+    """Non-negative coordinates that sum to `total`."""
     total = check.positive("simplex", "total", total)
     farthest = Partial(_simplex_farthest, total)
     return ConvexSet(Partial(_simplex, total), farthest, bounded=True, fixed_sum=True)
@@ -135,9 +135,9 @@ def _ball_farthest(radius, g):
 
 
 def _scaled(w):
-    """`w` over the power of 2 below its largest entry, that power, and the norm of the quotient.
+    """`w` divided by the power of 2 below its largest entry, that power, and the quotient's norm.
 
-    The quotient is exact, and its squares neither overflow nor vanish.
+    The quotient is exact, and its squares neither overflow nor underflow.
     """
     largest = lax.stop_gradient(tree.norm(w, ord=jnp.inf))
     power = jnp.ldexp(jnp.ones_like(largest), jnp.frexp(largest)[1] - 1)
@@ -160,13 +160,13 @@ def _l1_farthest(radius, g):
 
 
 def _simplex(total, w):
-    """Sort, find how many coordinates stay positive, lower them all by the same amount."""
+    """Sort, find how many coordinates stay positive, subtract the same number from all of them."""
     flat, unravel = ravel_pytree(w)
-    flat = flat - lax.stop_gradient(jnp.max(flat))  # moves no projection, saves digits
+    flat = flat - lax.stop_gradient(jnp.max(flat))  # same projection, saves digits
     ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
     ranks = jnp.arange(1, flat.size + 1, dtype=flat.dtype)
     positive = ranked * ranks > jnp.cumsum(ranked) - lax.stop_gradient(total)
-    kept = ~(flat < jnp.min(jnp.where(positive, ranked, 0.0)))  # NaN is kept, so that it shows
+    kept = ~(flat < jnp.min(jnp.where(positive, ranked, 0.0)))  # keeps NaN visible
     threshold = (jnp.sum(jnp.where(kept, flat, 0.0)) - total) / jnp.sum(kept, dtype=flat.dtype)
     return unravel(jnp.where(kept, jnp.maximum(flat - threshold, 0.0), 0.0))
 
@@ -190,5 +190,5 @@ def _box_farthest(low, high, g):
         low, high = (jnp.asarray(end, jnp.result_type(g)) for end in (low, high))
         return jnp.where(g > 0, high, jnp.where(g < 0, low, nearest))
 
-    nearest = _box(low, high, tree.zeros_like(g))  # where the slope is 0: finite in any box
+    nearest = _box(low, high, tree.zeros_like(g))  # used where g is 0: always finite
     return jax.tree.map(pick, g, like(low, g), like(high, g), nearest)

@@ -3,11 +3,11 @@ r"""Projections on a slab in the geometry of a matrix.
 $$\arg\min_w \; (w - v)^\top A (w - v) \quad \text{subject to} \quad
   \text{low} \le \langle w, x \rangle \le \text{high}.$$
 
-With $\tau$ by how much $\langle v, x\rangle$ leaves the interval and $A$ positive definite, this is
-$v - \tau A^{-1} x / (x^\top A^{-1} x)$. If $A$ is only semidefinite and $P$ projects on its null
-space, moves within the null space cost nothing: where $P x \ne 0$ the solution of least Euclidean
-move is $v - \tau P x / (x^\top P x)$, and otherwise the formula holds with the pseudo-inverse. A
-zero $x$ moves nothing.
+Let $\tau$ be the signed distance of $\langle v, x\rangle$ to the interval. If $A$ is positive
+definite, the solution is $v - \tau A^{-1} x / (x^\top A^{-1} x)$. If $A$ is only semidefinite, let
+$P$ project on its null space, where moves cost nothing. If $P x \ne 0$, the solution nearest to $v$
+is $v - \tau P x / (x^\top P x)$; otherwise the first formula holds with the pseudo-inverse. If $x$
+is zero, the solution is $v$.
 
 Luo, Agarwal, Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
 """
@@ -30,9 +30,9 @@ def slab(
     high: Scalar,
     inverse: Scalar | Float[Array, "..."] = 1.0,
 ) -> Float[Array, " d"]:
-    r"""Project `v` on the slab of `x`, $A$ positive definite.
+    r"""Project `v` on the slab of `x`, for positive definite $A$.
 
-    inverse: $A^{-1}$, as a matrix, as the vector of a diagonal, or as a number.
+    inverse: $A^{-1}$ as a matrix, as a vector (its diagonal), or as a number.
 
     >>> import jax.numpy as jnp
     >>> slab(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), -1.0, 1.0).tolist()
@@ -50,7 +50,7 @@ def slab_semidefinite(
     high: Scalar,
     matrix: Float[Array, "d d"],
 ) -> Float[Array, " d"]:
-    r"""Project `v` on the slab of `x`, $A$ = `matrix` positive semidefinite.
+    r"""Project `v` on the slab of `x`, for positive semidefinite $A$ = `matrix`.
 
     Eigenvalues below $d \epsilon \lambda_{\max}$ count as zero, $\epsilon$ the spacing of floats,
     and $x$ lies in the range of $A$ if $\|Px\|^2 \le \sqrt\epsilon \|x\|^2$.

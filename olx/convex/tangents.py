@@ -1,16 +1,16 @@
-r"""Convex functions of one number, known by their value and slope: proximal map and conjugate.
+r"""Proximal map and conjugate of convex functions of one number, from values and slopes.
 
-Two tangents of a convex $f$, at a point left and at a point right of the one sought, bound $f$
-from below, and their crossing is the next place to look: exact after one look where $f$ has a
-kink between them. A secant step on the slopes finishes smooth functions. Where neither makes the
-bracket much shorter, its middle is next. Fenchel-Young holds with equality at every point looked
-at, $f^*(f'(s)) = s f'(s) - f(s)$, and $f^*$ is convex; so the chord between two such points bounds
-the conjugate from above, whatever the accuracy of the search.
+Two tangents of a convex $f$, left and right of the solution, bound $f$ from below. Their crossing
+is the next point to evaluate; it is exact if $f$ is piecewise linear with one kink between them. A
+secant step on the slopes converges fast for smooth functions. If neither makes the bracket much
+shorter, the next point is its middle. At every evaluated point Fenchel-Young is an equality,
+$f^*(f'(s)) = s f'(s) - f(s)$, and $f^*$ is convex. So the chord between two such points is an upper
+bound of the conjugate, for any accuracy of the search.
 
-A point where the value or the slope is not finite lies outside the domain: its slope counts as
-infinite, upwards to the right of the domain and downwards to its left.
+A point where the value or the slope is not finite lies outside the domain. Its slope is set to plus
+infinity right of the domain and to minus infinity left of it.
 
-Everything here works on vectors of functions: `look` takes points `[T]` to values and slopes `[T]`.
+All functions here are batched: `look` maps points `[T]` to values and slopes `[T]`.
 Rockafellar, Convex Analysis, 1970, section 23.
 """
 
@@ -28,7 +28,7 @@ from olx.core import Scalar
 Points = Array  # [T]
 Look = Callable[[Points], tuple[Points, Points]]
 
-LOOKS = 240  # at most, by turns at the crossing of the tangents, at the secant and in the middle
+LOOKS = 240  # the most evaluations; crossing of the tangents, secant and middle take turns
 
 
 class Seen(NamedTuple):
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 class Bracket(NamedTuple):
-    """What was seen left and right of the point sought."""
+    """The evaluated points left and right of the solution."""
 
     low: Seen
     high: Seen
@@ -46,7 +46,7 @@ class Bracket(NamedTuple):
 
 class Search(NamedTuple):
     bracket: Bracket
-    length: Points  # of the bracket, three looks ago
+    length: Points  # the length of the bracket three evaluations ago
     done: Bool[Array, " T"]
     looks: Int[Array, ""]
 
@@ -56,8 +56,8 @@ def prox(
 ) -> tuple[Points, Points]:
     r"""$s = \arg\min c f(s) + \frac{\rho}{2} (s - z)^2$ and $\rho (z - s)$, $c$ times its slope.
 
-    near: in the domain, such as $z$ where $z$ is.
-    step: $c$, not negative.
+    near: a point in the domain, such as $z$ if it is in the domain.
+    step: $c$, non-negative.
     """
     here = Seen(near, *look(near))
     bound = z - step * here.slope / rho
@@ -71,16 +71,16 @@ def prox(
     b = Bracket(*(_pick(bound < near, *two) for two in ((there, here), (here, there))))
     b = _shrink(look, b, excess, model_minimum)
     s = _inside(b, model_minimum(b))
-    # rounding must not push the slope out of the range of slopes: the conjugate is infinite there
+    # Rounding must not push the slope out of its range: the conjugate is infinite there.
     return s, jnp.clip(rho * (z - s), step * b.low.slope, step * b.high.slope)
 
 
 def conjugate(look: Look, alpha: Points, near: Points) -> tuple[Points, Points]:
-    r"""An upper bound on $f^*(\alpha) = \sup_s \alpha s - f(s)$, tight up to rounding, and an $s$.
+    r"""An upper bound on $f^*(\alpha) = \sup_s \alpha s - f(s)$, tight up to rounding, and its $s$.
 
-    Both are infinite where no slope of $f$ reaches $\alpha$.
+    Both are infinite if no slope of $f$ reaches $\alpha$.
 
-    near: where to begin the search, in the domain.
+    near: the start of the search, in the domain.
     """
     b, found = _enclose(look, alpha, near)
     b = _shrink(look, b, lambda seen: seen.slope - alpha, crossing)
@@ -96,12 +96,12 @@ def conjugate(look: Look, alpha: Points, near: Points) -> tuple[Points, Points]:
 
 
 def _enclose(look: Look, alpha: Points, near: Points) -> tuple[Bracket, Bool[Array, " T"]]:
-    """A bracket from `near` on, and whether some slope in it reaches `alpha`."""
+    """A bracket that starts at `near`, and whether some slope in it reaches `alpha`."""
     here = Seen(near, *look(near))
     up = here.slope < alpha
     side = jnp.where(up, jnp.inf, -jnp.inf)
     reached = lambda seen: jnp.where(up, seen.slope >= alpha, seen.slope <= alpha)
-    far = float(jnp.finfo(near.dtype).max) ** 0.25  # beyond, a square might overflow
+    far = float(jnp.finfo(near.dtype).max) ** 0.25  # beyond this a square might overflow
 
     def widen(carry):
         k, width, inner, outer = carry
@@ -117,7 +117,7 @@ def _enclose(look: Look, alpha: Points, near: Points) -> tuple[Bracket, Bool[Arr
     width = 1e-3 * (1 + jnp.abs(near))
     *_, inner, outer = lax.while_loop(unfinished, widen, (1, width, here, here))
     rest = jnp.abs((alpha - outer.slope) * outer.at)
-    found = reached(outer) | (rest <= jnp.finfo(near.dtype).eps)  # as good as reached
+    found = reached(outer) | (rest <= jnp.finfo(near.dtype).eps)  # reached up to rounding
     return Bracket(_pick(up, inner, outer), _pick(up, outer, inner)), found
 
 
@@ -158,7 +158,7 @@ def _see(look: Look, s: Points, outside: Points) -> Seen:
 
 
 def crossing(b: Bracket) -> Points:
-    """Where the tangents cross; the middle where one end lies outside the domain."""
+    """Where the tangents cross; the middle if one end lies outside the domain."""
     width, turn = b.high.at - b.low.at, b.high.slope - b.low.slope
     from_low = b.low.value - b.high.value + b.high.slope * width
     usable = (turn > 0) & jnp.isfinite(from_low)
@@ -167,7 +167,7 @@ def crossing(b: Bracket) -> Points:
 
 
 def _middle(b: Bracket) -> Points:
-    """The middle of the bracket, by orders of magnitude where it spans several."""
+    """The middle of the bracket, on a logarithmic scale if it spans orders of magnitude."""
     middle = jnp.sinh((jnp.arcsinh(b.low.at) + jnp.arcsinh(b.high.at)) / 2)
     return jnp.clip(middle, b.low.at, b.high.at)
 
@@ -177,13 +177,13 @@ def _length(b: Bracket) -> Points:
 
 
 def _inside(b: Bracket, s: Points) -> Points:
-    """`s`, or the end in the domain where the other lies outside."""
+    """`s`; if one end lies outside the domain, the other end."""
     s = jnp.where(jnp.isinf(b.high.slope), b.low.at, s)
     return jnp.where(jnp.isinf(b.low.slope), b.high.at, s)
 
 
 def _within(seen: Seen, number: Points) -> Points:
-    """`number` in the domain, else the infinite slope."""
+    """`number` if the point is in the domain, else its infinite slope."""
     return jnp.where(jnp.isfinite(seen.slope), number, seen.slope)
 
 
