@@ -41,7 +41,7 @@ def _interrupted(asked: argparse.Namespace, status: int) -> int:
 
         out = _folder(asked)
         said += (
-            f"; {len(finished(out))} jobs are kept in {out}, the same command goes on from there"
+            f"; {len(finished(out))} jobs are kept in {out}, repeat the same command to continue"
         )
     print(f"{said}.", file=sys.stderr)
     return status

@@ -1,7 +1,4 @@
-"""Facts about a learner that the engine uses to play it faster.
-
-`olx.testing.check_learner` checks every fact that a learner states against `rollout`.
-"""
+"""Facts about a learner that the engine uses to play it faster; `olx.testing` checks them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

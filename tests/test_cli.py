@@ -103,7 +103,7 @@ def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
         patch.setattr(running, "_play", twice)
         status, out, err = olx(capsys, "run", "tiny.toml", "--no-report")
     assert (status, out) == (130, "")
-    kept = "2 jobs are kept in results/tiny, the same command goes on from there"
+    kept = "2 jobs are kept in results/tiny, repeat the same command to continue"
     assert err == f"olx run: interrupted; {kept}.\n"
     assert len(store.finished(here / "results" / "tiny")) == 2
     assert olx(capsys, "run", "tiny.toml", "--no-report")[0] == 0

@@ -31,10 +31,9 @@ def grid(**axes: Any) -> dict[str, Array]:
 def batch(make: Callable[..., Learner], /, **axes: Any) -> Batch:
     """Stack the learners that `make` makes from each value of its arguments, for `olx.sweep`.
 
-    Learner i is made from entry i of every axis, so all axes have one length; `grid` makes a
-    product of axes. `batch.axes` holds the values, and so does the run of a sweep.
-    `batch.learners` is one learner whose leaves have a leading axis, for `jax.vmap`; `batch[i]`
-    is learner i.
+    Learner i is made from entry i of every axis, so all axes have one length; `grid` makes their
+    product. `batch.axes` holds the values, and so does the run of a sweep. `batch.learners` is one
+    learner whose leaves have a leading axis, for `jax.vmap`; `batch[i]` is learner i.
 
     >>> import jax.numpy as jnp, olx
     >>> learners = batch(olx.hedge, **grid(eta=jnp.geomspace(1e-3, 1.0, 64)))

@@ -19,8 +19,7 @@ from olx.engine.signals import Asked
 class Desk:
     """Holds the output of one chunk, which a device may still be computing.
 
-    When a run ends, also by an error, the desk waits for the device: the device may still read
-    memory that Python would free.
+    When a run ends, also by an error, it waits for the device, which may still read the arrays.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ def adding(
     batched, (_, x) = over is jax.vmap, now.row(0)
 
     def coefficient(learner: Learner, score: Array) -> Array:
-        assert isinstance(learner.facts.adds, AddsContext)  # or this is not its form
+        assert isinstance(learner.facts.adds, AddsContext)  # checked by `form_of`
         a = learner.facts.adds.coefficient_fn(learner.hparams, now.feedback(score, x))
         return jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
 
@@ -120,7 +120,7 @@ def block_by_block(
     add = lambda k, sums: sums + products(k)
     score = jnp.sum(lax.fori_loop(now.first, now.last, add, empty), -1)
     value, slope = now.slope(score)
-    short = jnp.minimum(now.first + 1, now.last)  # one block ticks the clock
+    short = jnp.minimum(now.first + 1, now.last)  # one block advances a clock
     moves = jnp.where(jnp.all(slope == 0), short, now.last)
     return lax.fori_loop(now.first, moves, step, packed), score, now.room
 
@@ -128,7 +128,7 @@ def block_by_block(
 def taught(
     inner: Learner, state: PyTree, now: Round, score: Array, value: Array, slope: Array, x: Array
 ) -> PyTree:
-    """The state of the inner learner on some coordinates, once the round is over."""
+    """The state of the inner learner on some coordinates, after the round."""
     w = inner.predict(state, x)
     loss = Partial(_along, revealed(now.loss, now.outcome), score, x, w)
     grad = jnp.asarray(slope)[..., None] * x

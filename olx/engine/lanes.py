@@ -1,10 +1,10 @@
-r"""A round of a sweep of `linear` learners on sparse rows, one coordinate of all of them at a time.
+r"""A round of a sweep of `linear` learners on sparse rows, one coordinate at a time.
 
-One coordinate of all configurations fills the vector units. A first loop copies the rows of the
-table that the round touches next to each other, and adds up the scores. A second loop plays the
-update on the copies and writes each leaf back to its own columns. So XLA writes the table in place,
-by one vectorized loop per leaf; where an update reads the table that it writes, XLA copies rows
-number by number, or even the whole table.
+One coordinate of all configurations fills the SIMD lanes. A first loop copies the rows of the table
+that the round needs into one buffer, and adds up the scores. A second loop plays the update on the
+copies and writes each leaf back to its columns. XLA then updates the table in place, with one
+vectorized loop per leaf. If an update read the table that it writes, XLA would copy single numbers,
+or even the whole table.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from olx.streams.sparse_rows import LANES
 def lane_by_lane(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
-    """The new table, the score, and the copies."""
+    """The new table, the score, and the buffer of copies."""
     inner, start = learner.hparams.inner, jnp.zeros_like(now.first)
     one = jnp.where(now.first < 0, 2, 1).astype(packed.table.dtype)
 
@@ -40,7 +40,7 @@ def lane_by_lane(
         (index, x), place = now.block(k), (k - now.first) * LANES
         for lane in range(LANES):
             row = lax.dynamic_index_in_dim(packed.table, index[lane])
-            # `one` is 1, which the compiler does not know: a plain copy it makes number by number
+            # The compiler does not know that `one` is 1. It would not vectorize a plain copy.
             copies = lax.dynamic_update_index_in_dim(copies, row * one, place + lane, 0)
         add = lambda lane, sums: sums + product(at(index, lane), at(x, lane))
         return lax.fori_loop(0, LANES, add, sums), copies
@@ -67,6 +67,6 @@ def lane_by_lane(
     sums, copies = lax.fori_loop(now.first, now.last, gather, (empty, now.room))
     score = sums[..., 0]
     value, slope = over(now.slope)(score)
-    blocks = jnp.where(jnp.all(slope == 0), 1, now.last - now.first)  # one ticks the clock
+    blocks = jnp.where(jnp.all(slope == 0), 1, now.last - now.first)  # one advances a clock
     table = lax.fori_loop(0, blocks * LANES, write, packed.table)
     return Packed(table, update(start, x).rest), score, copies

@@ -84,7 +84,7 @@ def stream(
         state = first_state(owner, learner, params)
     else:
         state = given_state(owner, learner, params, state)
-    state = jax.tree.map(jnp.array, state)  # a copy: the program consumes it
+    state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
     if layout is None:
         program = single_program(watch)
         done = drive(owner, program, learner, loss, rounds, params, state, **options)

@@ -96,8 +96,8 @@ def streams(
         form = form_of(learners, layout, True)
         program = sparse_program(watch, layout, form, batched=True, share=share)
         state = first_states(owner, learners, params, packer(layout), AXES)
-        rest = jax.tree.map(jnp.array, state.rest)  # copies, as of a dense state: the program
-        done = play(program, state._replace(rest=rest))  # consumes it, and the table is its own
+        rest = jax.tree.map(jnp.array, state.rest)  # a copy, since the program donates its state
+        done = play(program, state._replace(rest=rest))
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
 

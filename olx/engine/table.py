@@ -47,7 +47,7 @@ class Packed(NamedTuple):
     whole: Any = ()  # a `Whole`, if the layout rotates
 
 
-AXES = Packed(2, 0, 0)  # of the configurations, in a sweep
+AXES = Packed(2, 0, 0)  # the axis of configurations in a sweep
 
 
 def layout_of(
@@ -102,7 +102,7 @@ def pack(layout: Layout, state: PyTree) -> Packed:
 
 @functools.lru_cache(maxsize=256)
 def packer(layout: Layout) -> Callable[[PyTree], Packed]:
-    """`pack` for a layout, the same function in every call."""
+    """`pack` for a layout; the same object per layout, so that JAX compiles it once."""
     return functools.partial(pack, layout)
 
 

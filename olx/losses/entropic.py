@@ -5,8 +5,7 @@ With $\alpha = -\tau y$:
 - logistic: $\ell = \log(1 + e^{-y s})$,
   $\ell^* = \alpha \log \alpha + (1 - \alpha) \log(1 - \alpha)$ on $0 \le \alpha \le 1$;
   1-Lipschitz and self-bounded;
-- exponential: $\ell = e^{-y s}$, $\ell^* = \alpha \log \alpha - \alpha$ on $\alpha \ge 0$; neither
-  Lipschitz nor self-bounded.
+- exponential: $\ell = e^{-y s}$, $\ell^* = \alpha \log \alpha - \alpha$ on $\alpha \ge 0$; neither.
 
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is

@@ -17,9 +17,7 @@ def check_dictionary(
     learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run
 ) -> None:
     """A dictionary of two vectors gives the same losses as one vector.
-
-    Skipped if the parameters are not one vector, or if a number of the learner is an array.
-    """
+    Skipped if the parameters are not one vector, or if a number of the learner is an array."""
     shaped = any(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(learner))
     if not isinstance(params, jax.Array) or params.ndim != 1 or params.size < 2 or shaped:
         return

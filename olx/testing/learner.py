@@ -34,12 +34,10 @@ def check_learner(
 
     - The state keeps its structure, and `predict` gives the same result twice.
     - jit changes nothing, a sweep equals a loop, and a new number does not compile a new program.
-    - The total loss is differentiable in every real number; in float64 the gradient agrees with
-      finite differences.
+    - The gradient of the total loss is finite; in float64 it agrees with finite differences.
     - A run that stops and resumes has the same bits. A round of weight zero changes nothing.
     - A dictionary of parameters gives the same losses as one vector.
-    - Each of its `facts` is true: sweeps of 1 to 128 configurations, and sparse rows, equal
-      `rollout`.
+    - Its `facts` are true: sweeps of 1 to 128 configurations and sparse rows equal `rollout`.
     - Its theorems hold after every round.
     - The program can be lowered for every platform; the platforms need not be present.
 

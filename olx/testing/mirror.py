@@ -47,8 +47,7 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     \langle\theta, w\rangle$, with equality at the decision of $\theta$; both functions are convex;
     the derivative of the decision is symmetric and positive semidefinite, and agrees with finite
     differences; `to_primal` of `to_dual` of a decision is that decision; the stated norm and its
-    dual satisfy Hoelder's inequality; $\psi$ is as strongly convex as stated; a map that states
-    that it is separable is separable.
+    dual satisfy Hoelder's inequality; $\psi$ is as strongly convex, and as separable, as stated.
 
     >>> import jax.numpy as jnp, olx
     >>> olx.testing.check_mirror(olx.mirrors.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
