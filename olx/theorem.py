@@ -81,6 +81,14 @@ def theorem(
     return Theorem(name, source, init, add, sides, about, sequence)
 
 
+def is_about(one: Theorem, learner: Any) -> bool:
+    """Whether a theorem is about a learner: it says so, or the learner carries it."""
+    if one.about is not None:
+        return one.about.test(learner)
+    shape = jax.tree.structure(one)
+    return any(jax.tree.structure(own) == shape for own in learner.theorems)
+
+
 def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
     """The ledger before the first round, from the first state."""
     u = _comparator(one, u, 0)

@@ -26,7 +26,7 @@ from olx.frameworks.lift import inside
 from olx.keep import Keep
 from olx.recorded import accept, check_rows, finite, vouched
 from olx.streams.sparse_rows import SparseRows
-from olx.theorem import Theorem, follow, start
+from olx.theorem import Theorem, follow, is_about, start
 
 
 @overload
@@ -106,9 +106,9 @@ def asked_of(learner: Learner, theorems: tuple[Theorem, ...] | None) -> tuple[Th
 def _about(learner: Learner, one: Theorem) -> Theorem:
     """The theorem `one` about `learner`, or about the learner that its models wrap."""
     check.instance("certify", "theorems", one, Theorem)
-    found = one if one.about is None or one.about.test(learner) else inside(learner, one)
+    found = one if is_about(one, learner) else inside(learner, one)
     if found is None:
-        kind = one.about and one.about.learners
+        kind = one.about.learners if one.about else "the learners that carry it"
         raise TypeError(
             f"certify: `{one.name}` is about {kind}, got a learner of "
             f"`{learner.update_fn.__module__}`; the theorems it carries are "

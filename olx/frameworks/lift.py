@@ -21,7 +21,7 @@ from olx._pytree import as_tree, pytree
 from olx.core import Feedback, Learner
 from olx.facts import AddsContext, AddsGradient, Facts
 from olx.needs import PARTS, within
-from olx.theorem import INNER, Theorem, View, through
+from olx.theorem import INNER, Theorem, View, is_about, through
 
 
 @pytree
@@ -89,8 +89,7 @@ def inside(learner: Learner, one: Theorem) -> Theorem | None:
     if not isinstance(learner.hparams, LiftHparams):
         return None
     inner = learner.hparams.inner
-    own = one.about is None or one.about.test(inner)
-    found = one if own else inside(inner, one)
+    found = one if is_about(one, inner) else inside(inner, one)
     return None if found is None else through(VIEW, found)
 
 

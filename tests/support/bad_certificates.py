@@ -153,6 +153,11 @@ BAD = {
         TypeError,
         "certify: `self_tuned_aggressive_mistakes` is about `self_tuned_aggressive`, got",
     ),
+    "a theorem that another learner carries": Bad(
+        lambda: olx.certify(OGD, points(), ZEROS, theorems=olx.hedge(0.1).theorems),
+        TypeError,
+        "certify: `master_inequality` is about the learners that carry it, got a learner of",
+    ),
     "a theorem of a negative margin": Bad(
         lambda: olx.classification.winnow_mistakes(-0.1),
         ValueError,
