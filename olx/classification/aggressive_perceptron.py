@@ -79,8 +79,8 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
     check.instance("aggressive_perceptron", "mirror", mirror, MirrorMap)
     if not mirror.states_norm:
         raise TypeError(
-            "aggressive_perceptron: `mirror` states no norm and modulus, which set the step; give "
-            "them to `olx.mirror_map`."
+            "aggressive_perceptron: `mirror` must state its norm and modulus, which set the step "
+            "size; give them to `olx.mirror_map`."
         )
     hparams = AggressivePerceptronHparams(mirror)
     needs, theorems = (signs("aggressive_perceptron"),), (steps, mistakes)

@@ -55,8 +55,8 @@ def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar 
     margin = check.positive("self_tuned_aggressive", "margin", margin)
     if mirror.norm is None or mirror.modulus is None:
         raise TypeError(
-            "self_tuned_aggressive: `mirror` states no norm and modulus, which set the rate; give "
-            "them to `olx.mirror_map`."
+            "self_tuned_aggressive: `mirror` must state its norm and modulus, which set the step "
+            "size; give them to `olx.mirror_map`."
         )
     root = jnp.sqrt(mirror.modulus)  # the schedule is for a modulus of 1
     norm = Norm(

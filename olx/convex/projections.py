@@ -138,12 +138,12 @@ def _reachable(total, caps):
     if isinstance(short, Tracer):
         return jnp.where(short, jnp.nan, total)
     if short:
-        raise ValueError(f"capped_simplex: `cap` adds up to {room:g}, less than {total:g}.")
+        raise ValueError(f"capped_simplex: `cap` must sum to at least {total:g}, got {room:g}.")
     return total
 
 
 def _level(v, caps, total):
-    r"""The $\tau$ with $\sum_i \min(\max(v_i - \tau, 0), c_i)$ = total, from the knots in $\tau$."""
+    r"""The $\tau$ with $\sum_i \min(\max(v_i - \tau, 0), c_i)$ = total, by its knots in $\tau$."""
     knots = jnp.concatenate([v, v - caps])
     slopes = jnp.concatenate([jnp.ones_like(v), -jnp.ones_like(v)])
     order = jnp.argsort(-knots)

@@ -31,7 +31,7 @@ from olx.schedules.root_norms import RootNormsHparams
 from olx.schedules.root_rounds import RootRoundsHparams
 from olx.theorem import Theorem, theorem
 
-ENERGY = "subgradients must be at most what the schedule was told"
+ENERGY = "half the squared norm of a subgradient must be at most `energy`"
 ALLOWED = "subgradients must be at most what the schedule allows for"
 
 
@@ -151,7 +151,7 @@ def bounded_loss_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Ce
     bound = tuned.rate**2 * tuned.complexity / 8**0.5
     root = jnp.sqrt(bound * tuned.complexity * (tuned.start + account.other))
     cost = lambda a, b: a * root + b * bound * tuned.complexity
-    told = "losses must be self-bounded as the schedule was told"
+    told = "losses must be self-bounded with the constant `self_bound`"
     return _certificate(account, cost(2 * 8**0.25, 8 * 2**0.5), cost(3.4, 11.4)).under(
         {
             "losses must be at most `largest`": _at_most(account.largest, tuned.start),

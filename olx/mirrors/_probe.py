@@ -53,7 +53,7 @@ def check_curvature(
         if separable and apart > _ROUNDING * largest:
             raise ValueError(
                 f"mirror_map: `{name}` is not a sum over coordinates, which `separable=True` "
-                "promises; leave it out."
+                "promises; leave out `separable`."
             )
         flat &= bool(largest == 0 or (strict and least <= 1e-6 * largest))
     if flat:

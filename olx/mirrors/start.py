@@ -10,7 +10,7 @@ from olx.needs import Need
 def start_inside(owner: str) -> Need:
     """The need of a learner whose hparams hold a `mirror` and that starts from `params`."""
     demand = "`params` must lie in the domain of the mirror map and have a finite dual"
-    remedy = "start inside, such as at `mirror.to_primal` of zeros"
+    remedy = "start inside it, for example at `mirror.to_primal` of zeros"
     return Need("params", _starts, demand, owner, remedy)
 
 

@@ -27,7 +27,7 @@ from olx.schedules import _scalar
 
 @pytree
 class RootNormsHparams:
-    energy: Scalar  # L_i of a row of norm 1
+    energy: Scalar  # the factor of |x|^2 t / U in c^2: L^2 / 2 for S4, 1 for S8
     complexity: Scalar
     norm: Norm
 

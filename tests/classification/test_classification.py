@@ -522,7 +522,7 @@ def test_winnow_is_given_by_beta_or_by_its_logarithm(make):
 
 
 def test_a_map_without_a_norm_is_refused_where_the_norm_sets_the_step():
-    with pytest.raises(TypeError, match="states no norm"):
+    with pytest.raises(TypeError, match="must state its norm and modulus"):
         aggressive_perceptron(mirrors.unnormalized_entropy())
-    with pytest.raises(TypeError, match="states no norm"):
+    with pytest.raises(TypeError, match="must state its norm and modulus"):
         self_tuned_aggressive(mirrors.unnormalized_entropy(), 1.0)

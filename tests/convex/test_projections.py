@@ -290,7 +290,7 @@ def test_a_tree_is_one_long_vector(project):
 REFUSALS = [
     (lambda: entropic_floor(V, 0.3), "entropic_floor: `floor` must lie in [0, 0.2], got 0.3."),
     (lambda: entropic_cap(V, 0.1), "entropic_cap: `cap` must lie in [0.2, inf], got 0.1."),
-    (lambda: capped_simplex(V, 0.1), "capped_simplex: `cap` adds up to 0.5, less than 1."),
+    (lambda: capped_simplex(V, 0.1), "capped_simplex: `cap` must sum to at least 1, got 0.5."),
     (lambda: capped_simplex(V, -0.1), "capped_simplex: `cap` must be non-negative, got -0.1."),
     (lambda: subsimplex(V, -1.0), "subsimplex: `total` must be non-negative, got -1.0."),
     (
