@@ -208,4 +208,4 @@ def test_a_benchmark_gives_rounds_a_second(capsys):
     status, out, _ = olx(capsys, "bench", "--rounds", "64")
     assert status == 0
     assert len(out.splitlines()) == 5
-    assert all(line.endswith("rounds a second") for line in out.splitlines())
+    assert all(line.endswith("rounds per second") for line in out.splitlines())

@@ -1,1 +1,1 @@
-"""The lab: data sets, experiments as configs, results on disk, reports."""
+"""The lab: data sets, experiments described by configs, results on disk, reports."""

@@ -1,4 +1,4 @@
-"""Plain values as TOML: what `tomllib` reads back as the same."""
+"""Write plain values as TOML, so that `tomllib` reads back the same values."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def dumps(tree: Mapping[str, Any]) -> str:
-    """Numbers and words first, then tables; whatever lies deeper is written inline.
+    """The TOML text of `tree`: values first, then tables; deeper tables are written inline.
 
     >>> print(dumps({"seeds": 5, "data": [{"name": "a9a", "bias": True}]}), end="")
     seeds = 5

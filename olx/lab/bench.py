@@ -1,4 +1,4 @@
-"""How many rounds a second this machine plays: the engine alone, without files and tables."""
+"""Measure how many rounds per second the engine plays on this machine, without files or tables."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ FEATURES = 50
 
 
 def bench(rounds: int = 200_000) -> str:
-    """One line a game: rounds a second, of all configurations together."""
+    """One line per game: rounds per second, summed over all configurations."""
     check.count("bench", "rounds", rounds)
     with jax.enable_x64(False):
         return "\n".join(_lines(rounds))
@@ -52,4 +52,4 @@ def _lines(rounds: int) -> Iterator[str]:
         started = time.perf_counter()
         play()
         rate = rounds * count / (time.perf_counter() - started)
-        yield f"{name:<{width}}  {rate:>14,.0f} rounds a second"
+        yield f"{name:<{width}}  {rate:>14,.0f} rounds per second"

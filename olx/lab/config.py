@@ -1,11 +1,11 @@
-"""An experiment as one TOML file: data, apart from the code that plays it and that judges it.
+"""Read an experiment from one TOML file.
 
     title = "Which geometry serves?"
-    seeds = 5                               # or a list; each is an order of the rows
+    seeds = 5                               # or a list; each seed is an order of the rows
     loss = "logistic"                       # of olx.losses, or { name = "margin_hinge", ... }
     metrics = ["error"]                     # of olx.lab.metrics
-    comparator = "best"                     # regret against: best, zero, truth
-    bound = "best"                          # certify: the best configuration of each job, or all
+    comparator = "best"                     # regret is against it: best, zero, truth
+    bound = "best"                          # certify the best configuration per job, or all
 
     [[data]]
     name = "sklearn:breast_cancer"          # see olx.lab.data
@@ -17,13 +17,12 @@
     linear = true                           # make a point learner predict <w, x>
     mirror = { name = "pnorm", q = 1.5 }    # arguments by name, nested
     grid.eta = { geomspace = [1e-3, 10, 32] }
-    grid."mirror.q" = [1.2, 1.5, 2.0]       # a set is an argument too, as in
+    grid."mirror.q" = [1.2, 1.5, 2.0]       # also for a set:
                                             # domain = { name = "ball", radius = 2.0 }
-    theorems = ["lemma_5"]                  # to judge; all that the learner carries if left out
+    theorems = ["lemma_5"]                  # to check; all of the learner if left out
 
-A key that is not known is refused with the nearest one that is. Wherever a config names a factory
-(a learner, a map, a schedule, a loss, `stream:` data), it may be one outside the library: see
-`olx.lab.outside`.
+An unknown key is refused with a hint of the nearest known key. A factory (of a learner, a map, a
+schedule, a loss, `stream:` data) may also be one outside the library: see `olx.lab.outside`.
 """
 
 import os
@@ -50,7 +49,7 @@ CHOICES = {
 
 
 def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
-    """The experiment in the file `path`, changed by `settings` such as "seeds=3"."""
+    """Read the experiment in the file `path`, changed by `settings` such as "seeds=3"."""
     path = Path(path)
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -69,7 +68,7 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
 
 
 def parse(tree: dict[str, Any]) -> Experiment:
-    """The experiment of a dictionary of plain values."""
+    """The experiment described by a dictionary of plain values."""
     _known(tree, Experiment, "")
     tree = {**tree, "learners": [_player(i, table) for i, table in _tables(tree, "learners")]}
     for i, table in _tables(tree, "data"):
@@ -138,7 +137,7 @@ def _step(here: Any, step: str, setting: str) -> Any:
 
 
 def _refusal(said: str) -> ConfigError:
-    """What msgspec refuses, in our words: the key, and what it may be."""
+    """The message of msgspec in our words: the key, and its legal values."""
     what, _, where = said.replace("`", "").partition(" - at $.")
     where = where.replace("[", ".").replace("]", "")
     if what.startswith("Object missing required field "):

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, devices, the commit of the code."""
+"""The environment of a result: versions, devices, the commit of the code."""
 
 import importlib.metadata
 import platform
@@ -33,7 +33,7 @@ def _version(name: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of a checkout, with a mark if files differ from it; None if there is none."""
+    """The commit of a checkout, marked if files differ from it; None outside a checkout."""
     here = Path(olx.__file__).parent
     try:
         git = lambda *words: subprocess.run(

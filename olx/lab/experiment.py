@@ -1,4 +1,4 @@
-"""What an experiment is made of, as types; `olx.lab.config` reads them from TOML."""
+"""The types of an experiment; `olx.lab.config` reads them from TOML."""
 
 from typing import Any, Literal
 
@@ -12,8 +12,8 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     name: str
     label: str = ""  # what tables call it; the name if empty
-    order: Literal["shuffled", "file"] = "shuffled"  # in file order it is played once
-    rows: int | None = None  # only so many, the first after shuffling
+    order: Literal["shuffled", "file"] = "shuffled"  # file: played once, in file order
+    rows: int | None = None  # the number of rows used, after shuffling; all if None
     task: str | None = None  # of olx.lab.tasks
     binarize: float | str | list[float | str] | None = None
     scale: str = "none"
@@ -26,7 +26,7 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Random(msgspec.Struct, kw_only=True):
-    """Random search: how often to draw the axes that are uniform or loguniform."""
+    """Random search: the number of draws of the axes that are uniform or loguniform."""
 
     samples: int
     seed: int = 0
@@ -41,19 +41,19 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
     first: float | Literal["uniform"] | None = None  # every coordinate of the first decision
     grid: dict[str, Any] = {}
     random: Random | None = None
-    theorems: list[Any] | None = None  # to judge: names, or tables of those with numbers
+    theorems: list[Any] | None = None  # to check: names, or tables for theorems with numbers
     arguments: dict[str, Any] = {}
 
 
 class Budget(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Limits of a job."""
 
-    memory: float = 512.0  # megabytes for the rows of a set; sparse ones that take more stay sparse
-    save: float = 5e8  # a job of more rounds times configurations saves itself on the way
+    memory: float = 512.0  # megabytes for the rows of a set; larger sparse sets stay sparse
+    save: float = 5e8  # a job with more rounds times configurations writes checkpoints
 
 
 class Published(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Numbers in print, to stand beside ours."""
+    """Published numbers, shown beside ours."""
 
     learner: str
     metric: str
@@ -68,16 +68,16 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     description: str = ""
     seeds: int | list[int] = 1
     protocol: Literal["progressive", "split", "half"] = "progressive"
-    # split: learn on the first rows, then test on the rest, columns test_*; half: go on learning,
-    # loss and metrics are those of the first half, test_* those of the second
+    # split: learn on the first rows, then test on the rest without learning (columns test_*).
+    # half: learn on all rows; loss and metrics are of the first half, test_* of the second.
     test: float = 0.2  # the share of rows that `split` tests on
     precision: Literal["float32", "float64"] = "float32"
     loss: str | dict[str, Any] | None = None  # by the task if None
     metrics: list[str] | None = None  # by the task if None
-    comparator: Literal["best", "zero", "truth"] | None = None  # zero is uniform for experts
-    radius: float | None = None  # of the ball that the best comparator is looked for in
+    comparator: Literal["best", "zero", "truth"] | None = None  # zero: uniform for experts
+    radius: float | None = None  # of the ball in which to search the best comparator
     bound: Literal["best", "all"] | None = None
-    curve: int = 10  # points a decade
+    curve: int = 10  # points per decade of rounds
     data_folder: str | None = None
     budget: Budget = msgspec.field(default_factory=Budget)
     published: list[Published] = []
@@ -87,7 +87,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
         return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
     def text(self) -> str:
-        """As TOML, with what was set on the command line; reads back as the same experiment."""
+        """The experiment as TOML, with settings of the command line; reads back as the same."""
         tree = msgspec.to_builtins(self)
         for player in tree["learners"]:
             player.update(player.pop("arguments", {}))

@@ -1,7 +1,7 @@
-"""Learners, maps, losses and all else that a config describes: a name, and arguments by name.
+"""Make learners, maps, losses and other things that a config describes by name and arguments.
 
-The arguments are those of the factory's signature. Their annotations say what a name or a table
-stands for, and that a number is a count (`int`), of which another one is another program.
+The arguments are those in the signature of the factory. An annotation says what kind of thing a
+name or a table stands for. The annotation `int` marks a count; each count is a separate program.
 """
 
 import inspect
@@ -29,10 +29,10 @@ _LOOKED = (
 
 
 def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -> Any:
-    """What a config describes: a name, or a table with a name and arguments.
+    """Make what a config describes by a name, or by a table with a name and arguments.
 
-    kinds: what it must be.
-    lift: what `linear = true` makes of a point learner; None where data have no features.
+    kinds: the types allowed.
+    lift: applied to a point learner for `linear = true`; None if the data have no features.
     """
     table: Any = {"name": given} if isinstance(given, str) else given
     if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
@@ -48,8 +48,7 @@ def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -
         raise ConfigError(f"{where}: {name} takes no arguments.")
     if linear and lift is None:
         raise ConfigError(
-            f"{where}.linear: it needs features to be linear in, and these data have none; leave "
-            "it out."
+            f"{where}.linear: it needs features, and these data have none; leave it out."
         )
 
     def call(**axes):
@@ -120,7 +119,7 @@ def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
     if number and (isinstance(given, bool) or not isinstance(given, int | float | jax.Array)):
         hint = "; values to try go under grid" if isinstance(given, list) else ""
         raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")
-    if where.endswith(".key") and isinstance(given, int | Tracer):  # the seed of its draws
+    if where.endswith(".key") and isinstance(given, int | Tracer):  # the seed of a random key
         return jax.random.key(given)
     if kinds == (str,):
         raise ConfigError(f"{where}: expected a word, got {given!r}.")

@@ -1,4 +1,4 @@
-"""Whether learners, losses and data fit each other; refused before the first job if not."""
+"""Check before the first job that learners, losses and data fit each other."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from olx.streams.judge import judge, needs_of
 
 
 def check_rows(experiment: Experiment, entry: Data, data: Dataset) -> None:
-    """Refuse numbers that the precision cannot hold, and protocols that leave a part empty."""
+    """Refuse numbers too large for the precision, and protocols that leave a part without rows."""
     most = np.finfo(experiment.precision).max
     parts: list[tuple[str, Any]] = [("feature", data.context), ("outcome", data.outcome)]
     for what, array in parts:
@@ -42,13 +42,13 @@ def check_rows(experiment: Experiment, entry: Data, data: Dataset) -> None:
 
 
 def training_rows(experiment: Experiment, data: Dataset, length: int | None = None) -> int:
-    """How many rows the protocol `split` learns on."""
+    """The number of rows on which the protocol `split` learns."""
     length = len(data) if length is None else length
     return data.train or round(length * (1 - experiment.test))
 
 
 def check_fit(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
-    """Refuse a learner that does not play the game of the data, or not from its start."""
+    """Refuse a learner that cannot play on the data, or not from its first decision."""
     start = first_decision(plan, data, np.float32)
     owner = f"{plan.where} on {data.name}"
     for part in plan.parts:

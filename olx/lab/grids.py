@@ -1,6 +1,6 @@
-"""Grids: the values of a hyperparameter as a list, a range, or a law to draw from.
+"""Grids: the values of a hyperparameter as a list, a range, or a distribution.
 
-[0.1, 1.0]                       these; also tables and names, for choices of structure
+[0.1, 1.0]                       these values; also tables and names
 { linspace = [0, 1, 5] }         evenly spaced, ends included
 { geomspace = [1e-3, 10, 32] }   evenly spaced on a logarithmic axis
 { uniform = [0, 1] }             drawn `random.samples` times, together with the other
@@ -21,7 +21,7 @@ LAWS = ("uniform", "loguniform")
 
 
 def points(where: str, player: Player) -> list[dict[str, Any]]:
-    """Every configuration: a value for each axis of the grid, the last axis fastest."""
+    """All configurations: one value per axis of the grid; the last axis varies fastest."""
     fixed, drawn = {}, {}
     for axis, given in player.grid.items():
         place = f"{where}.grid.{axis}"
@@ -54,7 +54,7 @@ def _samples(where: str, player: Player, drawn: dict[str, tuple]) -> list[dict[s
     if player.random is None:
         axis = next(iter(drawn))
         raise ConfigError(
-            f"{where}.grid.{axis} is drawn; say how often: random = {{ samples = 64, seed = 0 }}."
+            f"{where}.grid.{axis} is drawn; give random = {{ samples = 64, seed = 0 }}."
         )
     if player.random.samples < 1:
         raise ConfigError(f"{where}.random.samples: give at least 1, got {player.random.samples}.")

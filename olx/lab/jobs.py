@@ -1,4 +1,4 @@
-"""The jobs of an experiment: each is a data set, a learner with all its configurations, a seed."""
+"""The jobs of an experiment: one per data set, learner (all its configurations) and seed."""
 
 import re
 from typing import Any, NamedTuple
@@ -31,14 +31,14 @@ class Job(NamedTuple):
 
 
 class Shelf:
-    """The data sets of an experiment; the last one is kept at hand."""
+    """Loads the data sets of an experiment; caches the last one."""
 
     def __init__(self, experiment: Experiment):
         self._folder = experiment.data_folder
         self._last: tuple[Data, Dataset] | None = None
 
     def get(self, entry: Data, seed: int) -> Dataset:
-        """A data set in the order that belongs to a seed."""
+        """A data set in the order of a seed."""
         data = self.whole(entry, seed)
         if entry.order == "shuffled" and not entry.name.startswith("stream:"):
             data = data.shuffled(seed)
@@ -63,18 +63,18 @@ class Shelf:
 
 class Prepared(NamedTuple):
     jobs: list[Job]
-    digests: dict[str, Any]  # of rows, by data set (of a stream: the first seed), and of factories
+    digests: dict[str, Any]  # of rows per data set (for a stream, its first seed), and of factories
 
 
 def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
-    """All jobs in order; whatever is wrong with the experiment is refused before the first."""
+    """All jobs in order; errors in the experiment are refused before the first job."""
     for name in experiment.metrics or []:
         if name not in METRICS:
             raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
     if experiment.radius is not None and experiment.comparator != "best":
-        raise ConfigError('radius: it is of the best comparator; give comparator = "best".')
+        raise ConfigError('radius: it is for the best comparator; give comparator = "best".')
     players = list(enumerate(experiment.learners))
-    for i, player in players:  # what needs no data is refused before data are loaded
+    for i, player in players:  # checks without data come before data are loaded
         plan(i, player)
     plans: dict[str, list[Plan]] = {}  # by task
     jobs, digests = [], {}

@@ -1,9 +1,9 @@
 """Judging a job: regret against a comparator, and the theorems of the learner.
 
-The comparator is worked out in double precision. A theorem is judged on the run that is shown, in
-its precision; the configuration is played once more for it, since a sweep keeps no states. Where a
-theorem fails in single precision, the game is also played in double precision: what holds there
-failed by rounding alone.
+The comparator is computed in double precision. A theorem is checked on the run that is shown, in
+its precision; the configuration is played again for that, since a sweep keeps no states. If a
+theorem fails in single precision, the game is also played in double precision. If it holds there,
+it failed only by rounding.
 """
 
 import functools
@@ -39,19 +39,19 @@ class Proof(NamedTuple):
 
     name: str
     theorem: str  # its source
-    left: np.ndarray  # after the rounds that are shown
+    left: np.ndarray  # after the rounds shown
     right: np.ndarray
-    slack: float  # the least
+    slack: float  # the smallest over all rounds
     tightness: float
     holds: bool
     broken: str  # the conditions that the run breaks, each with the round
-    apart: float  # how far the losses judged are from those shown, relative to them
-    holds_in_double: bool | None  # in double precision; None where that was not tried
-    about_regret: bool  # whether its left side is at least the regret; it may be about other losses
+    apart: float  # relative difference of the losses judged from those shown
+    holds_in_double: bool | None  # None if double precision was not tried
+    about_regret: bool  # whether the left side is at least the regret
 
 
 def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
-    """The comparator that the experiment asks for, on this stream."""
+    """The comparator that the experiment names, on this stream."""
     decision = data.task.decision
     with jax.enable_x64(True):
         rounds, start = _double(game.rounds), jnp.asarray(game.start, float)
@@ -73,10 +73,10 @@ def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
 def certificates(
     part: Part, i: int, game: Game, against: Comparator, shown: Shown, asked: Asked
 ) -> list[Proof]:
-    """What the theorems about a configuration say, after the rounds that are shown.
+    """The certificates of a configuration, after the rounds shown.
 
-    shown: the cumulative losses that the tables show.
-    asked: of the theorems; all that are about the learner if None.
+    shown: the cumulative losses in the tables.
+    asked: the theorems to check; all theorems of the learner if None.
     """
     if not chosen(one(part, i), asked):
         return []
@@ -99,7 +99,7 @@ def certificates(
 
 
 def chosen(learner: Learner, asked: Asked) -> tuple[Theorem, ...]:
-    """The theorems that a config asks for; names are of those that the learner carries."""
+    """The theorems that a config names; names refer to theorems of the learner."""
     if asked is None:
         return learner.theorems
     carried = [one for one in learner.theorems if one.name in asked]

@@ -1,6 +1,6 @@
-"""What a run is judged by besides its loss; `olx.lab.tasks` says which task has which.
+"""Metrics of a run besides its loss; `olx.lab.tasks` says which task has which metrics.
 
-A metric is a number of every round, which is summed over the rounds as they are played.
+A metric is one number per round, summed over rounds while they are played.
 """
 
 import functools
@@ -23,8 +23,8 @@ def growth(total: np.ndarray, rounds: int) -> np.ndarray:
 
 
 class Metric(NamedTuple):
-    round: Callable[[Feedback], Array]  # what a round adds; its name is that of the metric
-    of: Callable[[np.ndarray, int], np.ndarray] = mean  # (sum, number of rounds) -> what is told
+    round: Callable[[Feedback], Array]  # the number of a round; its name names the metric
+    of: Callable[[np.ndarray, int], np.ndarray] = mean  # (sum, number of rounds) -> metric
     rising: bool = False  # whether more is better
 
     @property
@@ -33,7 +33,7 @@ class Metric(NamedTuple):
 
 
 def error(feedback: Feedback) -> Array:
-    r"""The share of mistakes, $y s \le 0$; a score that is not a number is one."""
+    r"""The share of mistakes, $y s \le 0$; a score that is NaN is a mistake."""
     return ~(feedback.action * feedback.outcome > 0)
 
 
@@ -48,13 +48,13 @@ def squared_error(feedback: Feedback) -> Array:
 
 
 def wealth(feedback: Feedback) -> Array:
-    """What one unit of money became, where the loss is the log loss."""
+    """The final value of one unit of money; for the log loss of portfolios."""
     return -feedback.value
 
 
 @functools.cache
 def measure(metrics: tuple[Metric, ...]) -> Callable[[Feedback], dict[str, Array]] | None:
-    """All of these in a round, for `olx.run` and `olx.sweep`; None if there are none."""
+    """A function that measures all `metrics` in a round, for `olx.run`; None without metrics."""
     return functools.partial(_measure, metrics) if metrics else None
 
 
@@ -63,6 +63,6 @@ def _measure(metrics: tuple[Metric, ...], feedback: Feedback) -> dict[str, Array
 
 
 def told(metrics: tuple[Metric, ...], sums: Any, rounds: int) -> dict[str, np.ndarray]:
-    """The metrics by name, from their sums over so many rounds."""
+    """The metrics by name, from their sums over `rounds` rounds."""
     with np.errstate(over="ignore"):
         return {each.name: each.of(np.asarray(sums[each.name]), rounds) for each in metrics}

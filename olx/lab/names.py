@@ -1,9 +1,9 @@
-"""What a name in a config stands for.
+"""Find the object that a name in a config stands for.
 
-There is no list of names: a name is an attribute of a public module of olx. Where several modules
-have the name, such as `adagrad`, the one that returns what the argument asks for is meant; a dotted
-name, such as `regularizers.adagrad`, leaves no choice. A name with a colon, such as
-`mypackage.module:factory`, is imported: see `olx.lab.outside`.
+There is no list of names: a name is an attribute of a public module of olx. If several modules have
+the name, such as `adagrad`, the function with the right return type is taken; a dotted name, such
+as `regularizers.adagrad`, is unique. A name with a colon, such as `mypackage.module:factory`, is
+imported: see `olx.lab.outside`.
 """
 
 import inspect
@@ -40,7 +40,7 @@ LOSS = (ScoreLoss, PointLoss, types.FunctionType)
 
 
 def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
-    """The public functions that return one of `kinds`, by the name a config may use."""
+    """The public functions that return one of `kinds`, with their names in configs."""
     for prefix, module in MODULES.items():
         for name, thing in sorted(vars(module).items()):
             if inspect.isfunction(thing) and not name.startswith("_") and _gives(thing, kinds):
@@ -48,7 +48,7 @@ def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
 
 
 def find(where: str, name: str, *kinds: type) -> Any:
-    """The thing called `name` that is, or returns, one of `kinds`."""
+    """The object called `name` that is, or returns, one of `kinds`."""
     if ":" in name:
         return _find_outside(where, name, kinds)
     prefix, _, last = name.rpartition(".")
@@ -66,7 +66,7 @@ def find(where: str, name: str, *kinds: type) -> Any:
 
 
 def is_factory(thing: Any, kinds: tuple[type, ...]) -> bool:
-    """Whether `thing` makes one of `kinds`; if not, it is one."""
+    """Whether `thing` returns one of `kinds`; otherwise it is one."""
     if isinstance(thing, tuple(filter(is_own, kinds))):
         return False
     plain = types.FunctionType in kinds and not inspect.isclass(thing)  # a loss
@@ -74,9 +74,9 @@ def is_factory(thing: Any, kinds: tuple[type, ...]) -> bool:
 
 
 def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
-    """Whether the numbers on this axis count something, so that another is another program.
+    """Whether the numbers on this axis are counts, so that each needs its own program.
 
-    table: the learner that the axis, such as "mirror.q", belongs to.
+    table: the learner to which the axis, such as "mirror.q", belongs.
     """
     *path, last = axis.split(".")
     here: Any = table
@@ -98,7 +98,7 @@ def parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def words(kinds: tuple[type, ...]) -> str:
-    """What `kinds` are called in a message."""
+    """The names of `kinds` in a message."""
     known = {"MirrorMap": "mirror map", "ConvexSet": "set"}
     known |= {"ScoreLoss": "loss", "PointLoss": "loss"}
     own = [known.get(kind.__name__, kind.__name__.lower()) for kind in kinds if is_own(kind)]

@@ -1,4 +1,4 @@
-"""Opening the folder of a result: it must be of this experiment, these data and factories."""
+"""Open the folder of a result; it must be of the same experiment, data and factories."""
 
 import json
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from olx.lab import store
 def begin(
     folder: Path, config: str, digests: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> None:
-    """Open `folder` for the experiment `config`, a text, on data and factories of these digests.
+    """Open `folder` for the experiment with the text `config` and these digests.
 
-    A folder of another experiment, or of the same one on other data, is refused.
+    A folder of another experiment, or of other data or factories, is refused.
     """
     place = folder / "config.toml"
     if folder.is_file():
@@ -31,7 +31,7 @@ def begin(
             _replace(folder / "environment.json", json.dumps(kept, indent=1))
         return
     drafts = [f"{name}.draft" for name in ("data", "environment", "config")]
-    ours = ("jobs", "data.json", "environment.json", *drafts)  # killed right here
+    ours = ("jobs", "data.json", "environment.json", *drafts)  # left by a process killed in `begin`
     if folder.exists() and any(path.name not in ours for path in folder.iterdir()):
         raise FileExistsError(
             f"{folder} is not empty and holds no result; give another --out, or remove it."

@@ -1,7 +1,7 @@
-"""Outcomes of the rounds, from the features and labels of a file.
+"""Read the outcomes of rounds from the features and labels of a file.
 
-Every reader takes the place of the file, its features, its labels or None, and the loss of experts;
-it refuses what its task cannot use.
+Every reader takes the path of the file, its features, its labels or None, and the loss of experts.
+It refuses data that its task cannot use.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ def reals(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
 
 
 def expert_losses(place: str, x: Any, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
-    """Losses in [0, 1]: of the forecasts `x` against `y`, or `x` itself, over the largest."""
+    """Losses of the forecasts `x` against `y`, or `x` itself; divided by the largest."""
     x = dense(x)
     losses = x if y is None else np.abs(x - y[:, None])
     if y is not None and expert_loss == "squared":

@@ -1,9 +1,9 @@
-"""Factories outside the library, which a config names `mypackage.module:factory`.
+"""Import factories outside the library, which a config names `mypackage.module:factory`.
 
 The `olx` command looks for the module among those installed, beside the config, and in the working
-directory, in this order; Python code looks where it always does. A result is tied to the file of
-the factory: once that has changed, the result is not resumed. What the file itself imports is not
-looked at.
+directory, in this order. Python code uses the usual search path. A result is tied to the file of
+the
+factory: if the file has changed, the result is not resumed. Files that it imports are not checked.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ FORM = re.compile(r"((?:[^\W\d]\w*\.)*[^\W\d]\w*):([^\W\d]\w*)")
 
 
 class Loaded(NamedTuple):
-    spec: Any  # of the module; another one once the module is reloaded
-    files: list[Path]  # of the module, and where that imports the factory from
+    spec: Any  # of the module; replaced if the module is reloaded
+    files: list[Path]  # of the module, and of the module that defines the factory
     sha256: str  # of the files when they were imported
 
 
-_LOADED: dict[str, Loaded] = {}  # by name; a file may change after Python has imported it
+_LOADED: dict[str, Loaded] = {}  # by name; files may change after import
 
 
 def look_in(*folders: Path) -> None:
-    """Import modules from these folders too; last, so that they hide none that is installed."""
+    """Append folders to the search path, so that they hide no installed module."""
     sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
 
 
 def find(where: str, name: str) -> Any:
-    """What `name` stands for."""
+    """The object that `name` stands for."""
     form = FORM.fullmatch(name)
     if form is None:
         raise ConfigError(f"{where}: write {name!r} as package.module:factory.")
@@ -57,7 +57,7 @@ def find(where: str, name: str) -> Any:
 
 
 def digests(tree: Any) -> dict[str, dict[str, str]]:
-    """A SHA-256 for every factory outside the library that an experiment names."""
+    """The SHA-256 of every factory outside the library that an experiment names."""
     if isinstance(tree, str) and tree.removeprefix("stream:") in _LOADED:
         name = tree.removeprefix("stream:")
         loaded = _LOADED[name]

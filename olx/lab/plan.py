@@ -1,4 +1,4 @@
-"""From a config to jobs: which configurations a learner has, and which of them are one program."""
+"""The configurations of a learner, grouped into parts that share one compiled program."""
 
 import copy
 import functools
@@ -23,10 +23,10 @@ Asked = list[str | Theorem] | None  # theorems by name, or made from a table
 
 
 class Part(NamedTuple):
-    """Configurations of one structure: numbers apart, they are the same program."""
+    """Configurations that differ only in numbers, so that they share one program."""
 
-    make: Callable[..., Learner]  # of the numbers, by axis
-    index: list[int]  # which configurations of the learner
+    make: Callable[..., Learner]  # makes a learner from numbers, by axis
+    index: list[int]  # the indices of these configurations
     numbers: dict[str, list[float]]
 
     def first(self) -> Learner:
@@ -38,22 +38,22 @@ class Plan(NamedTuple):
     where: str
     label: str
     first: float | str | None
-    points: list[dict[str, Any]]  # the configurations: a value for each axis
+    points: list[dict[str, Any]]  # the configurations: one value per axis
     parts: list[Part]
-    theorems: Asked  # to judge; all that a learner carries if None
+    theorems: Asked  # to check; all of the learner if None
 
 
 def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
-    """The configurations of learner number `i`; what a factory refuses is refused here.
+    """The configurations of learner number `i`; bad arguments are refused here.
 
-    lift: what `linear = true` makes of a point learner; None refuses it.
+    lift: applied to a point learner for `linear = true`; None refuses that key.
     """
     where = f"learners.{i}"
     table = {"name": player.name, "linear": player.linear, **player.arguments}
     every = points(where, player)
     counts = {axis for axis in every[0] if is_count(where, table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
-    for index, point in enumerate(every):  # another table, name or count is another program
+    for index, point in enumerate(every):  # each table, name or count is a separate program
         shape = {k: v for k, v in point.items() if k in counts or not _is_number(v)}
         groups.setdefault(repr(sorted(shape.items())), (shape, []))[1].append(index)
     parts = []
@@ -69,7 +69,7 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
 
 
 def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]) -> Asked:
-    """The theorems to judge: names of those that the learner carries, and those with numbers."""
+    """The theorems to check: names of theorems of the learner, and theorems with numbers."""
     if asked is None:
         return None
     learners = [part.first() for part in parts]
@@ -97,7 +97,7 @@ def _is_number(value: Any) -> bool:
 
 
 def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
-    """What the learner starts from: what the config says, or what is usual for the task."""
+    """The first decision: from the config, or the usual one of the task."""
     first = data.task.decision.first if plan.first is None else plan.first
     return np.full(data.width, 1 / data.width if first == "uniform" else first, dtype)
 
@@ -121,7 +121,7 @@ def _make(
 
 
 def _try(where: str, part: Part) -> None:
-    """Make the learner at the ends of its axes, and with traced numbers, as a sweep does."""
+    """Try to make the learner at the ends of its axes, and with traced numbers as in a sweep."""
     start = {axis: values[0] for axis, values in part.numbers.items()}
     part.make(**start)
     for axis, values in part.numbers.items():

@@ -1,4 +1,4 @@
-"""What the lab refuses of an experiment before it looks at any data."""
+"""Checks of an experiment that need no data."""
 
 import difflib
 import math
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from olx.lab.experiment import Experiment
 
-SEEDS = 2**32  # as many as a key of jax.random takes
+SEEDS = 2**32  # the limit of `jax.random.key`
 
 
 class ConfigError(ValueError):
-    """A config that cannot be used, in one line: where, what, and the remedy."""
+    """The error of a config, in one line: the key, the problem, and the remedy."""
 
 
 def nearest(word: str, legal: Sequence[str] | Mapping[str, str], otherwise: str = "") -> str:
-    """A hint: the legal word that is nearest, or all of them; a mapping gives what to write."""
+    """A hint: the nearest legal word, or all of them; a mapping gives the text to show."""
     near = difflib.get_close_matches(word, legal, 1, 0.5)
     if not near:
         return otherwise or f"it takes {', '.join(legal)}."
@@ -22,7 +22,7 @@ def nearest(word: str, legal: Sequence[str] | Mapping[str, str], otherwise: str 
 
 
 def check(experiment: Experiment) -> None:
-    """Refuse what no run could use, by the key of the config."""
+    """Refuse settings that no run could use, by their key."""
     for name, entries in (("data", experiment.data), ("learners", experiment.learners)):
         if not entries:
             raise ConfigError(f"{name}: give at least one, as [[{name}]].")
@@ -38,7 +38,7 @@ def check(experiment: Experiment) -> None:
         if isinstance(player.first, float) and not math.isfinite(player.first):
             raise ConfigError(f"learners.{i}.first: give a finite number, got {player.first}.")
     if experiment.bound is not None and experiment.comparator is None:
-        raise ConfigError('bound: a bound is against someone; give comparator = "best".')
+        raise ConfigError('bound: it needs a comparator; give comparator = "best".')
     _check_published(experiment)
 
 
@@ -51,7 +51,7 @@ def _check_numbers(experiment: Experiment) -> None:
     if not 0 < experiment.test < 1:
         raise ConfigError(f"test: it is a share of the rows, got {experiment.test}.")
     if experiment.curve < 1:
-        raise ConfigError(f"curve: give at least 1 point a decade, got {experiment.curve}.")
+        raise ConfigError(f"curve: give at least 1 point per decade, got {experiment.curve}.")
     if experiment.radius is not None and not 0 < experiment.radius < math.inf:
         raise ConfigError(f"radius: give a positive number, got {experiment.radius}.")
     if not experiment.budget.memory > 0:

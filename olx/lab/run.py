@@ -1,7 +1,7 @@
-"""Running an experiment: jobs are kept as soon as they are done.
+"""Run an experiment; each job is stored when it is done.
 
-A job plays all configurations of a learner as one sweep. Run the same experiment again after an
-interruption: finished jobs are not played again, a long one goes on from its last save.
+A job plays all configurations of a learner as one sweep. After an interruption run the same
+experiment again: finished jobs are not repeated, and a long job continues from its last checkpoint.
 """
 
 import os
@@ -29,11 +29,11 @@ from olx.streams.sparse_rows import SparseRows
 def run(
     experiment: Experiment, out: str | os.PathLike, progress: bool | None = None
 ) -> store.Result:
-    """Play an experiment into the folder `out` and read the result.
+    """Play an experiment, store it in the folder `out`, and read the result.
 
-    progress: show a bar; None means on a terminal only.
+    progress: whether to show a progress bar; None shows it on a terminal only.
 
-    SIGINT and SIGTERM take effect when the job that is played has been kept, or has saved itself.
+    SIGINT and SIGTERM take effect after the current job, or after its next checkpoint.
 
     >>> import tempfile
     >>> from olx.lab.config import parse
@@ -107,7 +107,7 @@ def _play(
 def _proofs(
     experiment: Experiment, job: Job, game: Game, played: list[Played], against: judge.Comparator
 ) -> Iterator[tuple[int, list[judge.Proof]]]:
-    """Certificates by configuration: of the one with the least loss, or of all."""
+    """Certificates by configuration: of the one with the smallest loss, or of all."""
     total = tables.in_order(job, [part.totals[:, -1] for part in played])
     best = int(np.argmin(np.where(np.isfinite(total), total, np.inf)))
     for part, seen in zip(job.plan.parts, played, strict=True):

@@ -1,4 +1,4 @@
-"""A result, and what a config may name, as text for a terminal."""
+"""Text for a terminal: a result, and the names that a config may use."""
 
 import inspect
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from olx.mirrors.base import MirrorMap
 
 
 def leaderboard(result: Result) -> str:
-    """The learners at their best configuration, a table a data set."""
+    """The learners at their best configuration, one table per data set."""
     from olx.lab.report import scores, tables
 
     everything = scores.scores(result.configurations)
@@ -27,7 +27,7 @@ def leaderboard(result: Result) -> str:
 
 
 def certificates(result: Result) -> str:
-    """The theorems and how they fared."""
+    """The theorems, and whether they held."""
     from olx.lab.report import tables
 
     table = tables.certificates(result.certificates)
@@ -35,7 +35,7 @@ def certificates(result: Result) -> str:
 
 
 def listing(what: str | None) -> str:
-    """What a config may name: everything, or one kind."""
+    """The names that a config may use: all, or of one kind."""
     kinds = {
         "learners": lambda: _functions(Learner),
         "maps": lambda: _functions(MirrorMap),
@@ -90,7 +90,7 @@ def _line(function: Any) -> str:
 
 
 def _text(table: Any) -> str:
-    """A table of the report in columns."""
+    """A table of the report as aligned text."""
     head = [column.name for column in table.head]
     rows = [head, *table.rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]

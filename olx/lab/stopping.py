@@ -1,8 +1,8 @@
-"""Stopping a run of the lab where nothing is lost.
+"""Stop a run of the lab at a point where no work is lost.
 
-A signal that becomes an exception while native code of JAX is on the stack makes that code abort,
-or crash when the interpreter ends. So SIGINT and SIGTERM are noted, and acted on after the job, or
-after the next save of a job that saves itself on the way.
+If a signal raises an exception while native code of JAX is on the stack, that code aborts, or
+crashes when the interpreter ends. So SIGINT and SIGTERM are noted, and take effect after the job or
+after its next checkpoint.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from olx.engine.signals import Asked
 
 
 class Held(Asked):
-    """Notes a signal; a second one does what it did before."""
+    """Notes a signal; a second signal has its usual effect at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,14 +42,14 @@ class Held(Asked):
             signal.signal(number, handler)
 
     def stop_here(self) -> None:
-        """Act on a signal that was noted: nothing is lost here."""
+        """Act on a signal that was noted; called where no work is lost."""
         if self.by is not None:
             raise self.error()
 
 
 @contextlib.contextmanager
 def held() -> Iterator[Held]:
-    """Hold signals inside the block; outside the main thread, which gets them, do nothing."""
+    """Hold signals inside the block; does nothing outside the main thread."""
     asked = Held()
     if threading.current_thread() is threading.main_thread():
         asked.hold()

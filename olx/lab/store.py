@@ -1,18 +1,18 @@
 """A result: one folder per run of a config, readable in one line by pandas or polars.
 
-    config.toml             the experiment, with all that was set on the command line
+    config.toml             the experiment, with the settings of the command line
     data.json               rows and SHA-256 of every data set as it was played; SHA-256 of every
                             factory outside the library
     environment.json        versions, devices, git commit
     configurations.parquet  one row per data set, learner, configuration and seed
     curves.parquet          cumulative loss, regret and bound at some rounds
     certificates.parquet    both sides of theorems after the last round
-    times.parquet           seconds; apart, since they differ from run to run
+    times.parquet           seconds; separate, since they differ between runs
     jobs/                   the same tables, one folder per finished job
-    checkpoints/            what an unfinished job goes on from
+    checkpoints/            states from which unfinished jobs continue
 
-A job appears whole or not at all, and a finished one is never played again: a run that was
-interrupted goes on where it stopped, and ends with the same tables to the bit.
+A job is stored completely or not at all, and a finished job is never repeated. A run that was
+interrupted continues where it stopped, and gives the same tables bit by bit.
 """
 
 import json
@@ -37,30 +37,30 @@ SCHEMAS = {
             ("loss", pa.float64()),  # mean
             ("total", pa.float64()),
             ("diverged", pa.bool_()),
-        ]  # and h.<name> of every swept number, and a column per metric
+        ]  # and h.<name> per swept number, and one column per metric
     ),
     "curves": pa.schema(
         [
             *ONE,
             ("round", pa.int64()),
             ("total", pa.float64()),
-            ("regret", pa.float64()),  # null where no comparator was asked for
-            ("bound", pa.float64()),  # null where none was asked for or known
+            ("regret", pa.float64()),  # null without a comparator
+            ("bound", pa.float64()),  # null if there is none
         ]
     ),
     "certificates": pa.schema(
         [
             *ONE,
-            ("name", pa.string()),  # of the theorem in olx.hindsight
+            ("name", pa.string()),  # of the theorem
             ("theorem", pa.string()),
             ("left", pa.float64()),
             ("right", pa.float64()),
-            ("slack", pa.float64()),  # the least of all rounds
+            ("slack", pa.float64()),  # the smallest over all rounds
             ("tightness", pa.float64()),
             ("holds", pa.bool_()),
-            ("broken", pa.string()),  # conditions, each with the round
-            ("apart", pa.float64()),  # the run judged from the run shown, relative
-            ("holds_in_double", pa.bool_()),  # null where single precision did not fail
+            ("broken", pa.string()),  # the broken conditions, each with the round
+            ("apart", pa.float64()),  # relative difference of the losses judged from those shown
+            ("holds_in_double", pa.bool_()),  # null if single precision did not fail
         ]
     ),
     "times": pa.schema(
@@ -68,7 +68,7 @@ SCHEMAS = {
             *KEYS,
             ("seed", pa.int64()),
             ("seconds", pa.float64()),
-            ("rounds_per_second", pa.float64()),  # of all configurations together
+            ("rounds_per_second", pa.float64()),  # summed over configurations
             ("compiled_seconds", pa.float64()),
         ]
     ),
@@ -76,7 +76,7 @@ SCHEMAS = {
 
 
 class Result(NamedTuple):
-    """What `read` finds. Tables are pyarrow's: `result.curves.to_pandas()`."""
+    """A result in memory. Tables are of pyarrow: `result.curves.to_pandas()`."""
 
     folder: Path
     config: dict[str, Any]
@@ -88,7 +88,7 @@ class Result(NamedTuple):
 
 
 def read(folder: str | os.PathLike) -> Result:
-    """The result in `folder`; refuses one that is not finished."""
+    """Read the result in `folder`; an unfinished result is refused."""
     folder = Path(folder)
     if not (folder / "config.toml").is_file():
         raise FileNotFoundError(
@@ -144,7 +144,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def put(folder: Path, job: str, tables: Mapping[str, pa.Table]) -> None:
-    """Keep the tables of a finished job, all of them or none."""
+    """Store the tables of a finished job, all of them or none."""
     draft = folder / "jobs" / f"{job}.draft"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
@@ -166,7 +166,7 @@ def finish(folder: Path, jobs: list[str]) -> None:
 
 
 def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
-    """A table of a job: the columns of its schema, then those that depend on the experiment."""
+    """A table of a job: the columns of its schema, then further columns of the experiment."""
     schema = SCHEMAS[name]
     fixed = [pa.array(columns[field.name], field.type) for field in schema]
     free = [key for key in columns if key not in schema.names]

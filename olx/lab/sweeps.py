@@ -1,4 +1,4 @@
-"""All configurations of a learner on a stream: cumulative losses, metrics, and the last state."""
+"""Play all configurations of a learner on a stream: losses, metrics, and the last states."""
 
 import functools
 from pathlib import Path
@@ -16,28 +16,28 @@ from olx.keep import Keep
 from olx.lab.metrics import Metric, measure, told
 from olx.lab.plan import Part
 
-_ENTRIES = 1 << 22  # of a table of configurations and rounds to be tested on
+_ENTRIES = 1 << 22  # the largest table of configurations times test rounds
 
 
 class Game(NamedTuple):
-    """A stream and what is asked about it."""
+    """A stream, its loss, and what to measure and keep."""
 
     loss: Any
     rounds: Rounds
     start: np.ndarray
     metrics: tuple[Metric, ...]
     keep: Keep  # which rounds the curve keeps
-    half: int | None = None  # where the second half begins, if it is judged apart
-    test: Rounds | None = None  # rounds to be tested on after the last, if any
+    half: int | None = None  # where the second half begins, if it is judged separately
+    test: Rounds | None = None  # test rounds after the last round, if any
 
 
 class Limits(NamedTuple):
-    save: float  # rounds times configurations from which on a job saves itself
-    folder: Path  # where
+    save: float  # rounds times configurations above which a job writes checkpoints
+    folder: Path  # of the checkpoints
 
 
 class Played(NamedTuple):
-    """Configurations first; `own` and `test` are metrics by name."""
+    """Arrays have a leading axis of configurations; `own` and `test` are metrics by name."""
 
     at: np.ndarray
     totals: np.ndarray
@@ -67,7 +67,7 @@ def play(part: Part, game: Game, limits: Limits) -> Played:
 
 
 def batch(part: Part, index: np.ndarray | None = None) -> Batch:
-    """Configurations of a part as one batch; all of them if None."""
+    """The configurations `index` of a part as one batch; all of them if None."""
     index = np.arange(len(part.index)) if index is None else index
     numbers = {axis: jnp.asarray(np.asarray(v)[index], float) for axis, v in part.numbers.items()}
     build = lambda configuration, **values: part.make(**values)
@@ -75,7 +75,7 @@ def batch(part: Part, index: np.ndarray | None = None) -> Batch:
 
 
 def one(part: Part, i: int) -> Learner:
-    """A configuration of a part, its numbers as arrays."""
+    """Configuration `i` of a part, with its numbers as arrays."""
     return batch(part, np.array([i]))[0]
 
 
@@ -98,7 +98,7 @@ def _and_half(keep: Keep, half: int, start: int, stop: int) -> np.ndarray:
 
 
 def _examine(learners: Learner, states: Any, game: Game) -> dict[str, np.ndarray]:
-    """Loss and metrics of what was learned, on rounds that teach nothing any more."""
+    """Loss and metrics on the test rounds, without learning."""
     assert game.test is not None
     loss, of = as_tree(game.loss), measure(game.metrics)
     length, count = len(game.test.outcome), len(jax.tree.leaves(states)[0])

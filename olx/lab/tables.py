@@ -1,4 +1,4 @@
-"""What jobs come to, as tables of `olx.lab.store`."""
+"""The results of jobs as tables of `olx.lab.store`."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Proofs = Mapping[int, list[Proof]]  # by configuration
 
 
 def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
-    """One row a configuration: its numbers, its mean loss, its metrics."""
+    """One row per configuration: its numbers, its mean loss, its metrics."""
     points = job.plan.points
     total = in_order(job, [part.totals[:, -1] for part in played])
     columns: dict[str, Any] = {
@@ -37,7 +37,7 @@ def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
 
 
 def curves(job: Job, played: list[Played], against: Comparator | None, proofs: Proofs) -> pa.Table:
-    """Cumulative loss of every configuration, its regret, and where it is proven a bound on it."""
+    """The cumulative loss of every configuration, its regret, and a bound on it if certified."""
     at = played[0].at
     totals = in_order(job, [part.totals for part in played])
     count, marks = totals.shape
@@ -59,7 +59,7 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
 
 
 def certificates(job: Job, proofs: Proofs) -> pa.Table:
-    """Both sides after the last round, and the least slack of all rounds."""
+    """Both sides after the last round, and the smallest slack over all rounds."""
     found = [proof for each in proofs.values() for proof in each]
     columns = {
         **_keys(job, [i for i, each in proofs.items() for _ in each]),
@@ -78,7 +78,7 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
 
 
 def times(job: Job, seconds: float, compiled: float, rounds: int) -> pa.Table:
-    """rounds: of all configurations together."""
+    """Times of a job; `rounds` is summed over configurations."""
     columns = {
         "dataset": [job.dataset],
         "learner": [job.plan.label],
@@ -91,7 +91,7 @@ def times(job: Job, seconds: float, compiled: float, rounds: int) -> pa.Table:
 
 
 def in_order(job: Job, parts: list[np.ndarray]) -> np.ndarray:
-    """What the parts of a plan gave, in the order of its configurations."""
+    """The results of the parts of a plan, in the order of its configurations."""
     index = np.concatenate([part.index for part in job.plan.parts])
     return np.concatenate(parts)[np.argsort(index)]
 

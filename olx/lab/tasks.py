@@ -1,4 +1,4 @@
-"""The tasks: how outcomes are read, what is decided on, how it is judged.
+"""The tasks: how outcomes are read, the shape of a decision, the loss and the metrics.
 
 To add a task, add a value here: no other file of the lab compares names of tasks.
 """
@@ -23,15 +23,15 @@ Data = Any  # an `olx.lab.data.Dataset`, which holds a task
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What a learner decides on in a round, and what it is compared with."""
+    """The decision of a learner in a round, and its comparator."""
 
-    shape: Callable[[Data], tuple[int, ...] | None]  # of a decision; None if any will do
-    first: float | str  # every coordinate of the usual start, or "uniform"
+    shape: Callable[[Data], tuple[int, ...] | None]  # of a decision; None if any shape is allowed
+    first: float | str  # every coordinate of the usual first decision, or "uniform"
     lift: Callable[[Learner], Learner] | None  # makes a point learner predict from features;
-    # None where there are no features
+    # None if there are no features
     apply: Callable[..., Any]  # (u, context) -> the decision of the comparator u
-    zero: Callable[[Any], Any]  # start -> the comparator that knows nothing
-    domain: Callable[[float | None], ConvexSet]  # radius -> where the best comparator is looked for
+    zero: Callable[[Any], Any]  # first decision -> the trivial comparator
+    domain: Callable[[float | None], ConvexSet]  # radius -> the set of comparators
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Task:
     read: Callable[..., np.ndarray]  # a reader of `olx.lab.outcomes`
     matches: Callable[[Rounds], bool]  # whether a generated stream is of this task
     decision: Decision
-    loss: str | None  # the usual one, of `olx.losses`; None where a config must give one
-    usual: tuple[Metric, ...] = ()  # measured where a config names no metrics
-    others: tuple[Metric, ...] = ()  # measured where a config names them
-    whole: bool = False  # outcomes are whole numbers, in any precision
+    loss: str | None  # the usual loss, of `olx.losses`; None if a config must name one
+    usual: tuple[Metric, ...] = ()  # measured if a config names no metrics
+    others: tuple[Metric, ...] = ()  # measured if a config names them
+    whole: bool = False  # whether outcomes are integers
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -217,7 +217,7 @@ BROKEN = {
     "equal seeds": ("seeds = [1, 1]\n" + DATA + OGD, "seeds: give a number, or different seeds"),
     "a bound against nobody": (
         'bound = "all"\n' + DATA + OGD,
-        'bound: a bound is against someone; give comparator = "best".',
+        'bound: it needs a comparator; give comparator = "best".',
     ),
     "a share above one": ("test = 1.5\n" + DATA + OGD, "test: it is a share of the rows, got 1.5."),
     "unknown learner": (
@@ -267,7 +267,7 @@ BROKEN = {
     ),
     "a law without samples": (
         DATA + '[[learners]]\nname = "ogd"\ngrid.eta = { uniform = [1, 2] }\n',
-        "learners.0.grid.eta is drawn; say how often: random = { samples = 64, seed = 0 }.",
+        "learners.0.grid.eta is drawn; give random = { samples = 64, seed = 0 }.",
     ),
     "a point for a score": (
         DATA + OGD.replace("linear = true", ""),
@@ -276,8 +276,7 @@ BROKEN = {
     ),
     "a score for a point": (
         '[[data]]\nname = "stream:expert_losses"\narguments = { rounds = 5, experts = 3 }\n' + OGD,
-        "learners.0.linear: it needs features to be linear in, and these data have none; leave it "
-        "out.",
+        "learners.0.linear: it needs features, and these data have none; leave it out.",
     ),
     "unknown loss": (
         'loss = "logistc"\n' + DATA + OGD,

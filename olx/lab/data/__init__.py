@@ -1,4 +1,4 @@
-"""Data sets as streams."""
+"""Load data sets as streams of rounds."""
 
 from olx.lab.data.dataset import Dataset as Dataset
 from olx.lab.data.digest import digest as digest

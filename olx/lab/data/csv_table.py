@@ -1,4 +1,4 @@
-"""A CSV file as features and labels; refusals name the row and the column, from 0 on."""
+"""Read features and labels from a CSV file; errors name the row and the column, from 0 on."""
 
 import csv
 from pathlib import Path
@@ -11,7 +11,7 @@ SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'"}
 
 
 def read_csv(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers with commas, a first row without any number gives the names of the columns.
+    """Read numbers separated by commas; a first row without numbers names the columns.
 
     target: the column of the labels, by name or number; the last one if None.
     """

@@ -1,8 +1,7 @@
-"""A data set as a stream: its task, and all that is done to it before the first round.
+"""A data set as a stream: its task, and its preparation before the first round.
 
-Everything here is explicit, for each of these choices changes the numbers of a published table:
-which label counts as +1, how features are scaled, whether there is a bias, and in which order the
-rows come.
+Each of these choices changes published numbers, so all are explicit: which label counts as +1, how
+features are scaled, whether there is a bias, and the order of the rows.
 """
 
 import dataclasses
@@ -25,10 +24,10 @@ class Dataset:
 
     name: str
     task: Task
-    context: Any  # (T, d), an array or a SciPy sparse one; None for experts and portfolios
+    context: Any  # (T, d), dense or SciPy sparse; None for experts and portfolios
     outcome: np.ndarray  # (T,); (T, N) for experts and portfolios
-    train: int | None = None  # how many rows at the start are the original training file
-    truth: Any = None  # what a generated stream was made from
+    train: int | None = None  # the number of first rows that are the original training file
+    truth: Any = None  # the parameters of a generated stream
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -52,7 +51,7 @@ class Dataset:
         return dataclasses.replace(self, context=context, outcome=self.outcome[index])
 
     def rounds(self, dtype: Any = np.float32, dense: bool = True) -> Rounds:
-        """The stream. `dense=False` keeps sparse rows sparse, for `olx.run`."""
+        """The rows as rounds. `dense=False` keeps sparse rows sparse, for `olx.run`."""
         outcome = self.outcome if self.task.whole else self.outcome.astype(dtype)
         if self.context is None:
             return Rounds(None, outcome)

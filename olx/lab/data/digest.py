@@ -1,4 +1,4 @@
-"""What tells the rows of one data set from those of another."""
+"""A digest of the rows of a data set, to detect changed data."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ from olx.lab.data.dataset import Dataset
 
 
 def digest(data: Dataset) -> dict[str, str | int]:
-    """How many rows there are, and a SHA-256 of the task and of every number in them."""
+    """The number of rows, and the SHA-256 of the task and of all numbers."""
     x = data.context
     parts = (x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else (x,)
     seen = hashlib.sha256(f"{data.task.name} {data.width} {data.train}".encode())

@@ -1,4 +1,4 @@
-"""Downloads, kept in the cache and checked each time they are used."""
+"""Download files into the cache; they are checked at each use."""
 
 import warnings
 from pathlib import Path
@@ -12,7 +12,7 @@ LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 
 
 def fetch(address: str, sha256: str | None, folder: Path) -> Path:
-    """The file at `address`, downloaded once; refused unless it hashes to `sha256`."""
+    """The file at `address`, downloaded once; refused if its SHA-256 is not `sha256`."""
     import pooch
 
     known = None if sha256 is None else f"sha256:{sha256}"
@@ -44,13 +44,13 @@ def libsvm_address(name: str, task: str | None) -> str:
 
 
 def from_openml(name: str, folder: Path) -> Table:
-    """A set of OpenML by name or number; features must be numbers, labels may be names."""
+    """Load a set of OpenML by name or number; features must be numbers, labels may be words."""
     from sklearn.datasets import fetch_openml
 
     which: dict[str, Any] = {"data_id": int(name)} if name.isdigit() else {"name": name}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # it tries again, then raises
+            warnings.simplefilter("ignore", RuntimeWarning)  # scikit-learn retries, then raises
             found: Any = fetch_openml(
                 **which, data_home=str(folder / "openml"), as_frame=False, parser="liac-arff"
             )

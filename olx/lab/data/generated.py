@@ -1,4 +1,4 @@
-"""Streams that are generated: each seed is another one of the same kind."""
+"""Generated streams as data sets; each seed gives another stream."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from olx.streams.judge import check_rounds
 
 
 def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
-    """`stream:<name>`, of a generator of `olx.streams` or outside the library, as a data set."""
+    """The data set `stream:<name>`, from a generator of `olx.streams` or outside the library."""
     word = name.removeprefix("stream:")
     if ":" not in word and name not in generators():
         raise ValueError(f"there is no {name}; {nearest(name, list(generators()))}")
@@ -31,7 +31,7 @@ def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
 
 
 def _check(name: str, rounds: Rounds) -> None:
-    """Refuse rounds that are no data set; those of the library are one."""
+    """Refuse rounds of outside generators that are not shaped like a data set."""
     try:
         check_rounds(name, rounds)
     except TypeError as error:

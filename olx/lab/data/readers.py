@@ -1,4 +1,4 @@
-"""Files as features and labels; what cannot be read is refused by row and column, from 0 on."""
+"""Read features and labels from files; errors name the row and the column, from 0 on."""
 
 import bz2
 import gzip
@@ -17,16 +17,16 @@ SUFFIXES = (".npz", ".csv", ".svm", ".libsvm", ".svmlight", ".txt", ".t", ".bz2"
 
 
 class Table(NamedTuple):
-    x: Any  # an array or a SciPy sparse one
+    x: Any  # dense or SciPy sparse
     y: np.ndarray | None
     train: int | None = None
 
 
 def read_file(path: Path, target: str | int | None = None, sha256: str | None = None) -> Table:
-    """A file of rows: .npz, .csv, and anything else as svmlight.
+    """Read a file of rows: .npz, .csv, and any other name as svmlight.
 
     target: the column of the labels of a CSV file, by name or number; the last one if None.
-    sha256: what the file must hash to.
+    sha256: the expected SHA-256 of the file.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file in it.")
@@ -88,7 +88,7 @@ def read_npz(path: Path) -> Table:
 
 
 def read_svmlight(path: Path) -> Table:
-    """`label index:value index:value ...`, one row a line, plain, .gz or .bz2."""
+    """Read lines `label index:value index:value ...`, one row per line; plain, .gz or .bz2."""
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -125,7 +125,7 @@ def _opened(path: Path) -> Any:
 
 
 def _bad_line(path: Path) -> ValueError | None:
-    """The first line that is not of the format, if one is found."""
+    """The error of the first line that breaks the format, if there is one."""
     with _opened(path) as file:
         for row, line in enumerate(file):
             label, *pairs = line.split("#")[0].split() or ["0"]

@@ -1,9 +1,9 @@
-"""Features on one scale.
+"""Scale features.
 
 none       as they are
 rows       each row of length 1
-standard   each column of mean 0 and variance 1; looks at all rows, makes sparse ones dense
-maximum    each column at most 1 in size; looks at all rows, keeps zeros
+standard   each column of mean 0 and variance 1; uses all rows, makes sparse rows dense
+maximum    each column divided by its largest absolute value; uses all rows, keeps zeros
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ SCALES = ("none", "rows", "standard", "maximum")
 
 
 def scaled(x: Any, scale: str) -> Any:
-    """The rows `x`, an array or a SciPy sparse one, scaled in one of these ways."""
+    """The rows `x`, dense or SciPy sparse, scaled in one of these ways."""
     sparse = scipy.sparse.issparse(x)
     if scale == "rows":
         norms = np.sqrt(np.asarray(x.multiply(x).sum(1) if sparse else (x * x).sum(1)).reshape(-1))

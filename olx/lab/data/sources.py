@@ -1,11 +1,11 @@
-"""Where the name of a data set leads.
+"""Load a data set by its name.
 
 a9a                       the catalogue: <folder>/a9a.npz, checked against its sha256
-sklearn:breast_cancer     what scikit-learn brings along, no download
+sklearn:breast_cancer     a set that scikit-learn contains, no download
 data/mine.csv             a file of yours: .csv, .npz, .svm, .libsvm, .txt, also .gz and .bz2
 https://host/mine.svm     a download, kept in the cache; needs sha256
 libsvm:a1a                the same, from the LIBSVM collection
-openml:credit-g           OpenML, through scikit-learn, which checks what it gets
+openml:credit-g           OpenML, through scikit-learn, which verifies the file
 stream:switching_losses   a generator of `olx.streams`, fresh for every seed
 stream:mypackage.mine:f   a generator of yours: a function that returns an `olx.streams.Stream`
 """
@@ -60,18 +60,18 @@ def load(
     seed: int | None = None,
     arguments: dict[str, Any] | None = None,
 ) -> Dataset:
-    """The data set `name` in the words above, from `folder`, $OLX_DATA, or the cache folder.
+    """Load the data set `name`, as above; files come from `folder`, $OLX_DATA, or the cache.
 
-    task: one of `olx.lab.tasks`; known sets have one, and a file with two labels is binary.
+    task: one of `olx.lab.tasks`. Known sets have a task; a file with two labels is binary.
     binarize: the label, or the labels, that count as +1, against all others.
     scale: of the features: none, rows (each of length 1), standard (each column of mean 0 and
-        variance 1; looks at all rows) or maximum (each column at most 1; keeps zeros).
+        variance 1; uses all rows) or maximum (each column at most 1; keeps zeros).
     bias: append a feature that is always 1.
-    center_target: a regression target of mean 0 and variance 1.
-    expert_loss: of forecasts, absolute or squared; losses are divided by the largest.
+    center_target: scale the target of a regression to mean 0 and variance 1.
+    expert_loss: the loss of forecasts, absolute or squared; divided by the largest loss.
     target: the column of the labels of a CSV file, by name or number; the last one if None.
-    seed: shuffle the rows; None keeps the order of the file.
-    arguments: of a generator of `olx.streams`, such as `rounds`.
+    seed: shuffles the rows; None keeps the order of the file.
+    arguments: those of a generator of `olx.streams`, such as `rounds`.
 
     >>> data = load("sklearn:breast_cancer", scale="standard", bias=True, seed=0)
     >>> data.task.name, len(data), data.width

@@ -1,3 +1,3 @@
-"""A result as one page that opens anywhere, and its figures as files."""
+"""Write a result as one self-contained HTML page, and its figures as files."""
 
 from olx.lab.report.page import write as write

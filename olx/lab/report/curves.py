@@ -14,7 +14,7 @@ from olx.lab.report.scores import Score
 def loss_curves(
     curves: pa.Table, winners: dict[tuple[str, str], Score], order: dict[str, int], folder: Path
 ) -> list[Picture]:
-    """Mean loss so far of the best configuration of each learner, a figure a data set."""
+    """The mean loss so far of the best configuration per learner, one figure per data set."""
     pictures = []
     for number, (dataset, chosen) in enumerate(_by_dataset(winners).items()):
         figure, axes = canvas(dataset, "round", "mean loss so far")
@@ -44,7 +44,7 @@ def loss_curves(
 def regret_curves(
     curves: pa.Table, winners: dict[tuple[str, str], Score], order: dict[str, int], folder: Path
 ) -> list[Picture]:
-    """Regret of the best configuration of each learner under its bound, a figure a data set."""
+    """The regret of the best configuration per learner and its bound, one figure per data set."""
     pictures = []
     for number, (dataset, chosen) in enumerate(_by_dataset(winners).items()):
         figure, axes = canvas(dataset, "round", "regret")
@@ -81,7 +81,7 @@ def _by_dataset(winners: dict[tuple[str, str], Score]) -> dict[str, list[Score]]
 
 
 def _late(rounds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Without the first rounds, which are noise."""
+    """Leave out the first rounds, which are mostly noise."""
     late = rounds >= min(10, rounds.max(initial=0) / 10)
     return rounds[late], values[:, late]
 
@@ -124,7 +124,7 @@ def _bands(chosen: list[Score]) -> str:
 
 
 def _make_room(axes: Axes, regrets: np.ndarray, bounded: bool) -> None:
-    """Room for a bound far above: a logarithmic scale, linear about 0 where regret is negative."""
+    """Show bounds far above: a logarithmic scale, linear near 0 if a regret is negative."""
     if bounded and regrets.min() > 0:
         stretch(axes.yaxis, regrets)
     elif bounded:

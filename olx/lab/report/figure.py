@@ -1,4 +1,4 @@
-"""One figure: its look, its files, and the same picture as text inside a page."""
+"""One figure: its style, its files, and its SVG text for the page."""
 
 import html
 import io
@@ -39,7 +39,7 @@ LOOK: dict[Any, Any] = {
 
 
 class Picture(NamedTuple):
-    """A figure of a page: the file it is kept in, what it shows, and the picture as SVG text."""
+    """A figure of a page: the name of its file, its caption, and its SVG text."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class Picture(NamedTuple):
 
 
 def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
-    """A figure of one panel that a phone shows at its full width."""
+    """A figure with one panel, narrow enough for a phone."""
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(4.6, 3.2), layout="constrained")
         axes = figure.add_subplot()
@@ -57,7 +57,7 @@ def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def style(index: int) -> dict[str, Any]:
-    """How the curve of a learner looks, everywhere in a report."""
+    """The style of the curve of a learner, the same in all figures."""
     count = len(COLOURS)
     marker = MARKERS[(index + index // count) % count]
     edge = {"markeredgecolor": "white", "markeredgewidth": 0.5}
@@ -70,20 +70,20 @@ def is_wide(values: np.ndarray, ratio: float = 20) -> bool:
 
 
 def stretch(axis: Axis, values: np.ndarray) -> None:
-    """A logarithmic scale for `values`, with ticks that a reader can read out."""
+    """Set a logarithmic scale for `values`, with readable ticks."""
     (axis.axes.set_xscale if isinstance(axis, XAxis) else axis.axes.set_yscale)("log")
     axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide(values, 300) else (1.0, 2.0, 5.0)))
     plain(axis)
 
 
 def plain(axis: Axis) -> None:
-    """Ticks as 0.01 or 1000, not as powers."""
+    """Write ticks as 0.01 or 1000, not as powers."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e")))
     axis.set_minor_locator(NullLocator())
 
 
 def legend(figure: Figure, axes: Axes) -> None:
-    """Names below the axes, for which the figure grows."""
+    """Put the legend below the axes and enlarge the figure for it."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
@@ -95,11 +95,11 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str, title: str, caption: str) -> Picture:
-    """Write `name`.svg and `name`.png to `folder`; the picture for the page is the same."""
+    """Write `name`.svg and `name`.png to `folder`; return the picture for the page."""
     text = io.StringIO()
     with matplotlib.rc_context(LOOK):
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # it is laid out now, for both files
+        figure.set_layout_engine("none")  # keep the layout for both files
         figure.set_dpi(72)
         FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
         figure.set_dpi(160)
@@ -109,10 +109,10 @@ def save(figure: Figure, folder: Path, name: str, title: str, caption: str) -> P
 
 
 def _inline(svg: str, name: str, title: str, caption: str) -> str:
-    """The svg element alone, as wide as its place, with a name for those who cannot see it."""
+    """The svg element alone, of flexible width, with a title for screen readers."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
-    # Ids are shared by the whole page.
+    # Ids must be unique in the whole page.
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     head, rest = svg.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)

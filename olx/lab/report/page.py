@@ -1,4 +1,4 @@
-"""A result as one page: no network, no script, every figure inside it and beside it as files.
+"""Write a result as one page without network or scripts; figures are inline and also files.
 
 report.html      the page
 figures/         every figure as .svg and .png
@@ -19,10 +19,10 @@ from olx.lab.report.words import facts
 
 
 def write(folder: str | os.PathLike) -> Path:
-    """Write the report of the result in `folder` into it, and tell where.
+    """Write the report of the result in `folder` into that folder; return the path of the page.
 
-    The best configuration of a learner is the one of least mean loss over all seeds: hindsight, as
-    a grid search has it.
+    The best configuration of a learner has the smallest mean loss over all seeds. It is chosen in
+    hindsight, as in a grid search.
     """
     result = store.read(folder)
     config, everything = result.config, scores(result.configurations)

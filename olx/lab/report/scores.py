@@ -1,4 +1,4 @@
-"""What a result comes to: every configuration over its seeds, and the best of each learner."""
+"""Scores of a result: every configuration over its seeds, and the best one per learner."""
 
 import json
 import math
@@ -20,22 +20,22 @@ class Score(NamedTuple):
     learner: str
     configuration: int
     hyperparameters: dict[str, object]
-    swept: dict[str, float]  # those that are numbers of a grid
+    swept: dict[str, float]  # the hyperparameters that a grid sweeps
     rounds: int
     seeds: int
     means: dict[str, float]  # of loss and metrics; infinite if a seed diverged, NaN if unknown
-    errors: dict[str, float]  # their standard errors; NaN where there is one seed
+    errors: dict[str, float]  # their standard errors; NaN for a single seed
 
 
 def metrics(table: pa.Table) -> list[str]:
-    """The loss, and what else was measured of each run."""
+    """The names of the loss and of all metrics in `table`."""
     known = SCHEMAS["configurations"].names
     others = [name for name in table.column_names if name not in known]
     return ["loss", *(name for name in others if not name.startswith("h."))]
 
 
 def scores(table: pa.Table) -> list[Score]:
-    """One score a configuration, in the order of the table."""
+    """One score per configuration, in the order of the table."""
     measured = metrics(table)
     swept = [name for name in table.column_names if name.startswith("h.")]
     spread = pc.VarianceOptions(ddof=1)
@@ -49,7 +49,7 @@ def scores(table: pa.Table) -> list[Score]:
 
 
 def winners(everything: list[Score]) -> dict[tuple[str, str], Score]:
-    """By data set and learner the configuration of least mean loss; learners in order of it."""
+    """The configuration of smallest mean loss per data set and learner; best learners first."""
     place: dict[str, int] = {}
     for score in everything:
         place.setdefault(score.dataset, len(place))
@@ -61,9 +61,9 @@ def winners(everything: list[Score]) -> dict[tuple[str, str], Score]:
 
 
 def tuned(everything: list[Score], dataset: str, learner: str, metric: str) -> Score | None:
-    """The configuration that is best by `metric`, as tables in print choose it.
+    """The configuration that is best by `metric`, as in published tables.
 
-    Rows kept for a test tune nothing: `test_error` is that of the best `error`.
+    Test rows are not used for tuning: for `test_error` it is the one with the best `error`.
     """
     mine = [one for one in everything if (one.dataset, one.learner) == (dataset, learner)]
     if not mine or metric not in mine[0].means:
@@ -73,7 +73,7 @@ def tuned(everything: list[Score], dataset: str, learner: str, metric: str) -> S
 
 
 def _rising(name: str) -> bool:
-    """Whether more of the metric in this column is better."""
+    """Whether larger values of the metric are better."""
     metric = METRICS.get(name.removeprefix("test_"))
     return metric is not None and metric.rising
 

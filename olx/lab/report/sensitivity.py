@@ -1,4 +1,4 @@
-"""Figures over hyperparameters: one at a time, and in pairs."""
+"""Figures of the loss against hyperparameters: one at a time, and in pairs."""
 
 import itertools
 from pathlib import Path
@@ -22,7 +22,7 @@ from olx.lab.report.figure import (
 )
 from olx.lab.report.scores import Score
 
-MANY = 40  # of more values than this, as of a random search, neighbours are drawn as one
+MANY = 40  # with more values, as from a random search, neighbours are merged
 
 
 class Line(NamedTuple):
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 def sensitivity(everything: list[Score], order: dict[str, int], folder: Path) -> list[Picture]:
-    """Mean loss against each hyperparameter, the others at their best, a figure a data set."""
+    """Mean loss against each hyperparameter, the others at their best; one figure per data set."""
     pictures = []
     names = dict.fromkeys(name for score in everything for name in score.swept)
     datasets = dict.fromkeys(score.dataset for score in everything)
@@ -57,7 +57,7 @@ def sensitivity(everything: list[Score], order: dict[str, int], folder: Path) ->
 
 
 def heat_maps(everything: list[Score], order: dict[str, int], folder: Path) -> list[Picture]:
-    """Mean loss over each pair of hyperparameters of a learner, a figure a data set."""
+    """Mean loss over each pair of hyperparameters of a learner; one figure per data set."""
     pictures = []
     groups: dict[tuple[str, str], list[Score]] = {}
     for score in everything:
@@ -88,7 +88,7 @@ def heat_maps(everything: list[Score], order: dict[str, int], folder: Path) -> l
 
 
 def _envelope(mine: list[Score], learner: str, name: str) -> Line:
-    """For every value of a hyperparameter the best score that has it."""
+    """The best score for every value of a hyperparameter."""
     own = [score for score in mine if score.learner == learner]
     values = np.array([score.swept[name] for score in own])
     distinct, place = np.unique(values, return_inverse=True)
@@ -111,7 +111,7 @@ def _draw(axes: Axes, line: Line, learner: str, order: dict[str, int]) -> None:
         bars = np.nan_to_num(errors)
         axes.vlines(values, means - bars, means + bars, color=look["color"], linewidth=1)
     if not good.all():
-        lost, edge = line.values[~good], axes.get_xaxis_transform()  # height: a share of the axes
+        lost, edge = line.values[~good], axes.get_xaxis_transform()  # y in units of the axes
         ones = np.ones_like(lost)
         axes.plot(lost, ones, "x", color=look["color"], transform=edge, clip_on=False)
 
@@ -129,7 +129,7 @@ def _stretch(axes: Axes, across: np.ndarray, up: np.ndarray) -> None:
 
 
 def _cells(mine: list[Score], across: str, up: str) -> dict:
-    """The least mean of every pair of values; without those that diverged."""
+    """The smallest mean for every pair of values, without those that diverged."""
     cells: dict[tuple[float, float], float] = {}
     for score in mine:
         pair = score.swept[across], score.swept[up]
@@ -155,7 +155,7 @@ def _grid(axes: Axes, cells: dict):
 
 
 def _points(axes: Axes, cells: dict):
-    """Pairs that fill no grid, as of a random search."""
+    """Draw pairs that form no grid, as from a random search."""
     a, b = np.array(list(cells)).T
     shown = axes.scatter(a, b, c=list(cells.values()), cmap="viridis_r", norm=_norm(cells), s=14)
     _stretch(axes, a, b)

@@ -42,7 +42,7 @@ def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
 
 
 def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
-    """A table a data set: every learner at its least mean loss, the best one first."""
+    """One table per data set: every learner at its smallest mean loss, the best one first."""
     tables = []
     for dataset in dict.fromkeys(dataset for dataset, _ in winners):
         chosen = [score for (where, _), score in winners.items() if where == dataset]
@@ -66,7 +66,7 @@ def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
 
 
 def published(prints: list[dict], everything: list[Score]) -> Table | None:
-    """Numbers in print beside ours, as the config gives them."""
+    """The published numbers of the config beside ours."""
     rows = []
     for entry in prints:
         learner, metric = entry["learner"], entry["metric"]
@@ -93,7 +93,7 @@ def published(prints: list[dict], everything: list[Score]) -> Table | None:
 
 
 def certificates(table: pa.Table) -> Table | None:
-    """How often each theorem held, both sides, how close it came, and what the runs broke."""
+    """Per theorem: how often it held, both sides, the tightness, and broken conditions."""
     keys = ["dataset", "learner", "name", "theorem"]
     grouped: dict[tuple, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
@@ -118,11 +118,11 @@ def certificates(table: pa.Table) -> Table | None:
     names += ["median tightness", "largest tightness"]
     head = [Column(name, name not in texts) for name in names]
     note = (
-        "Judged is the run shown, in its precision. Both sides are those after the last round of "
-        "the run with the least slack. Slack is the right side less the left, the least of all "
-        "rounds; tightness the largest left over right: 1 means that the bound was attained. Where "
-        "a run breaks a condition of the theorem, the right side is infinite and the theorem says "
-        "nothing."
+        "Theorems are checked on the run shown, in its precision. Both sides are those after the "
+        "last round of the run with the smallest slack. Slack is right side minus left side, the "
+        "smallest over all rounds. Tightness is the largest ratio left / right; 1 means that the "
+        "bound was attained. If a run breaks a condition of the theorem, the right side is "
+        "infinite and the theorem says nothing."
     )
     return Table("Theorems checked", head, rows, note)
 
@@ -145,7 +145,7 @@ def _side(value: float) -> str:
 
 
 def times(table: pa.Table) -> Table | None:
-    """Wall time over all seeds, and the speed of all configurations together."""
+    """Wall time summed over seeds, and rounds per second summed over configurations."""
     grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(
         [("seconds", "sum"), ("compiled_seconds", "sum"), ("rounds_per_second", "mean")]
     )

@@ -1,11 +1,11 @@
-"""Numbers and names as the words of a report."""
+"""Format numbers and names for a report."""
 
 import json
 import math
 
 
 def facts(environment: dict, prefix: str = "") -> list[tuple[str, str]]:
-    """An environment as names and values; what is nested gets a name with dots."""
+    """An environment as pairs of name and value; nested names are joined by dots."""
     pairs = []
     for name, value in environment.items():
         if isinstance(value, dict):
@@ -17,7 +17,7 @@ def facts(environment: dict, prefix: str = "") -> list[tuple[str, str]]:
 
 
 def configuration(hyperparameters: dict[str, object]) -> str:
-    """A configuration in one line."""
+    """A configuration as one line of text."""
     return ", ".join(f"{name} = {_value(value)}" for name, value in hyperparameters.items())
 
 
