@@ -17,7 +17,7 @@
     linear = true                           # make a point learner predict <w, x>
     mirror = { name = "pnorm", q = 1.5 }    # arguments by name, nested
     grid.eta = { geomspace = [1e-3, 10, 32] }
-    grid."mirror.q" = [1.2, 1.5, 2.0]       # also for a set:
+    grid."mirror.q" = [1.2, 1.5, 2.0]       # convex sets are arguments too:
                                             # domain = { name = "ball", radius = 2.0 }
     theorems = ["lemma_5"]                  # to check; all of the learner if left out
 
