@@ -1,8 +1,7 @@
-"""Races of olx against its peers; `python -m benchmarks --help`.
+"""Speed comparisons of olx with other libraries; see `python -m benchmarks --help`.
 
-A stream is one sequence of steps, so helper threads are switched off in libraries that would start
-some, before any of them is loaded. XLA and Vowpal Wabbit have threads of their own; the report says
-how many cores every contestant kept busy.
+A stream is sequential, so the helper threads of all libraries are switched off before they are
+loaded. XLA and Vowpal Wabbit still start threads; the report shows how many cores were busy.
 """
 
 import os

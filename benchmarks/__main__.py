@@ -1,13 +1,13 @@
-"""Race olx against scikit-learn, Vowpal Wabbit, river and numba loops, side by side.
+"""Compare the speed of olx with scikit-learn, Vowpal Wabbit, river and numba loops.
 
     pip install -e '.[bench]'
     python -m benchmarks                      # everything, some minutes
     python -m benchmarks dense sweeps         # some groups
     python -m benchmarks --quick              # small sizes: does everything run?
 
-All contestants run in this one process and take turns; what is compared are medians. The tables
-show each ratio beside its target and say `missed` where it is not reached. A machine that does
-other work at the same time gives other ratios: the load is part of the report.
+All contestants run in this process and take turns; their median times are compared. The tables show
+each ratio beside its target, and `missed` if it is not reached. Other work on the machine changes
+the ratios, so the report includes the load.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
             about["load at the end"] = report.load()
             report.write(asked.out, about, groups)
     if asked.quick:
-        print("Sizes were small: fixed costs weigh too much, the verdicts mean nothing.")
+        print("Sizes were small: fixed costs dominate, so the verdicts mean nothing.")
     print(f"{report.summary(groups)} Written to {asked.out}.")
 
 

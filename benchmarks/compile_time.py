@@ -1,7 +1,7 @@
-"""How long the first call takes beyond the second, for several lengths, widths and sweeps.
+"""Compile time: the first call minus the second, for several lengths, widths and sweeps.
 
-Every measurement records through a function of its own, which makes the engine build its program
-anew. The last part is the price of a call that has nothing to compile.
+Every measurement uses a new `record` function, so the engine compiles a new program. The last part
+is the cost of a call without compilation.
 """
 
 import time
@@ -20,14 +20,14 @@ from benchmarks.report import Group, Row, only
 from benchmarks.settings import Settings
 
 LENGTHS, WIDTHS, SWEEPS = (1000, 50_000), (10, 50, 1000), (8, 512)
-TRIES = 2  # the faster one counts: other work on the machine only adds
+TRIES = 2  # the faster one counts: other work only adds time
 
 
 class Subject(NamedTuple):
     name: str
     learner: olx.Learner
     loss: Callable
-    game: Callable[[int, int], tuple[olx.Rounds, Any]]  # length and width to rounds and params
+    game: Callable[[int, int], tuple[olx.Rounds, Any]]  # (length, width) -> rounds, params
 
 
 def _cosh(w):
@@ -56,7 +56,7 @@ SUBJECTS = (
 
 
 def measure(settings: Settings) -> Group:
-    olx.run(OGD, HINGE, *_rows(8, 2))  # the engine tries itself out
+    olx.run(OGD, HINGE, *_rows(8, 2))  # the engine probes the compiler once
     rows, timings = [], {}
     for subject in SUBJECTS:
         print(f"  {subject.name}", flush=True)
@@ -86,7 +86,7 @@ def _sweep(configurations: int) -> Callable:
 
 
 def _compiles(play: Callable, subject: Subject, length: int, width: int) -> float:
-    """Seconds of a first call less those of a second."""
+    """Seconds of a first call minus those of a second."""
     rounds, start = subject.game(length, width)
 
     def once() -> float:
@@ -111,7 +111,7 @@ def _judged(name: str, how: str, seen: dict[str, float]) -> list[Row]:
 
 
 def _calls() -> list[Contestant]:
-    """Whole calls of `olx.run`; the unit is a call."""
+    """Whole calls of `olx.run`; one unit of work is one call."""
 
     def call(length: int) -> Contestant:
         rounds, start = _rows(length, 10)

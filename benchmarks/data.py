@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-FLIPPED = 0.1  # share of labels that are wrong
+FLIPPED = 0.1  # the share of wrong labels
 
 
 class Examples(NamedTuple):
@@ -31,10 +31,10 @@ def dense(count: int, width: int, seed: int = 0) -> Examples:
 
 
 def sparse(count: int, width: int, nonzeros: int = 73, seed: int = 0) -> Examples:
-    """Rows of norm 1 with about so many non-zeros each, the k-th column as common as 1 / (k + 20).
+    """Rows of norm 1 with about `nonzeros` non-zeros; column k has frequency 1 / (k + 20).
 
-    Which columns are the common ones is shuffled. Draws that fall on the same column of a row are
-    one non-zero, so a few more are drawn than asked for.
+    Columns are shuffled. Two draws of the same column in a row give one non-zero, so a few more
+    columns are drawn than asked for.
     """
     import scipy.sparse
 

@@ -1,7 +1,7 @@
-"""One stream of dense rows: every algorithm against every peer that has it.
+"""One stream of dense rows: every algorithm against every library that has it.
 
-An algorithm is a line of `ALGORITHMS`. olx and the numba loop give the score of every round, the
-others only learn. AdaGrad is not in scikit-learn.
+An algorithm is one line of `ALGORITHMS`. olx and the numba loop return the score of every round;
+the others only learn. scikit-learn has no AdaGrad.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 
 WIDTHS = (10, 50, 200, 1000)
-VALUES = 50_000_000  # at most so many numbers in a data set
+VALUES = 50_000_000  # the largest number of values in a data set
 EARLY = 500  # rounds whose scores are compared
 NUMPY, DEVICE, LOOP = "olx from numpy", "olx from device", "numba loop"
 
@@ -92,7 +92,7 @@ def play(learner: Any, loss: Callable, rows: Any, labels: Any) -> Callable[[], o
 
 
 def agreement(case: str, ours: olx.Run, loop: str, early: Examples) -> Row:
-    """Whether both did the same work: scores of the first rounds, before rounding can grow."""
+    """Check that both did the same work: compare the scores of the first rounds."""
     scores = peers.numba(loop, early).prepare()()
     apart = float(np.max(np.abs(np.asarray(ours.trace) - scores)))
     target = targets.at_most(targets.AGREEMENT)

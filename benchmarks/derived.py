@@ -1,9 +1,9 @@
-r"""What it costs to write a formula instead of an algorithm.
+r"""The cost of deriving a learner from a formula instead of writing it by hand.
 
-A learner derived from a potential and its conjugate, its decisions by automatic differentiation,
-runs beside one whose steps are written by hand: $w = \beta \sinh\theta$ for the hyperbolic entropy
-with a linear model, a softmax for experts. A third gets the potential alone and finds the conjugate
-in numbers; it is reported and has no target.
+One learner is derived from a potential and its conjugate by automatic differentiation, the other
+is written by hand: $w = \beta \sinh\theta$ for the hyperbolic entropy with a linear model, a
+softmax for experts. A third learner gets the potential alone and computes the conjugate
+numerically; it is reported without a target.
 """
 
 import jax
@@ -38,7 +38,7 @@ def measure(settings: Settings) -> Group:
 
 def _numeric(case, by_hand, other) -> Row:
     row = compared(f"{case}, potential alone", other, by_hand, None, inverse=True)
-    return row._replace(note=row.note or "conjugate found in numbers")
+    return row._replace(note=row.note or "conjugate computed numerically")
 
 
 def _hyperbolic(width: int, settings: Settings):

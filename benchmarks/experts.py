@@ -1,9 +1,8 @@
-"""Hedge with a hundred to a million experts, against a numba loop and against the memory; beside
-it AdaNormalHedge, which needs no step size.
+"""Hedge with 100 to 1,000,000 experts, against a numba loop and memory speed; also AdaNormalHedge.
 
-The floor of a step is one pass that any algorithm with a number for each expert must make: read a
-row of losses, read and write the state; NumPy's addition in place does just that. Below ten
-thousand experts the floor is the price of a call to NumPy and means little.
+Any algorithm with one number per expert must make one pass over memory per round: read a row of
+losses, read and write the state. The addition of NumPy in place does the same, and is the lower
+limit. Below 10,000 experts this limit is dominated by the cost of a NumPy call.
 """
 
 from collections.abc import Callable
@@ -20,9 +19,9 @@ from benchmarks.settings import Settings
 
 EXPERTS = (100, 1000, 10_000, 100_000, 1_000_000)
 ETA = 0.05
-VALUES = 20_000_000  # losses in all, 80 MB: more than a cache holds
+VALUES = 20_000_000  # the number of losses, 80 MB: larger than the cache
 HEDGE = "Hedge of olx"
-WIDE = 10_000  # from here on the memory is a floor
+WIDE = 10_000  # from here on memory speed is the lower limit
 
 
 def measure(settings: Settings) -> Group:
@@ -45,7 +44,7 @@ def measure(settings: Settings) -> Group:
         rows.append(compared(case, own, seen[floor.name], least, inverse=True))
         limit = targets.at_most(targets.ADA_NORMAL_HEDGE)
         rows.append(compared(f"{case}, {tuned.name}", seen[tuned.name], own, limit, inverse=True))
-    return Group("Hedge, for a step and an expert", rows, timings)
+    return Group("Hedge, per round and expert", rows, timings)
 
 
 def _olx(name: str, learner: olx.Learner, losses: Any) -> Contestant:

@@ -1,7 +1,7 @@
-"""Every named first-order predictor beside Passive-Aggressive, on the same rows.
+"""The speed of every first-order predictor against Passive-Aggressive, on the same rows.
 
-Learners that go over earlier rounds again, such as `olx.ascents.window`, are slower by design and
-not in the table.
+Learners that revisit earlier rounds, such as `olx.ascents.window`, are slower by design and not in
+the table.
 """
 
 import olx

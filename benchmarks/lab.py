@@ -1,4 +1,4 @@
-"""A sweep of the lab, tables and metrics and all, beside the bare call of the engine."""
+"""The time of a sweep of the lab, with tables and metrics, against the engine alone."""
 
 import itertools
 import pathlib

@@ -1,11 +1,11 @@
-"""Ten thousand experts over ten thousand rounds: the regret against the theorem after every round.
+"""Compare regret and bound after every round, with 10,000 experts over 10,000 rounds.
 
     python -m benchmarks.large_game           # a few minutes
     python -m benchmarks.large_game --quick   # a hundred experts and rounds: does everything run?
 
-A trace of such a game has no room in memory, so each learner is played by a scan that keeps the
-regret to the best expert alone, and the right sides are the printed forms of the theorems, which
-need the numbers of rounds and experts only. Exits with status 1 if a regret exceeds its bound.
+A trace of such a game does not fit in memory. So each learner is played by a scan that keeps only
+the regret to the best expert. The right sides are the published forms of the theorems, which need
+only the numbers of rounds and experts. The exit status is 1 if a regret exceeds its bound.
 """
 
 import argparse
@@ -31,7 +31,7 @@ class Claim(NamedTuple):
 
 
 def claims(size: int, rounds: int) -> dict[str, Claim]:
-    """Learners from a uniform prior, with their printed bounds on the regret to the best."""
+    """Learners with a uniform prior, and their published bounds on the regret to the best."""
     log_n = np.log(size)
     eta, alpha = float(np.sqrt(8 * log_n / rounds)), 1 / rounds
     growth = lambda t: np.expm1(4 / 3) / 2 * (1 + np.log(t))
@@ -62,20 +62,20 @@ def claims(size: int, rounds: int) -> dict[str, Claim]:
 
 
 def coins(key: jax.Array, t: jax.Array, p: jax.Array) -> jax.Array:
-    """One expert is better than all others by 0.1 in the mean."""
+    """The mean loss of one expert is lower than that of all others by 0.1."""
     chance = jnp.where(jnp.arange(p.size) == 7, 0.4, jnp.full((), 0.5, p.dtype))
     return jax.random.bernoulli(jax.random.fold_in(key, t), chance, p.shape).astype(p.dtype)
 
 
 def lead_and_fall(key: jax.Array, t: jax.Array, p: jax.Array) -> jax.Array:
-    """The first expert leads by a thousandth for a while, then it and the others take turns."""
+    """The first expert leads by 0.001 for a while; then it and the others alternate."""
     first = jnp.arange(p.size) == 0
     early = jnp.where(first, 0.0, jnp.full((), 1e-3, p.dtype))
     return jnp.where(t < 500, early, jnp.where(first == (t % 2 == 0), 1.0, 0.0)).astype(p.dtype)
 
 
 def against(key: jax.Array, t: jax.Array, p: jax.Array) -> jax.Array:
-    """Half of the experts pay, those of most weight; chance decides among equals."""
+    """The half of the experts with the largest weights loses 1; ties are broken at random."""
     chance = jax.random.uniform(jax.random.fold_in(key, t), p.shape, p.dtype, 1.0, 1.001)
     return (p * chance >= jnp.median(p * chance)).astype(p.dtype)
 
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
                     begin = time.perf_counter()
                     seen = np.asarray(regrets(claim.learner, stream, size, rounds), np.float64)
                     took, right = time.perf_counter() - begin, claim.bound(t)
-                    slack = 64 * np.finfo(np.float32).eps * t  # what single precision may lose
+                    slack = 64 * np.finfo(np.float32).eps * t  # the tolerance for single precision
                     broken += not np.all(seen <= right + (0 if precise else slack))
                     print(
                         f"| {name} | {stream.__name__} | {'float64' if precise else 'float32'} | "

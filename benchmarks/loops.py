@@ -1,7 +1,7 @@
-"""Hand-written loops, compiled by numba: what a C programmer would write, on one core.
+"""Hand-written loops compiled by numba, like C code, on one core.
 
-Each writes the score of every round before it learns from it. Constants are float32 throughout, and
-sums may be reordered, so that the compiler can use wide registers.
+Each loop writes the score of every round before it learns from the round. Constants are float32
+throughout, and sums may be reordered, so that the compiler can use wide registers.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def perceptron(rows, labels, eta, scores):
 
 @_compiled
 def passive_aggressive(rows, labels, eta, scores):
-    """The form whose steps are at most `eta`."""
+    """PA-I: steps are at most `eta`."""
     w = np.zeros(rows.shape[1], np.float32)
     for t in range(rows.shape[0]):
         x, score, square = rows[t], np.float32(0), np.float32(0)
@@ -118,7 +118,7 @@ def sparse_adagrad_hinge(start, columns, values, width, labels, eta, scores):
 
 @_compiled
 def hedge(losses, eta, paid):
-    """Exponential weights on cumulative losses, stabilized by the least of them."""
+    """Exponential weights on cumulative losses, minus the smallest one for stability."""
     total = np.zeros(losses.shape[1], np.float32)
     for t in range(losses.shape[0]):
         least, mass, lost = total.min(), np.float32(0), np.float32(0)

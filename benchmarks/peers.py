@@ -1,7 +1,7 @@
-"""The peers, each by its fastest interface: one pass over the examples in their order.
+"""The other libraries, each by its fastest interface: one pass over the examples in order.
 
-A peer is loaded only when its contestant is prepared, so one that is not installed is reported as
-such and the race goes on.
+A library is imported only when its contestant is prepared. If it is not installed, the report says
+so and the comparison continues.
 """
 
 import functools
@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.data import Examples
 from benchmarks.race import Contestant
 
-VOWPAL_VALUES = 5_000_000  # at most so many numbers are written as text for the cache
-RIVER_VALUES = 20_000  # river takes microseconds a number
+VOWPAL_VALUES = 5_000_000  # the most values written as text for the cache
+RIVER_VALUES = 20_000  # river takes microseconds per value
 ETA = 0.5
 
 
@@ -35,13 +35,13 @@ def sklearn(name: str, examples: Examples, **options: Any) -> Contestant:
 
 
 def sklearn_sgd(loss: str, examples: Examples, eta: float = ETA) -> Contestant:
-    """A constant step and no penalty, which is the least work."""
+    """`SGDClassifier` with a constant step and no penalty, its cheapest setting."""
     options = {"loss": loss, "penalty": None, "learning_rate": "constant", "eta0": eta}
     return sklearn("SGDClassifier", examples, **options)
 
 
 class VowpalCache:
-    """The binary cache file of a data set, written when it is first asked for."""
+    """The binary cache file of a data set, written at the first use."""
 
     def __init__(self, folder: str, examples: Examples):
         self._folder = folder
@@ -58,12 +58,12 @@ class VowpalCache:
         bits = str(max(6, self.examples.width.bit_length()))
         arguments = ["-d", path, "--cache_file", f"{path}.cache", "-b", bits, "--noconstant"]
         _vowpal(arguments, self.examples.count)
-        os.truncate(path, 0)  # from now on everything is read from the cache
+        os.truncate(path, 0)  # from now on rows come from the cache
         return arguments
 
 
 def vowpal(cache: VowpalCache, *options: str) -> Contestant:
-    """Vowpal Wabbit on its binary cache; starting it, some milliseconds, is counted."""
+    """Vowpal Wabbit on its binary cache; its start, some milliseconds, is included."""
 
     def prepare() -> Callable[[], Any]:
         arguments = [*cache.arguments, *options]
@@ -109,7 +109,7 @@ def river_logistic(step: str, loss: str, examples: Examples) -> Contestant:
 
 
 def numba(loop: str, examples: Examples, etas: Sequence[float] = (ETA,)) -> Contestant:
-    """A loop of `benchmarks.loops`, called once for each step size."""
+    """A loop of `benchmarks.loops`, called once per step size."""
     rows, labels = examples
     scores = np.empty(examples.count, np.float32)
 
@@ -143,7 +143,7 @@ def _vowpal(arguments: list[str], count: int) -> None:
 
 
 def _pairs(examples: Examples):
-    """The rows as lists of pairs of a column and a number."""
+    """The rows as lists of pairs (column, value)."""
     rows = examples.rows
     if isinstance(rows, np.ndarray):
         yield from (list(enumerate(row)) for row in rows.tolist())

@@ -1,7 +1,7 @@
 """Round-robin timing: in every round each contestant runs once, and medians are compared.
 
-Machines slow down and speed up. Contestants that take turns meet the same weather, so the ratio of
-their medians is worth quoting where a time alone is not.
+The speed of a machine varies over time. Contestants that take turns meet the same variations, so
+the ratio of their medians is more reliable than a single time.
 """
 
 import contextlib
@@ -11,20 +11,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-PATIENCE = 4.0  # seconds: who takes longer in the warm-up runs once more and no further
+PATIENCE = 4.0  # seconds: a contestant slower in the warm-up is timed once only
 
 
 class Contestant(NamedTuple):
     name: str
-    prepare: Callable[[], Callable[[], Any]]  # not timed; gives the call to be timed, which blocks
-    work: int  # examples in one call
+    prepare: Callable[[], Callable[[], Any]]  # not timed; returns the blocking call to be timed
+    work: int  # the number of examples per call
 
 
 class Timing(NamedTuple):
     name: str
     work: int
     seconds: tuple[float, ...] = ()
-    busy: tuple[float, ...] = ()  # processor seconds of the whole process in the same calls
+    busy: tuple[float, ...] = ()  # CPU seconds of the process in the same calls
     failure: str = ""
 
     @property
@@ -33,12 +33,12 @@ class Timing(NamedTuple):
 
     @property
     def nanoseconds(self) -> float | None:
-        """A unit of work, in the median round; None for who failed."""
+        """Nanoseconds per unit of work, in the median round; None if it failed."""
         return self.median / self.work * 1e9 if self.seconds else None
 
     @property
     def least(self) -> float | None:
-        """The same in the fastest round."""
+        """Nanoseconds per unit of work, in the fastest round."""
         return min(self.seconds) / self.work * 1e9 if self.seconds else None
 
     @property
@@ -51,7 +51,7 @@ class Timing(NamedTuple):
 
 
 def race(contestants: Sequence[Contestant], rounds: int) -> dict[str, Timing]:
-    """Time all contestants; who fails is reported with the reason, not left out."""
+    """Time all contestants; a failure is reported with its reason."""
     timings, calls, slow = {}, {}, set()
     for name, prepare, work in contestants:
         timings[name] = Timing(name, work)
@@ -86,7 +86,7 @@ def _timed(call: Callable[[], Any]) -> tuple[float, float]:
 @contextlib.contextmanager
 def _quiet():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # peers announce deprecations at every call
+        warnings.simplefilter("ignore")  # other libraries warn at every call
         yield
 
 

@@ -1,4 +1,4 @@
-"""The table: on the terminal, as JSON with every single time, and as Markdown."""
+"""Write the results: on the terminal, as JSON with all times, and as Markdown."""
 
 import datetime
 import importlib.metadata
@@ -22,13 +22,13 @@ class Row(NamedTuple):
 
     case: str
     against: str
-    value: float | None  # what is judged; a ratio unless `unit` says otherwise
+    value: float | None  # compared with the target; a ratio unless `unit` says otherwise
     target: Target | None = None
     unit: str = ""
     theirs: float | None = None  # nanoseconds
     ours: float | None = None
-    cores: float | None = None  # kept busy by olx
-    best: float | None = None  # the ratio of the fastest rounds, which other work disturbs least
+    cores: float | None = None  # busy cores of olx
+    best: float | None = None  # the ratio of the fastest rounds, least disturbed by other work
     note: str = ""
 
     @property
@@ -44,13 +44,13 @@ class Row(NamedTuple):
 class Group(NamedTuple):
     title: str
     rows: list[Row]
-    timings: dict[str, Any]  # by case, everything that was measured
+    timings: dict[str, Any]  # all measurements, by case
 
 
 def compared(
     case: str, ours: Timing, theirs: Timing, target: Target | None, inverse: bool = False
 ) -> Row:
-    """Time of the peer / time of olx, or the inverse of it."""
+    """A row with time of the other library / time of olx, or the inverse."""
     failure = "; ".join(f"{t.name} {t.failure}" for t in (ours, theirs) if t.failure)
     a, b = theirs.nanoseconds, ours.nanoseconds
     value = _ratio(b, a) if inverse else _ratio(a, b)
@@ -62,7 +62,7 @@ def compared(
 
 
 def only(case: str, timing: Timing, note: str = "") -> Row:
-    """A time reported for itself."""
+    """A row with a single time and no ratio."""
     spent = timing.nanoseconds
     return Row(case, timing.name, spent, None, "ns", note=timing.failure or note)
 
@@ -90,7 +90,7 @@ def summary(groups: Iterable[Group]) -> str:
 
 
 def environment(rounds: int, quick: bool) -> dict[str, Any]:
-    """Where and with what the races were run."""
+    """The machine, the versions and the settings."""
     import jax
 
     return {
@@ -108,7 +108,7 @@ def environment(rounds: int, quick: bool) -> dict[str, Any]:
 
 
 def load() -> list[float]:
-    """How busy the machine was in the last 1, 5 and 15 minutes, in cores."""
+    """The mean number of busy cores in the last 1, 5 and 15 minutes."""
     return [round(minutes, 2) for minutes in os.getloadavg()] if hasattr(os, "getloadavg") else []
 
 
@@ -130,9 +130,10 @@ def write(folder: pathlib.Path, about: dict[str, Any], groups: list[Group]) -> N
 
 
 NOTES = """A ratio is the time of the peer / the time of olx unless it says otherwise. Times are
-nanoseconds a unit of work, an example unless the heading says otherwise, in the median round, and
-the verdict is on their ratio. `best` is the ratio of the fastest rounds, which other work on the
-machine disturbs least. `cores` is how many olx kept busy: less than 1 means that it had to wait."""
+nanoseconds per unit of work in the median round; a unit is one example unless the heading says
+otherwise. The verdict is about their ratio. `best` is the ratio of the fastest rounds, which other
+work on the machine disturbs least. `cores` is the number of busy cores of olx; less than 1 means
+that it had to wait."""
 
 
 def _cells(row: Row) -> tuple[str, ...]:

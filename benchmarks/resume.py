@@ -1,9 +1,9 @@
-"""Interrupt runs of every kind of state, damage or change what they left, and resume them.
+"""Interrupt runs with every kind of state, damage or change their files, and resume them.
 
     python -m benchmarks.resume [--kills 120] [--corruptions 240] [--changes 240] [--seed 0]
 
-Each case must end with the bits of an uninterrupted run, or be refused by name. Anything else, a
-wrong number, a foreign error or a crash of the process, is counted as failed, and shown.
+Each case must give the same bits as an uninterrupted run, or be refused by name. All else (a wrong
+number, an unexpected error, a crash) counts as failed and is shown.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks import resume_changes
 from benchmarks.resume_jobs import JOBS, PIECES, BrokenOff, Job, bits, play
 from olx.engine import feed
 
-feed._MOST = 64  # rounds of a chunk: many chunks of short streams
+feed._MOST = 64  # rounds per chunk, so that short streams have many chunks
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
@@ -37,7 +37,7 @@ def main() -> int | None:
         place = Path(folder)
         kills = killed(place / "killed", chance, asked.kills)
         if kills is None:
-            return None  # in a process that was started to be killed, and was not
+            return None  # a child process that was not killed in time
         tables = {
             "killed": finished(place / "killed", kills),
             "corrupted": tried(place, chance, asked.corruptions, resume_changes.corrupted),
@@ -47,9 +47,9 @@ def main() -> int | None:
 
 
 def killed(place: Path, chance: random.Random, kills: int) -> collections.Counter | None:
-    """Kill processes at random moments after a save; how often each job was killed.
+    """Kill processes at random moments after a save; count the kills per job.
 
-    The processes are forks of this one, which has started no thread; None in such a process.
+    The processes are forks of this one, which has started no thread; returns None in a fork.
     """
     done, names = 0, list(JOBS)
     ended, times = collections.Counter(), collections.Counter()
@@ -77,7 +77,7 @@ def killed(place: Path, chance: random.Random, kills: int) -> collections.Counte
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         ended[f"{signal.Signals(number).name}: {status}"] += 1
         if status == 0:
-            names.remove(name)  # it came to its end before the signal came
+            names.remove(name)  # it finished before the signal
             continue
         done, times[name] = done + 1, times[name] + 1
         print(f"\rkilled {done}", end="", flush=True)
@@ -86,7 +86,7 @@ def killed(place: Path, chance: random.Random, kills: int) -> collections.Counte
 
 
 def finished(place: Path, kills: collections.Counter) -> collections.Counter:
-    """What was killed on the way is resumed, to the end."""
+    """Resume all killed jobs to their end."""
     seen = collections.Counter()
     for name, times in kills.items():
         job = JOBS[name]
@@ -95,7 +95,7 @@ def finished(place: Path, kills: collections.Counter) -> collections.Counter:
 
 
 def tried(place: Path, chance: random.Random, count: int, spoil: Callable) -> collections.Counter:
-    """Resume after something was spoilt, so many times, over all jobs in turn."""
+    """Damage or change an interrupted job with `spoil` and resume it, `count` times in all."""
     seen, names = collections.Counter(), list(JOBS)
     for i in range(count):
         name, other = names[i % len(names)], chance.choice(names)
@@ -111,7 +111,7 @@ def tried(place: Path, chance: random.Random, count: int, spoil: Callable) -> co
 
 
 def interrupted(place: Path, name: str) -> Path:
-    """The folder of a run that broke off half way."""
+    """The folder of a run that was interrupted half way."""
     if not (place / name).exists():
         with contextlib.suppress(BrokenOff):
             play(JOBS[name], place / name, saves=PIECES // 2)
@@ -119,7 +119,7 @@ def interrupted(place: Path, name: str) -> Path:
 
 
 def _whole(job: Job, known: dict[str, list[bytes]] = {}) -> list[bytes]:  # noqa: B006
-    """The bits of an uninterrupted run; those of a job that was not changed are remembered."""
+    """The bits of an uninterrupted run; cached for unchanged jobs."""
     name = next((name for name, one in JOBS.items() if one is job), None)
     if name is None:
         return bits(play(job))
@@ -129,7 +129,7 @@ def _whole(job: Job, known: dict[str, list[bytes]] = {}) -> list[bytes]:  # noqa
 
 
 def verdict(what: str, resume: Callable, job: Job) -> str:
-    """`job` is what was resumed, so an uninterrupted run of it is what must come out."""
+    """Compare the resumed run with an uninterrupted run of `job`."""
     try:
         seen = bits(resume())
     except (ValueError, RuntimeError, TypeError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What may happen to a run between its interruption and its resumption."""
+"""Damage and changes between the interruption of a run and its resumption."""
 
 import random
 import shutil
@@ -16,14 +16,14 @@ PLAYED = PIECES // 2 * ROWS
 
 
 def corrupted(chance: random.Random, job: Job, place: Path, other: Path) -> tuple[str, Job]:
-    """Damage the files in `place`; `other` is the folder of an interrupted run, or the same."""
+    """Damage the files in `place`; `other` is the folder of an interrupted run."""
     name = chance.choice(list(DAMAGES))
     DAMAGES[name](chance, place, other)
     return name, job
 
 
 def changed(chance: random.Random, job: Job, place: Path, other: Path) -> tuple[str, Job]:
-    """Change what the driver is given."""
+    """Change the arguments of the driver."""
     name = chance.choice(list(CHANGES))
     return name, CHANGES[name](chance, job)
 
@@ -102,7 +102,7 @@ DAMAGES: dict[str, Callable] = {
 
 
 def _entry(leaf: str, low: int, high: int) -> Callable[[random.Random, Job], Job]:
-    """Another number in one round between `low` and `high`."""
+    """Change one number in a round between `low` and `high`."""
 
     def change(chance: random.Random, job: Job) -> Job:
         array = getattr(job.rounds, leaf)

@@ -26,7 +26,7 @@ EXPERTS = olx.Rounds(None, CHANCE.uniform(size=X.shape).astype(np.float32))
 
 
 class Job(NamedTuple):
-    """What a driver is given."""
+    """The arguments of a driver."""
 
     learner: Callable[[], olx.Learner]
     loss: Any
@@ -100,11 +100,11 @@ JOBS = {
 
 
 class BrokenOff(Exception):
-    """The run was to be interrupted here."""
+    """Raised to interrupt a run on purpose."""
 
 
 def play(job: Job, place: Path | None = None, saves: int = 0) -> olx.Run:
-    """Play a job, with a checkpoint in `place`; it breaks off after so many saves, if any."""
+    """Play a job with checkpoints in `place`; interrupt it after `saves` saves if positive."""
     driver = {"run": olx.run, "sweep": olx.sweep}[job.driver]
     options = dict(job.options)
     if place is not None:

@@ -1,4 +1,4 @@
-"""How much to measure."""
+"""Settings of the measurements."""
 
 from typing import NamedTuple
 

@@ -1,14 +1,14 @@
-"""Play every learner for a million float32 rounds on eleven streams, beside the same in float64.
+"""Play every learner for a million rounds on eleven streams, in float32 and in float64.
 
     python -m benchmarks.soak                        # about an hour
     python -m benchmarks.soak --rounds 100000        # some minutes
     python -m benchmarks.soak --only hedge prod --streams alternating
 
-The learners are the rows of the table that the tests cross. A row is played by `olx.run` in both
-precisions, on the same numbers: streams and hyperparameters are rounded to float32 first. Compared
-is the average loss of a round. Its difference is divided by the scale of the losses: the larger of
-two averages of |loss| in float64, that of the learner and that of its first decision, played in
-every round.
+The learners are the rows of the table of the tests. `olx.run` plays each in both precisions on the
+same numbers: streams and hyperparameters are first rounded to float32. The average losses per round
+are compared. Their difference is divided by the scale of the losses. The scale is the larger of two
+averages of |loss| in float64: that of the learner, and that of its first decision played in every
+round.
 
 The verdicts:
 
@@ -52,7 +52,7 @@ TESTS = pathlib.Path(__file__).parents[1] / "tests" / "support"
 OUT = pathlib.Path("results/soak")
 LIMIT = 1e-3
 WORSE, REPLAYS, MOVE = 1000, 5, 1e-6
-RANDOM = {"sampled", "committed", "bandit", "exp3"}  # draw their actions
+RANDOM = {"sampled", "committed", "bandit", "exp3"}  # these draw their actions
 TOP = float(np.finfo(np.float32).max)
 
 
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def absolute(feedback: olx.core.Feedback) -> tuple[jax.Array, jax.Array]:
-    """What is summed beside the loss: its size, and its square."""
+    """Recorded sums beside the loss: its absolute value and its square."""
     return jnp.abs(feedback.value), feedback.value**2
 
 
@@ -144,7 +144,7 @@ def _first(case: Any, rounds: olx.Rounds) -> float:
 
 
 def _by_chance(case: Any, rounds: olx.Rounds) -> tuple[float, float, float]:
-    """How far the mean totals of both precisions are apart on moved streams, its error, and the
+    """On moved streams: the difference of the means of both precisions, its standard error, and the
     mean in float64.
     """
     totals = np.zeros((2, REPLAYS))
@@ -166,7 +166,7 @@ def _redrawn(learner: olx.Learner, seed: int) -> olx.Learner:
 
 
 def _moved(rounds: olx.Rounds, seed: int) -> olx.Rounds:
-    """The stream with every number moved a little; labels, and who is awake, stay."""
+    """The stream with every number moved a little; labels and confidences stay."""
     rng = np.random.default_rng(seed)
 
     def move(leaf: np.ndarray) -> np.ndarray:

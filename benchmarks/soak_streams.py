@@ -1,4 +1,4 @@
-"""The eleven streams of the soak, in the four forms that the learners of the table play.
+"""The eleven streams of `benchmarks.soak`, in the four forms that learners need.
 
 A predictor gets rows and labels (signs, or real numbers where the row of the table has them), a
 learner of experts gets losses in [0, 1], one of matrices gets symmetric matrices. All are float32.
@@ -15,7 +15,7 @@ SMALL, LARGE = 1e-6, 1e6
 SWITCHES = 10
 ROWS = ("unit", "zeros", "tiny", "constant", "flipping", "mixed")
 ROWS += ("switching", "outlier", "sparse", "large", "signs")
-SEPARABLE = ("tiny", "outlier", "sparse", "large")  # the truth labels them without noise
+SEPARABLE = ("tiny", "outlier", "sparse", "large")  # labelled by a linear function without noise
 
 
 def like(rounds: olx.Rounds, length: int, signs: bool) -> Iterator[tuple[str, olx.Rounds]]:
@@ -29,7 +29,7 @@ def like(rounds: olx.Rounds, length: int, signs: bool) -> Iterator[tuple[str, ol
     streams = _losses(length) if outcome.ndim == 2 else _matrices(length)
     for name, losses in streams:
         context = rounds.context
-        if context is not None and np.all(np.isin(context, (0, 1))):  # who is awake
+        if context is not None and np.all(np.isin(context, (0, 1))):  # confidences
             asleep = _generator(1).random(losses.shape) < 0.3
             context = np.where(asleep, 0, 1).astype(np.float32)
         elif context is not None:  # a hint

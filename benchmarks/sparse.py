@@ -1,7 +1,7 @@
 """One stream of sparse rows, and how its cost depends on the number of columns.
 
-The rows of olx are made of the CSR matrix beforehand, as the cache of Vowpal Wabbit is; a second
-line counts the making too.
+The rows of olx are made from the CSR matrix before timing, like the cache of Vowpal Wabbit. A
+second line includes that conversion.
 """
 
 import tempfile
@@ -111,7 +111,7 @@ def _by_width(algorithm: Algorithm, count: int) -> list[Contestant]:
 
 
 def _flatness(case: str, seen: dict[str, Timing]) -> list[Row]:
-    """Time for many columns / time for few; memory alone makes it grow, as the loop shows."""
+    """Time for many columns / time for few; the loop shows how much of it is memory."""
     rows = []
     for who in ("olx", LOOP):
         few = seen[f"{who}, d={WIDTHS[0]:,}"]

@@ -1,6 +1,6 @@
-"""Many configurations on one stream: one call of olx against one run of a peer for each.
+"""Many configurations on one stream: one call of olx against one run per configuration.
 
-Peers run a few configurations; their time for one is what a sweep of theirs costs for each.
+Other libraries run a few configurations; the mean time is their cost per configuration.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ def measure(settings: Settings) -> Group:
             case = f"{n} configurations, d={WIDTH}"
             rows.append(compared(case, seen[contestant.name], seen[peer.name], target))
     timings = {"sweeps": [timing.as_dict() for timing in seen.values()]}
-    return Group("Sweeps, for an example and a configuration", rows, timings)
+    return Group("Sweeps, per example and configuration", rows, timings)
 
 
 def _make(eta):

@@ -1,6 +1,6 @@
-"""What olx sets itself to reach on the CPU.
+"""The speed targets of olx on the CPU.
 
-A number is time of the peer / time of olx, unless its comment says otherwise.
+A number is time of the other library / time of olx, unless its comment says otherwise.
 """
 
 from typing import NamedTuple
