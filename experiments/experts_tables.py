@@ -1,27 +1,27 @@
-"""Which learner should combine these experts? Loss, regret and weights of every one, side by side.
+"""Compare expert learners on real data: loss, regret and weights of every learner.
 
-Four games, each a table of losses with one column an expert:
+There are four games, each a table of losses with one column per expert:
 
   load       65 forecasters of the French electricity load; a loss is the error in percent
   nyse_o, _n 36 and 23 stocks until 1984 and 2010; minus the logarithm of the price relative
   switching  a synthetic stream whose best expert changes six times
 
 Hedge, Fixed Share and Prod have numbers to tune. They get the best of a grid, chosen in hindsight
-by loss; Hedge once more by what the mixture achieves. All others are played once, as they come. The
-range of losses that they ask for is the range in the table. Read the tables so:
+by loss; Hedge also by the error or wealth of the mixture. All others are played once, without
+tuning. Their range of losses is the range in the table. The columns are:
 
   loss       the mean over rounds, in the units of the game
   regret     beyond the best single expert, in the same units, summed up over rounds
   shifting   beyond the best sequence of experts that changes at most six times
-  / hedge    loss above the least in the table, against that of the tuned Hedge; 1.05 is 5 % more.
-             For stocks it is near 1 for everybody, since the range is wide: read the wealth
-  error      what the mixture achieves: the mean error of the mixed forecast, in percent
-  wealth     what a dollar becomes when the weights are a portfolio, rebalanced daily
-  on best    the mean weight of the expert that is best just then
+  / hedge    loss minus the lowest entry of the table, divided by that of the tuned Hedge; 1.05 is
+             5 % more. For stocks it is near 1 for all, since the range is wide: read the wealth
+  error      the mean error of the mixed forecast, in percent
+  wealth     the final value of a dollar if the weights are a portfolio, rebalanced daily
+  on best    the mean weight of the best expert of each round
 
-Forecasts are made to be combined: a second table of the load has the error of learners that are
-told of the slope of the error of the mixed forecast, `olx.experts.linearized`. A second table of
-the stocks has the exponentiated gradient on the logarithm of wealth.
+A second table of the load has learners that use the gradient of the error of the mixed forecast:
+`olx.experts.linearized`. A second table of the stocks has the exponentiated gradient on the
+logarithm of wealth.
 
 The data folder (OLX_DATA, or --data) holds experts_french_load.npz and portfolio_nyse_{o,n}.npz;
 --games switching needs none. Tables, and pictures of the weights over time, go to --out.
@@ -49,7 +49,7 @@ SHOWN = ["Hedge, tuned", "AdaNormalHedge", "Fixed Share, tuned", "AdaNormalHedge
 
 class Game(NamedTuple):
     losses: np.ndarray  # [T, N]
-    verdict: str  # what the mixture is judged by
+    verdict: str  # the name of the measure of the mixture
     judge: Callable[[np.ndarray], float]  # weights [T, N] -> number
     sign: int  # 1 where less is better
 
@@ -132,7 +132,7 @@ def play(game: Game) -> dict[str, np.ndarray]:
 
 
 def untuned(rounds: int, count: int, **span: float) -> dict[str, olx.Learner]:
-    """Every learner that needs no tuning, for losses of a range."""
+    """Every learner that needs no tuning, for losses in a given range."""
     root = olx.schedules.decay(2 * np.sqrt(np.log(count)))
     return {
         "Hedge, anytime": experts.anytime_hedge(root, **span),
@@ -175,7 +175,7 @@ def table(game: Game, played: dict[str, np.ndarray]) -> str:
 
 
 def forecasts(folder: Path | None) -> str:
-    """The error of the mixed forecast, in percent, of learners that are told of its slope."""
+    """The error of the mixed forecast, in percent, for learners that use its gradient."""
     data = read(folder, "experts_french_load.npz")
     relative = data["X"].astype(float) / data["y"].astype(float)[:, None]
     rounds, count = relative.shape
@@ -207,7 +207,7 @@ def forecasts(folder: Path | None) -> str:
 
 
 def portfolios(relatives: np.ndarray) -> str:
-    """Exponentiated gradient on the logarithm of wealth itself, which is Hedge on its slope."""
+    """Exponentiated gradient on the logarithm of wealth, which is Hedge on its gradient."""
     prior = jnp.full(relatives.shape[1], 1 / relatives.shape[1])
     etas = jnp.append(jnp.geomspace(1e-3, 10.0, 31), 0.05)  # the last is that of Helmbold et al.
     match = losses.log_loss, olx.Rounds(None, jnp.asarray(relatives)), prior

@@ -1,8 +1,8 @@
-"""A first game: one line of mathematics becomes an algorithm, a sweep, a proof and a gradient.
+"""A first game: olx derives an algorithm, a sweep, a certificate and a gradient from a potential.
 
-The potential below is in no library. olx derives its conjugate, plays mirror descent with 64 step
-sizes as one program, checks every run against its theorem after every round, and tunes the step
-size by a gradient through the whole run.
+No library contains the potential below. olx derives its conjugate, plays mirror descent with 64
+step sizes as one program, checks every run against its theorem after every round, and tunes the
+step size by a gradient through the whole run.
 """
 
 import jax
@@ -24,7 +24,7 @@ def main() -> None:
     etas = jnp.geomspace(1e-3, 10.0, 64)
     learners = olx.batch(make, eta=etas)
     runs = olx.sweep(learners, loss, rounds, start, record=olx.record.trace)
-    proofs = jax.vmap(olx.certify, (0, 0, None))(learners.learners, runs, truth)
+    proofs = jax.vmap(olx.certify, (0, 0, None))(learners.learners, runs, truth)[0]
 
     print(f"{'eta':>9} {'total loss':>12} {'regret <= bound':>24}  theorem")
     for i in range(0, 64, 7):

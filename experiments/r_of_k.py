@@ -1,8 +1,8 @@
 """Few relevant features among many: mistakes against the number of features.
 
-Whether at least r of k relevant bits are on, among n features in all. A Perceptron's mistakes grow
-with n, those of Winnow with its logarithm; so says theory, and so it turns out. At each width one
-sweep plays each family:
+The label says whether at least r of k relevant bits are on, among n features. In theory the
+mistakes of a Perceptron grow with n, those of Winnow with log n; the experiment confirms it. At
+each width one sweep plays each family:
 
 - the p-norm Perceptron with p = 2, which is the Perceptron, and with p = 2 log n;
 - Winnow with the learning rate that theory names, and with a grid of others, the best of them
@@ -27,7 +27,7 @@ NAMES = ("Perceptron", "p-norm", "Winnow", "Winnow, best rate", "self-tuned", "W
 
 
 def mistakes(width: int, rounds: int, r: int, k: int, seed: int) -> dict[str, float]:
-    """What each algorithm comes to on one stream."""
+    """The number of mistakes of each algorithm on one stream."""
     stream, _ = olx.streams.r_of_k(jax.random.key(seed), rounds, width, r, k)
     start = jnp.zeros(width)
     count = lambda learners: olx.sweep(learners, olx.losses.zero_one, stream, start).total

@@ -1,10 +1,10 @@
-"""How often a word appears against its rank: the heavy tail that second-order learners live on.
+"""Plot the frequency of words against their rank: a heavy tail.
 
 Figure 1 of Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, redrawn from the four sentiment sets: product reviews as counts
-of words and pairs of words. A few are everywhere, most are rare, and on a logarithmic paper the
-curve is nearly a line. So a learner that steps further along rare features, as AdaGrad, AROW and
-confidence-weighted learners do, has something to gain.
+of words and pairs of words. A few are very frequent, most are rare, and on logarithmic axes the
+curve is nearly a line. So learners with larger steps for rare features, such as AdaGrad, AROW and
+confidence-weighted learners, have an advantage.
 
     OLX_DATA=... python -m experiments.sentiment_frequencies
     python -m experiments.sentiment_frequencies --data ... --sets books dvd --out figure.svg
@@ -22,14 +22,14 @@ SETS = ("books", "dvd", "electronics", "kitchen")
 
 
 def frequencies(name: str, folder: pathlib.Path | None) -> np.ndarray:
-    """How often each feature appears in all reviews, the most frequent first."""
+    """The total count of each feature in all reviews, the most frequent first."""
     counts = load(f"sentiment_{name}", folder).context
     totals = np.asarray(counts.sum(axis=0)).reshape(-1)
     return np.sort(totals[totals > 0])[::-1]
 
 
 def slope(totals: np.ndarray) -> float:
-    """The exponent of the law that fits ranks 10 to 10,000 best, on logarithmic axes."""
+    """The exponent of the power law that best fits ranks 10 to 10,000."""
     ranks = np.unique(np.geomspace(10, min(10_000, len(totals)), 50).astype(int))
     return float(np.polyfit(np.log(ranks), np.log(totals[ranks - 1]), 1)[0])
 
