@@ -45,7 +45,7 @@ def rounds_kept(keep: Keep, start: int, stop: int) -> np.ndarray:
     wrong = (kept <= start) | (kept > stop)
     if np.any(wrong):
         raise ValueError(
-            f"keep: a rule asked for the rounds past {start} and up to {stop} must give no other, "
+            f"keep: a rule must give rounds after {start} and up to {stop} here, "
             f"got {kept[wrong][0]}."
         )
     return kept.astype(int)

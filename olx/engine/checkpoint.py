@@ -138,8 +138,8 @@ class Checkpoint:
         if not there:
             if self._steps.is_dir() and any(path.is_dir() for path in self._steps.iterdir()):
                 raise ValueError(
-                    f"{owner}: {self._steps} holds folders, as no checkpoint of this version of "
-                    "olx does. Give another directory, or remove this one."
+                    f"{owner}: {self._steps} holds folders; a checkpoint of this version of olx "
+                    "holds none. Give another directory, or remove this one."
                 )
             return []
         path = self.directory / "run.json"
@@ -148,8 +148,8 @@ class Checkpoint:
             assert isinstance(other, dict)
         except (OSError, ValueError, AssertionError):
             raise ValueError(
-                f"{owner}: {path}, which says what run the checkpoint is of, is missing or "
-                "damaged. Give another directory, or remove this one."
+                f"{owner}: {path}, the description of the saved run, is missing or damaged. Give "
+                "another directory, or remove this one."
             ) from None
         mine = self._description
         if different := [name for name in mine if other.get(name) != mine[name]]:

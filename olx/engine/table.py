@@ -79,9 +79,9 @@ def layout_of(
     layout = _layout(structure, kinds, params.shape[:-1], width, params.dtype)
     if layout is None:
         raise TypeError(
-            f"{owner}: sparse rows need a learner whose coordinates meet only in the score, such "
-            "as `olx.linear` of `omd` with a separable map, or `perceptron`; this one needs dense "
-            "rows: pass `rows.toarray()`."
+            f"{owner}: sparse rows need a learner whose coordinates interact only in the score, "
+            "such as `olx.linear` of `omd` with a separable map, or `perceptron`; this one needs "
+            "dense rows: pass `rows.toarray()`."
         )
     return layout
 

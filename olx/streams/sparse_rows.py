@@ -38,7 +38,7 @@ class SparseRows:
         if not isinstance(rows, slice) or rows.step not in (None, 1):
             raise TypeError(
                 f"SparseRows: rows are taken in order, as in rows[start:stop], got {rows!r}; only "
-                "`olx.run` plays sparse rows, elsewhere pass `rows.toarray()`."
+                "the engine plays sparse rows, elsewhere pass `rows.toarray()`."
             )
         start, stop, _ = rows.indices(self.shape[0])
         stop = max(start, stop)

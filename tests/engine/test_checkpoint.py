@@ -349,7 +349,7 @@ def test_a_damaged_description_is_refused(text, tmp_path):
     interrupted(tmp_path)
     path = tmp_path / "run.json"
     path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(ValueError, match=r"^run: .*(run.json, which says|is of another run)"):
+    with pytest.raises(ValueError, match=r"^run: .*(run.json, the description|is of another run)"):
         run(checkpoint=saving(tmp_path))
 
 

@@ -264,7 +264,7 @@ def test_a_file_in_svmlight_format_is_read(tmp_path):
 
 
 NEEDS_DENSE = (
-    "run: sparse rows need a learner whose coordinates meet only in the score, such as "
+    "run: sparse rows need a learner whose coordinates interact only in the score, such as "
     "`olx.linear` of `omd` with a separable map, or `perceptron`; this one needs dense rows: pass "
     "`rows.toarray()`."
 )

@@ -175,9 +175,7 @@ def missed(feedback):
     return feedback.value > 0.1
 
 
-NO_DESCRIPTION = (
-    r"run: .*run\.json, which says what run the checkpoint is of, is missing or damaged"
-)
+NO_DESCRIPTION = r"run: .*run\.json, the description of the saved run, is missing or damaged"
 LONG = np.linspace(0, 1, 3000)
 
 BAD = {
@@ -287,7 +285,7 @@ BAD = {
     "steps of another version": Bad(
         of_another_version,
         ValueError,
-        "run: .*steps holds folders, as no checkpoint of this version",
+        "run: .*steps holds folders; a checkpoint of this version",
     ),
     "saved every 0 chunks": Bad(
         lambda: olx.checkpoint("x", every=0), ValueError, "checkpoint: `every` must be an integer"

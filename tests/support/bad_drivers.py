@@ -38,7 +38,7 @@ def sweep(says, error=TypeError, **changes):
 
 
 def rule(given, error=ValueError):
-    says = "keep: a rule (asked for the rounds past 0 and up to 40|must give the numbers of rounds)"
+    says = "keep: a rule must give (rounds after 0 and up to 40|the numbers of rounds)"
     return run(says, error, keep=lambda start, stop: given)
 
 

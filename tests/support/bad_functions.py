@@ -297,7 +297,7 @@ SPARSE = {
             np.zeros(3),
         ),
         TypeError,
-        "sweep: sparse rows need a learner whose coordinates meet only in the score",
+        "sweep: sparse rows need a learner whose coordinates interact only in the score",
     ),
     "sparse rows in a rollout": Bad(
         lambda: olx.rollout(
