@@ -51,6 +51,12 @@ def _over_points(learner: Learner) -> bool:
     return known and for_mixtures(hp.inner.theorems) is not None
 
 
+def _mixtures(hp: ParticlesHparams) -> Theorem:
+    found = for_mixtures(hp.inner.theorems)
+    assert found is not None  # `_over_points` has looked
+    return found
+
+
 _POINTS = About(
     "a `particles` learner of one of `olx.experts` with a theorem about mixtures", _over_points
 )
@@ -59,14 +65,14 @@ _POINTS = About(
 def open_account(share, low, high, hp: ParticlesHparams, state: PyTree, u: PyTree) -> Account:
     u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], hp.points))
     zero = jnp.zeros((), ravel_pytree(u)[0].dtype)
-    inner = for_mixtures(hp.inner.theorems).init_fn(hp.inner.hparams, state, None)
+    inner = _mixtures(hp).init_fn(hp.inner.hparams, state, None)
     return Account(inner, zero, zero, zero)
 
 
 def add_round(
     share, low, high, hp: ParticlesHparams, account: Account, state, feedback: Feedback, u: PyTree
 ) -> Account:
-    told, one = as_experts(hp, state, feedback), for_mixtures(hp.inner.theorems)
+    told, one = as_experts(hp, state, feedback), _mixtures(hp)
     weight, value, other = feedback.weight, feedback.value, feedback.loss(u)
     return Account(
         one.add_fn(hp.inner.hparams, account.inner, state, told, None),
@@ -79,7 +85,7 @@ def add_round(
 def both_sides(
     share: Share, low, high, hp: ParticlesHparams, account: Account, u: PyTree
 ) -> Certificate:
-    inner, one = hp.inner.hparams, for_mixtures(hp.inner.theorems)
+    inner, one = hp.inner.hparams, _mixtures(hp)
     proof = at_quantile(share, one, inner, account.inner, None)
     points = jax.vmap(lambda point: ravel_pytree(point)[0])(hp.points)
     at = ravel_pytree(u)[0]

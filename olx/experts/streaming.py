@@ -126,8 +126,13 @@ def chained_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree)
     return proof.given("copies must be made for as many `rounds`", covered)
 
 
-_PARTS = (functools.partial(part, 0) for part in (chained_sides, open_chain, add_link))
-whole_run = expert_theorem("whole_run", "Luo 2016, AdaNormalHedge.TV, streaming", *_PARTS)
+whole_run = expert_theorem(
+    "whole_run",
+    "Luo 2016, AdaNormalHedge.TV, streaming",
+    functools.partial(chained_sides, 0),
+    functools.partial(open_chain, 0),
+    functools.partial(add_link, 0),
+)
 
 
 def _length(hp: StreamingHparams) -> int:

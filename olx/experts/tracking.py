@@ -121,5 +121,10 @@ def price(prior: Array, u: Array, rounds: Array, begin: Scalar) -> Array:
     return 3 * (relative_entropy(u, prior) + copies + jnp.log(b))
 
 
-_PARTS = (functools.partial(part, 0) for part in (interval_sides, open_since, add_since))
-whole_run = expert_theorem("whole_run", "Luo 2016, AdaNormalHedge.TV", *_PARTS)
+whole_run = expert_theorem(
+    "whole_run",
+    "Luo 2016, AdaNormalHedge.TV",
+    functools.partial(interval_sides, 0),
+    functools.partial(open_since, 0),
+    functools.partial(add_since, 0),
+)

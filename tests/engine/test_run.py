@@ -79,7 +79,7 @@ def test_contexts_and_decisions_may_be_dictionaries():
     wanted = rollout(learner, losses.squared, rounds, params, record=olx.record.trace)
     seen = olx.run(learner, losses.squared, rounds, params, record=olx.record.trace)
     close(results(seen), results(wanted))
-    assert set(seen.state.theta) == {"a", "b"}
+    assert set(seen.state.theta.value) == {"a", "b"}
 
 
 def test_rounds_are_weighed():
