@@ -157,7 +157,7 @@ def table(game: Game, played: dict[str, np.ndarray]) -> str:
     achieved = {name: game.judge(weights) for name, weights in played.items()}
     lines = [
         f"{rounds} rounds, {game.losses.shape[1]} experts; the best one loses "
-        f"{best / rounds:.5g} a round, the best sequence {shifting / rounds:.5g}.\n",
+        f"{best / rounds:.5g} per round, the best sequence {shifting / rounds:.5g}.\n",
         f"| learner | loss | regret | shifting | / hedge | {game.verdict} |",
         "|---|---|---|---|---|---|",
     ]

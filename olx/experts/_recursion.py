@@ -46,7 +46,7 @@ def potentials(
     _, earlier = lax.scan(back, last, length=rounds)
     table = jnp.concatenate([earlier[::-1], last[None]])
     inner = rounds * longest
-    return table[:, inner:-inner]  # `roll` wraps around: drop what it spoiled
+    return table[:, inner:-inner]  # drop the ends, where `roll` wraps around
 
 
 def solve(

@@ -132,7 +132,7 @@ def oracle_bound(
     r"""Theorem 14.9, with probability $1 - \delta$, for the mean decision of `ogd`: at most
     $\mathrm{risk}(w) + \frac{\|w - w_1\|^2}{2\eta T} + \frac\eta2 G^2 + M\sqrt{2\ln(2/\delta)/T}$.
 
-    risk, distance: of any fixed $w$: its risk and $\|w - w_1\|$.
+    risk, distance: the risk of any fixed $w$, and $\|w - w_1\|$.
     lipschitz, largest: $G$ in the decision; losses lie in $[0, M]$.
     """
     regret = distance**2 / (2 * eta * rounds) + eta * lipschitz**2 / 2

@@ -133,7 +133,7 @@ def _step(here: Any, step: str, setting: str) -> Any:
         return here.setdefault(step, {})
     if isinstance(here, list) and step.isdigit() and int(step) < len(here):
         return here[int(step)]
-    raise ConfigError(f"--set {setting}: there is no {step!r} on the way.")
+    raise ConfigError(f"--set {setting}: there is no {step!r} in the config.")
 
 
 def _refusal(said: str) -> ConfigError:

@@ -20,7 +20,7 @@ from olx.lab.refusals import ConfigError, nearest
 
 Lift = Callable[[Learner], Learner]
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_UNTOLD = "; the factory says by an annotation, such as MirrorMap, what a name stands for"
+_UNTOLD = "; to allow a name, annotate the argument in the factory, such as MirrorMap"
 _LOOKED = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,

@@ -311,7 +311,7 @@ def test_a_broken_config_is_refused_in_one_line(case, tmp_path):
     ("setting", "said"),
     [
         ("seeds", "--set seeds: write it as key=value, such as seeds=3."),
-        ("learners.4.eta=1", "--set learners.4.eta=1: there is no '4' on the way."),
+        ("learners.4.eta=1", "--set learners.4.eta=1: there is no '4' in the config."),
         ("seedz=3", "unknown key seedz; did you mean seeds?"),
     ],
 )

@@ -346,7 +346,7 @@ def test_a_download_with_another_checksum_is_refused(server, tmp_path):
 def test_a_download_without_a_checksum_tells_it(server, tmp_path):
     folder, address = server
     (folder / "mine.svm").write_bytes(TEXT)
-    with pytest.raises(ValueError, match=f"say which file you expect; .* sha256 = '{SHA}'"):
+    with pytest.raises(ValueError, match=f"give the expected sha256; .* sha256 = '{SHA}'"):
         load(f"{address}/mine.svm", tmp_path / "cache")
 
 

@@ -104,8 +104,8 @@ FILES = {
     "a folder": Bad(lambda: read(FOLDER.name), ConfigError, "is a folder; a config is a TOML file"),
     "no file": Bad(lambda: read("nowhere.toml"), ConfigError, "nowhere.toml: no such config"),
     "a setting without a value": setting("write it as key=value", "seeds"),
-    "a setting of the eighth learner": setting("no '7' on the way", "learners.7.name=ogd"),
-    "a setting of a learner by name": setting("no 'ogd' on the way", "learners.ogd.eta=1"),
+    "a setting of the eighth learner": setting("no '7' in the config", "learners.7.name=ogd"),
+    "a setting of a learner by name": setting("no 'ogd' in the config", "learners.ogd.eta=1"),
     "a setting of an unknown key": setting("unknown key sede; did you mean seeds", "sede=1"),
 }
 TOP = {
@@ -331,7 +331,7 @@ OUTSIDE = {
     "a factory that looks": outside("looks at a number that the grid sweeps; choose by", "looks"),
     "a factory of unknown types": outside("arguments .* cannot be read: .*Nowhere", "unknown_type"),
     "a name that stands for nothing": outside(
-        "mirror: expected a number, got 'euclidean'; the factory says by an annotation",
+        "mirror: expected a number, got 'euclidean'; to allow a name, annotate the argument",
         "untold",
         mirror="euclidean",
     ),

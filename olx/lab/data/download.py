@@ -29,7 +29,7 @@ def fetch(address: str, sha256: str | None, folder: Path) -> Path:
         raise OSError(f"{address} cannot be downloaded: {_reason(error)}.") from error
     if sha256 is None:
         raise ValueError(
-            f"{address}: say which file you expect; what came has sha256 = {digest(path)!r}."
+            f"{address}: give the expected sha256; this file has sha256 = {digest(path)!r}."
         )
     return path
 

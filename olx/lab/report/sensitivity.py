@@ -80,7 +80,7 @@ def heat_maps(everything: list[Score], order: dict[str, int], folder: Path) -> l
             (a, b), least = min(cells.items(), key=lambda cell: cell[1])
             caption = (
                 f"Mean loss, every other hyperparameter at its best; blank where it diverged. "
-                f"The ring is the least, {least:.4g}, at {across} = {a:.4g} and {up} = {b:.4g}."
+                f"The ring marks the least, {least:.4g}, at {across} = {a:.4g} and {up} = {b:.4g}."
             )
             title = f"{across} and {up} of {learner} on {dataset}"
             pictures.append(save(figure, folder, f"pair-{len(pictures)}", title, caption))
