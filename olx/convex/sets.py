@@ -124,8 +124,8 @@ def box(low: PyTree, high: PyTree) -> ConvexSet:
 
 
 def _ball(radius, w):
-    own, unit, norm = _scaled(w)
-    shrink = lambda leaf, own: jnp.where(norm <= radius / unit, leaf, radius / norm * own)
+    own, factor, norm = _scaled(w)
+    shrink = lambda leaf, own: jnp.where(norm <= radius * factor, leaf, radius / norm * own)
     return jax.tree.map(shrink, w, own)
 
 
@@ -135,15 +135,20 @@ def _ball_farthest(radius, g):
 
 
 def _scaled(w):
-    """`w` divided by the power of 2 below its largest entry, that power, and the quotient's norm.
+    """`w` times a power of 2 that takes its largest entry to [1, 2), that power, and the norm.
 
-    The quotient is exact, and its squares neither overflow nor underflow.
+    The product is exact, and its squares neither overflow nor underflow. A quotient would not do:
+    the compiler turns `(w / a) / b` into `w / (a * b)`, and `a * b` may underflow.
     """
     largest = lax.stop_gradient(tree.norm(w, ord=jnp.inf))
-    power = jnp.ldexp(jnp.ones_like(largest), jnp.frexp(largest)[1] - 1)
-    unit = jnp.where(largest > 0, power, jnp.finfo(largest.dtype).tiny)
-    own = jax.tree.map(lambda leaf: leaf / unit, w)
-    return own, unit, jnp.sqrt(jnp.maximum(tree.norm(own, squared=True), 1.0))  # below 1 for 0 only
+    power = jnp.ldexp(jnp.ones_like(largest), 1 - jnp.frexp(largest)[1])
+    factor = jnp.where(largest > 0, power, 1 / jnp.finfo(largest.dtype).tiny)
+    own = jax.tree.map(lambda leaf: leaf * factor, w)
+    return (
+        own,
+        factor,
+        jnp.sqrt(jnp.maximum(tree.norm(own, squared=True), 1.0)),
+    )  # below 1 for 0 only
 
 
 def _l1_ball(radius, w):

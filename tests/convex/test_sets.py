@@ -244,3 +244,9 @@ def test_the_indicator_of_a_set_allows_for_rounding():
     simplex = indicator(sets.simplex())
     assert simplex.value(jnp.full(7, 1 / 7)) == 0
     assert simplex.value(jnp.full(7, 1 / 7 + 1e-9)) == np.inf
+
+
+def test_a_quotient_that_is_zero_stays_zero_when_compiled():
+    """XLA joins two quotients into one whose divisor may underflow."""
+    project = jax.jit(lambda w, level: sets.ball(0.8).project(w / level))
+    np.testing.assert_array_equal(project(jnp.zeros(3), 0.01), jnp.zeros(3))
