@@ -126,8 +126,8 @@ def test_a_signal_stops_a_run_between_two_jobs(number, status, here):
     assert kept > 0
     assert err.splitlines() == [
         "olx: stopping at the next save; a second signal stops at once.",
-        f"olx run: interrupted; {kept} jobs are kept in results/tiny, the same command goes on "
-        "from there.",
+        f"olx run: interrupted; {kept} jobs are kept in results/tiny, repeat the same command to "
+        "continue.",
     ]
 
 

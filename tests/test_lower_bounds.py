@@ -86,7 +86,7 @@ def test_bounds_hold_when_nature_plays_steepest(name):
     def one(learner):
         nature = olx.streams.steepest(1.0)
         run = olx.play(learner, nature, np.zeros(4), T, record=olx.record.trace)
-        return jax.vmap(lambda u: olx.certify(learner, run, u))(us)
+        return jax.vmap(lambda u: olx.certify(learner, run, u)[0])(us)
 
     learners = [make(number * first) for number in (1.0, 2.0, 4.0)]
     proofs = jax.vmap(one)(jax.tree.map(lambda *numbers: np.stack(numbers), *learners))

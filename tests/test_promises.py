@@ -54,9 +54,8 @@ def test_a_sweep_of_64_steps_is_certified_at_every_round(mirror):
     learners = olx.batch(make, eta=jnp.geomspace(1e-3, 1.0, 64))
     runs = olx.sweep(learners, losses.squared, FEW, 0.1 * jnp.ones(4), record=olx.record.trace)
     each_u = jax.vmap(olx.certify, (None, None, 0))
-    proofs = jax.vmap(each_u, (0, 0, None))(
-        learners.learners, runs, jnp.stack([TRUTH, jnp.zeros(4)])
-    )
+    points = jnp.stack([TRUTH, jnp.zeros(4)])
+    proofs = jax.vmap(each_u, (0, 0, None))(learners.learners, runs, points)[0]
     finite = np.all(np.isfinite(runs.losses), axis=1)
     assert proofs.left.shape == (64, 2, 20)
     assert np.all(proofs.holds[finite])

@@ -147,7 +147,7 @@ def test_no_round_at_all_is_no_violation():
 
 def test_alma_says_nothing_about_weighted_rounds():
     run = classified(olx.classification.alma(0.9), np.where(np.arange(T) % 2, 0.01, 100.0))
-    proof = olx.certify(olx.classification.alma(0.9), run, TRUTH / 2)
+    proof = olx.certify(olx.classification.alma(0.9), run, TRUTH / 2)[0]
     assert proof.holds
     assert broken_from(proof) == {"weights must be 0 or 1": 1}
 
@@ -169,7 +169,7 @@ def test_regret_theorems_of_weighted_gradients_hold(name):
     learner, u = WEIGHTED[name], TRUTH / 2
     weight = np.abs(np.asarray(jax.random.normal(jax.random.key(1), (T,)))) * 3
     rounds = olx.Rounds(None, ROWS, weight)
-    proof = olx.certify(learner, played(learner, losses.linear_loss, rounds, ZEROS), u)
+    proof = olx.certify(learner, played(learner, losses.linear_loss, rounds, ZEROS), u)[0]
     assert proof.holds
     assert not broken_from(proof)
     assert np.isfinite(proof.right).all()
@@ -242,7 +242,7 @@ def test_a_condition_that_broke_once_stays_broken():
 def test_weights_above_one_are_beyond_the_theorems_of_experts():
     rounds = olx.Rounds(None, np.abs(np.sin(ROWS)), np.full(T, 1.5))
     run = played(experts.prod(0.5), losses.linear_loss, rounds, UNIFORM)
-    proof = olx.certify(experts.prod(0.5), run, UNIFORM)
+    proof = olx.certify(experts.prod(0.5), run, UNIFORM)[0]
     assert proof.holds
     assert broken_from(proof) == {"weights must be at most 1": 1}
 
@@ -253,14 +253,14 @@ def test_moves_between_whole_ones_need_a_convex_final_loss():
     game = drifting_game(behind, 8)
     proof = olx.certify(
         game, played(game, losses.linear_loss, olx.Rounds(None, moves), np.ones(2)), None
-    )
+    )[0]
     assert proof.holds
     assert [first for name, first in broken_from(proof).items() if "moves must be of" in name] == [
         4
     ]
     smooth = drifting_game(lambda s: jnp.exp(-s), 8)
     run = played(smooth, losses.linear_loss, olx.Rounds(None, moves), np.ones(2))
-    proof = olx.certify(smooth, run, None)
+    proof = olx.certify(smooth, run, None)[0]
     assert proof.holds
     assert not any("moves must be of" in name for name in broken_from(proof))
 
@@ -270,7 +270,7 @@ def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violat
     gradients = np.concatenate([np.full((4, 1), 0.5), np.full((60, 1), -1e3)]).astype(np.float32)
     start = np.zeros(1, np.float32)
     run = played(learner, losses.linear_loss, olx.Rounds(None, gradients), start)
-    proof = olx.certify(learner, run, np.ones(1, np.float32))
+    proof = olx.certify(learner, run, np.ones(1, np.float32))[0]
     (name,) = broken_from(proof)
     assert broken_from(proof)[name] == 5
     assert "at most `lipschitz`" in name
@@ -292,7 +292,7 @@ def test_rows_that_are_no_signs_are_named():
 def test_steps_that_grow_are_named():
     growing = olx.experts.anytime_hedge(olx.core.Process(*_GROWING))
     rounds = olx.Rounds(None, np.abs(np.sin(ROWS)))
-    proof = olx.certify(growing, played(growing, losses.linear_loss, rounds, UNIFORM), UNIFORM)
+    proof = olx.certify(growing, played(growing, losses.linear_loss, rounds, UNIFORM), UNIFORM)[0]
     assert proof.holds
     assert broken_from(proof) == {"steps must not grow": 2}
 
@@ -318,7 +318,9 @@ OUTSIDE = {
 def test_outside_the_domain_the_right_side_is_infinite_and_never_nan(name):
     learner, u = OUTSIDE[name]
     rounds = olx.Rounds(None, np.abs(np.sin(ROWS)))
-    proof = olx.certify(learner, played(learner, losses.linear_loss, rounds, UNIFORM), np.array(u))
+    proof = olx.certify(learner, played(learner, losses.linear_loss, rounds, UNIFORM), np.array(u))[
+        0
+    ]
     assert np.isposinf(proof.right).all()
     assert np.isfinite(proof.left).all()
     assert proof.holds
@@ -329,7 +331,9 @@ def test_integer_comparators_are_cast():
     run = played(
         olx.hedge(0.5), losses.linear_loss, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM
     )
-    real, whole = (olx.certify(olx.hedge(0.5), run, np.array([0, 1, 0], d)) for d in (float, int))
+    real, whole = (
+        olx.certify(olx.hedge(0.5), run, np.array([0, 1, 0], d))[0] for d in (float, int)
+    )
     np.testing.assert_array_equal(real.right, whole.right)
     learner = experts.squint()
     run = played(learner, losses.linear_loss, olx.Rounds(None, np.abs(np.sin(ROWS))), UNIFORM)
@@ -405,7 +409,7 @@ def test_weights_too_small_for_a_float_are_no_violation(name):
     run = played(learner, losses.linear_loss, rounds, half(UNIFORM))
     assert run.trace.feedback.action[-1, 0] == 0
     for u in ([0.0, 0.0, 1.0], UNIFORM):
-        proof = olx.certify(learner, run, half(np.array(u)))
+        proof = olx.certify(learner, run, half(np.array(u)))[0]
         assert proof.holds, str(proof)
         assert np.isfinite(proof.right).all()
 
@@ -418,7 +422,7 @@ def test_exponents_close_to_one_are_no_violation(name):
     gradients = half(jax.random.normal(jax.random.key(2), (60, 20)))
     run = played(learner, losses.linear_loss, olx.Rounds(None, gradients), np.zeros(20, np.float32))
     for u in (np.eye(20)[0], np.zeros(20)):
-        proof = olx.certify(learner, run, half(u))
+        proof = olx.certify(learner, run, half(u))[0]
         assert proof.holds, str(proof)
 
 
@@ -440,5 +444,5 @@ def test_rounding_of_the_constants_of_a_potential_is_no_violation(name):
         if name == "balanced Winnow":
             rounds = olx.Rounds(rows, np.tile(LABELS, 4))
         run = played(cast(learner), losses.linear_loss, cast(rounds), cast(u))
-        proof = olx.certify(cast(learner), run, cast(u))
+        proof = olx.certify(cast(learner), run, cast(u))[0]
         assert proof.holds, str(proof)
