@@ -59,7 +59,7 @@ def _entropic(width: int, settings: Settings):
     losses = np.random.default_rng(0).random((settings.size(50_000, 2000), width), np.float32)
     rounds, start = olx.Rounds(None, losses), jnp.full(width, 1 / width)
     by_hand = olx.Learner((ETA,), _start_experts, _softmax, _add)
-    derived = olx.omd(ETA, olx.mirror_map(_negative_entropy, _log_sum_exp))
+    derived = olx.omd(ETA, olx.mirror_map(_negative_entropy, _log_sum_exp, start=1.0))
     run = lambda learner: lambda: olx.run(learner, olx.losses.linear_loss, rounds, start)
     contestants = [
         Contestant("by hand", lambda: run(by_hand), len(losses)),
