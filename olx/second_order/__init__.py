@@ -1,0 +1,21 @@
+"""Learners that keep a matrix: second-order regression, classification and Newton steps."""
+
+from olx.second_order.adagrad_full import adagrad_full as adagrad_full
+from olx.second_order.arow import arow as arow
+from olx.second_order.arow_original import arow_original as arow_original
+from olx.second_order.confidence_weighted import confidence_weighted as confidence_weighted
+from olx.second_order.confidence_weighted import (
+    soft_confidence_weighted as soft_confidence_weighted,
+)
+from olx.second_order.diagonal_arow import diagonal_arow as diagonal_arow
+from olx.second_order.invariant_newton import invariant_newton as invariant_newton
+from olx.second_order.newton import newton as newton
+from olx.second_order.rank_one import Rule as Rule
+from olx.second_order.rank_one import Step as Step
+from olx.second_order.rank_one import rank_one as rank_one
+from olx.second_order.rank_regret import rank_regret as rank_regret
+from olx.second_order.ridge import ridge as ridge
+from olx.second_order.second_order_perceptron import (
+    second_order_perceptron as second_order_perceptron,
+)
+from olx.second_order.vaw import vaw as vaw

@@ -1,0 +1,125 @@
+r"""What the Newton steps on slabs share: their numbers, and the account of their regret.
+
+The account checks in every round what the theorems assume: $|\langle u, x_t\rangle| \le C$, slopes
+of at most $L$, and the curvature $\ell(a) \ge \ell(b) + \ell'(b) (a - b) + \frac\sigma2 (\ell'(b)
+(a - b))^2$ between the score $b$ of the learner and the score $a$ of $u$.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.core import Feedback, Scalar
+
+INSIDE = "scores of `u` must not exceed `bound`"
+CURVED = "losses must have the curvature that was given"
+STEEP = "slopes must not exceed `lipschitz`"
+
+
+@pytree
+class SlabHparams:
+    bound: Scalar  # C
+    curvature: Scalar  # sigma
+    lipschitz: Scalar | None  # L; None if every eta_t is 0
+
+
+def numbers(
+    owner: str, bound: Scalar, curvature: Scalar | None, lipschitz: Scalar | None
+) -> SlabHparams:
+    """The numbers of a Newton step on slabs; refuses illegal ones in the name of `owner`."""
+    if curvature is None and lipschitz is None:
+        raise TypeError(
+            f"{owner}: give `curvature` if the loss has it, else `lipschitz`, the largest slope."
+        )
+    bound = check.positive(owner, "bound", bound)
+    sigma = 0.0 if curvature is None else check.positive(owner, "curvature", curvature)
+    if lipschitz is not None:
+        lipschitz = check.positive(owner, "lipschitz", lipschitz)
+    return SlabHparams(bound, sigma, lipschitz)
+
+
+def clipped(hp: SlabHparams, score: Array) -> Array:
+    """The score of the projected weights."""
+    return jnp.clip(score, -hp.bound, hp.bound)
+
+
+def eta(hp: SlabHparams, size: int, number: Array) -> Array:
+    r"""$\eta_t = \sqrt{\text{size} / t} / (C L)$."""
+    if hp.lipschitz is None:
+        return jnp.zeros_like(number)
+    return jnp.sqrt(size / number) / (hp.bound * hp.lipschitz)
+
+
+def rate(hp: SlabHparams, size: int, number: Array) -> Array:
+    r"""$\sigma + \eta_t$."""
+    return hp.curvature + eta(hp, size, number)
+
+
+class Account(NamedTuple):
+    regret: Float[Array, ""]
+    size: Float[Array, ""]  # the sum of absolute losses, for the rounding error
+    energy: Float[Array, ""]  # the sum of g' A_t^-1 g
+    drift: Float[Array, ""]  # the sum of what the matrix grows more than the curvature, at u
+    squares: Float[Array, ""]  # the sum of |g|^2
+    rates: Float[Array, ""]  # the sum of eta_t
+    eta: Float[Array, ""]  # the last eta_t
+    inside: Bool[Array, ""]
+    curved: Bool[Array, ""]
+    flat: Bool[Array, ""]
+    unit: Bool[Array, ""]
+
+
+def open_account(u: Float[Array, " d"]) -> Account:
+    zero, true = jnp.zeros((), u.dtype), jnp.ones((), bool)
+    return Account(*(zero,) * 7, *(true,) * 4)
+
+
+def add(
+    hp: SlabHparams,
+    account: Account,
+    feedback: Feedback,
+    along: Array,
+    eta: Array,
+    energy: Array,
+    drift: Array,
+    square: Array,
+) -> Account:
+    """Add a round; `along` is the score of `u`, `square` is the squared length of the gradient."""
+    own, other, slope = feedback.value, feedback.loss(along), feedback.grad
+    change = slope * (along - feedback.action)
+    size = (
+        jnp.abs(own) + jnp.abs(other) + jnp.abs(slope) * (jnp.abs(along) + jnp.abs(feedback.action))
+    )
+    rounding = 64 * jnp.finfo(size.dtype).eps
+    below = other < own + change + hp.curvature / 2 * change**2 - rounding * size
+    steepest = jnp.inf if hp.lipschitz is None else hp.lipschitz * (1 + rounding)
+    return Account(
+        account.regret + (own - other),
+        account.size + size,
+        account.energy + energy,
+        account.drift + drift,
+        account.squares + square,
+        account.rates + eta,
+        eta * jnp.ones_like(size),
+        account.inside & (jnp.abs(along) <= hp.bound * (1 + rounding)),
+        account.curved & ~below,
+        account.flat & (jnp.abs(slope) <= steepest),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def steps(hp: SlabHparams, account: Account) -> Array:
+    r"""$2 (C L)^2 \sum_s \eta_s$."""
+    if hp.lipschitz is None:
+        return jnp.zeros_like(account.rates)
+    return 2 * (hp.bound * hp.lipschitz) ** 2 * account.rates
+
+
+def sides(account: Account, right: Array, published: Array | None = None) -> Certificate:
+    proof = Certificate(account.regret, right, account.size + jnp.abs(right), published)
+    met = {INSIDE: account.inside, CURVED: account.curved}
+    return proof.under(met | {STEEP: account.flat, UNIT_WEIGHTS: account.unit})

@@ -1,0 +1,130 @@
+r"""Confidence-weighted learning: a Gaussian over weights, made sure enough of every label.
+
+The weights are $N(w, P)$. After a round the Gaussian changes as little as possible, in relative
+entropy, such that the label gets a probability of at least $\Phi(\phi)$:
+
+$$y_t \langle w, x_t\rangle \ge \phi \sqrt{x_t^\top P x_t}.$$
+
+With $m = y_t \langle w_t, x_t\rangle$ and $v = x_t^\top P x_t$, all versions set
+
+$$w \leftarrow w + \alpha y_t P x_t, \quad P \leftarrow P - \beta P x_t x_t^\top P, \quad
+  \beta = \frac{\alpha\phi}{\sqrt u + v \alpha\phi}, \quad
+  \sqrt u = \tfrac12 \Big( \sqrt{\alpha^2 v^2 \phi^2 + 4 v} - \alpha v \phi \Big);$$
+
+they differ in $\alpha$ only. With $\psi = 1 + \phi^2 / 2$, $\xi = 1 + \phi^2$, $n = v + 1 / (2C)$:
+
+$$\text{CW: } \Big[ \frac{-m \psi + \sqrt{m^2 \phi^4 / 4 + v \phi^2 \xi}}{v \xi} \Big]_+, \quad
+  \text{SCW-I: } \min(C, \text{CW}), \quad \text{SCW-II: } \Big[
+  \frac{-(2 m n + \phi^2 m v) + \phi \sqrt{\phi^2 m^2 v^2 + 4 n v (n + v \phi^2)}}
+  {2 (n^2 + n v \phi^2)} \Big]_+.$$
+
+CW meets the constraint exactly, so one wrong label can change it much. SCW-I pays $C$ per unit by
+which the constraint is missed, SCW-II pays $C$ times its square. No bound is known that a run could
+be checked against.
+
+Crammer, Dredze, Pereira, Exact Convex Confidence-Weighted Learning, 2008; Wang, Zhao, Hoi, Exact
+Soft Confidence-Weighted Learning, 2012.
+"""
+
+import jax.numpy as jnp
+from jax.scipy.special import ndtri
+from jaxtyping import Array
+
+from olx import _check as check
+from olx import _safe as safe
+from olx._pytree import pytree
+from olx.core import Feedback, Learner, Scalar
+from olx.losses.signs import signs
+from olx.second_order.rank_one import Row, Rule, Step, rank_one
+
+
+@pytree
+class ConfidenceHparams:
+    phi: Scalar
+    c: Scalar | None  # the price of missing the constraint; None if it must be met
+
+
+def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
+    r"""CW: make every label at least as probable as `confidence`, for separable data.
+
+    confidence: $\Phi(\phi)$ in (0.5, 1).
+
+    The context is shaped like `params`; only the shape of `params` is used. All weights of rounds
+    other than 0 have the same effect.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
+    >>> learner = olx.second_order.confidence_weighted(0.9)
+    >>> run = olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    hparams = ConfidenceHparams(_phi("confidence_weighted", confidence), None)
+    needs = (signs("confidence_weighted"),)
+    return rank_one(Rule(hparams, score, exact_step), needs=needs)
+
+
+def soft_confidence_weighted(
+    confidence: Scalar = 0.9, c: Scalar = 1.0, *, squared: bool = False
+) -> Learner:
+    r"""SCW-I, or SCW-II if `squared`: like CW, but a label may be missed at a price.
+
+    confidence: $\Phi(\phi)$ in (0.5, 1).
+    c: the $C$ of the paper, positive; smaller for more noise. It is multiplied by the weight of the
+        round.
+    squared: whether the price is `c` times the square of the miss; else it is `c` times the miss.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
+    >>> learner = olx.second_order.soft_confidence_weighted(0.9, 1.0)
+    >>> run = olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    owner = "soft_confidence_weighted"
+    hparams = ConfidenceHparams(_phi(owner, confidence), check.positive(owner, "c", c))
+    rule = Rule(hparams, score, squared_step if squared else exact_step)
+    return rank_one(rule, needs=(signs(owner),))
+
+
+def score(hp: ConfidenceHparams, margin: Array, spread: Array) -> Array:
+    return margin
+
+
+def exact_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
+    """The step of CW and of SCW-I."""
+    m, v, square = feedback.outcome * row.margin, row.spread, hp.phi**2
+    root = safe.sqrt(m**2 * square**2 / 4 + v * square * (1 + square))
+    far = m * (1 + square / 2)
+    below = safe.divide(root - far, v * (1 + square))
+    above = safe.divide(v * square - m**2, v * (root + far), 0.0, (v > 0) & (m > 0))
+    alpha = jnp.maximum(jnp.where(m > 0, above, below), 0.0)  # above: without cancellation
+    if hp.c is not None:
+        alpha = jnp.minimum(alpha, hp.c * feedback.weight)
+    return _step(hp, row, feedback, alpha)
+
+
+def squared_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
+    """The step of SCW-II."""
+    m, v, square = feedback.outcome * row.margin, row.spread, hp.phi**2
+    assert hp.c is not None  # `soft_confidence_weighted` gives one
+    price = feedback.weight * hp.c
+    n = v + safe.divide(1.0, 2 * price, 1.0)
+    gamma = hp.phi * safe.sqrt(square * m**2 * v**2 + 4 * n * v * (n + v * square))
+    alpha = (gamma - m * (2 * n + square * v)) / (2 * n * (n + v * square))
+    return _step(hp, row, feedback, jnp.maximum(alpha, 0.0))
+
+
+def _step(hp: ConfidenceHparams, row: Row, feedback: Feedback, alpha: Array) -> Step:
+    v, moved = row.spread, alpha * row.spread * hp.phi
+    root = safe.divide(2 * v, safe.sqrt(moved**2 + 4 * v) + moved)  # the root of u
+    total = safe.or_one(root + moved)
+    kept = jnp.where(root + moved > 0, root / total, 1.0)
+    return Step(feedback.outcome * alpha, alpha * hp.phi / total, kept)
+
+
+def _phi(owner: str, confidence: Scalar) -> Array:
+    legal = check.between(owner, "confidence", confidence, 0.5, 1.0)
+    if not isinstance(legal, float | int) or 0.5 < legal < 1:
+        return ndtri(jnp.asarray(legal, float))
+    raise ValueError(f"{owner}: `confidence` must lie in (0.5, 1), got {confidence}.")

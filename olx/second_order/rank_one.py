@@ -1,0 +1,163 @@
+r"""Second-order learners whose matrix grows by a multiple of $x_t x_t^\top$ per round.
+
+Such a learner keeps weights $w$ and the inverse $P = A^{-1}$ of a positive definite matrix. For a
+row $x$ let $m = \langle w, x\rangle$ be its margin and $\chi = x^\top P x$ its spread, which is
+large for rows in directions that were seldom seen. A rule is two functions of these two numbers,
+the score to play and the step to take:
+
+$$w \leftarrow w + a\, P x, \qquad P \leftarrow h\, (P - b\, P x x^\top P).$$
+
+$A \leftarrow A + x x^\top / r$ is $b = 1 / (r + \chi)$. If also $\theta = A w$ grows by $z x$, then
+$a = (r z - m) / (r + \chi)$.
+
+The state holds a root $S$ of the inverse, $P = S S^\top$, and not $P$ itself. So $P$ is symmetric
+and positive definite by construction, and single precision bears condition numbers up to the square
+of what it would bear otherwise. With $\varphi = S^\top x$ the change of $P$ is
+
+$$S \leftarrow \sqrt h\, (S - k\, P x\, \varphi^\top), \qquad k = \frac{b}{1 + \sqrt{1 - b \chi}},$$
+
+because $(I - k \varphi \varphi^\top)^2 = I - b \varphi \varphi^\top$. A round costs $O(d^2)$;
+nothing is factorized.
+
+Potter, Stern, Statistical Filtering of Space Navigation Measurements, 1963, for the root; Orabona,
+Crammer, Cesa-Bianchi, 2015, section 6, for the rules.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
+from olx._pytree import pytree, static
+from olx.core import Feedback, Learner, Scalar
+from olx.needs import Need
+from olx.theorem import Theorem
+
+
+class Step(NamedTuple):
+    """The change after a round."""
+
+    move: Array  # a
+    shrink: Array  # b, at most 1 / spread
+    kept: Array  # 1 - b * spread, computed without cancellation
+    grow: Scalar | None = None  # h; None for 1
+
+
+@pytree
+class Rule:
+    """A second-order rule: module-level functions and the hyperparameters they share."""
+
+    hparams: PyTree
+    score_fn: Callable[..., Array] = static()  # (hparams, margin, spread) -> score
+    step_fn: Callable[..., Step] = static()  # (hparams, Row, feedback) -> Step
+
+    def score(self, margin: Array, spread: Array) -> Array:
+        return self.score_fn(self.hparams, margin, spread)
+
+    def step(self, row: "Row", feedback: Feedback) -> Step:
+        return self.step_fn(self.hparams, row, feedback)
+
+
+class Row(NamedTuple):
+    """What a rule sees of the row of a round."""
+
+    margin: Array  # <w, x>
+    spread: Array  # x' P x
+    number: Array  # the number of the round, from 1
+    width: int  # the number of coordinates
+
+
+@pytree
+class RankOneHparams:
+    rule: Rule
+    prior: Scalar  # the first matrix is prior * I
+
+
+class RankOneState(NamedTuple):
+    w: Float[Array, " d"]
+    root: Float[Array, "d d"]  # S, with P = S S'
+    clock: Clock
+
+
+def rank_one(
+    rule: Rule,
+    prior: Scalar = 1.0,
+    *,
+    needs: tuple[Need, ...] = (),
+    theorems: tuple[Theorem, ...] = (),
+) -> Learner:
+    r"""A predictor by a second-order rule, for rules of your own; see the pages of the package.
+
+    prior: positive; the first matrix is $A_0$ = `prior` times the identity.
+    needs, theorems: as in `olx.Learner`.
+
+    The context is shaped like `params`: an array, or a tree of arrays, which is read as one vector.
+    Only the shape of `params` is used: the first weights are 0.
+    """
+    check.instance("rank_one", "rule", rule, Rule)
+    prior = check.positive("rank_one", "prior", prior)
+    hparams = RankOneHparams(rule, prior)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
+
+
+def init(hp: RankOneHparams, params: PyTree) -> RankOneState:
+    w = jnp.zeros_like(vector(params))
+    root = jnp.eye(w.size, dtype=w.dtype) / jnp.sqrt(jnp.asarray(hp.prior, w.dtype))
+    return RankOneState(w, root, clock.start(hp, params))
+
+
+def predict(hp: RankOneHparams, state: RankOneState, context: PyTree) -> Array:
+    row, _ = look(state, vector(context))
+    return hp.rule.score(row.margin, row.spread)
+
+
+def update(hp: RankOneHparams, state: RankOneState, feedback: Feedback) -> RankOneState:
+    row, phi = look(state, vector(feedback.context))
+    step = hp.rule.step(row, feedback)
+    along = state.root @ phi  # P x
+    k = step.shrink / (1 + jnp.sqrt(step.kept))
+    root = state.root - jnp.outer(k * along, phi)
+    if step.grow is not None:
+        root = root * jnp.minimum(jnp.sqrt(step.grow), _most(root))
+    return RankOneState(state.w + step.move * along, root, clock.tick(hp, state.clock, feedback))
+
+
+def look(state: RankOneState, x: Float[Array, " d"]) -> tuple[Row, Float[Array, " d"]]:
+    r"""The row as the rule sees it, and $\varphi = S^\top x$."""
+    phi = x @ state.root
+    return Row(jnp.vdot(state.w, x), jnp.vdot(phi, phi), state.clock.now, x.size), phi
+
+
+def weight_if(counts: Array, feedback: Feedback) -> Array:
+    """The weight of a round that counts, else 0."""
+    return jnp.where(counts, feedback.weight, 0.0)
+
+
+def comparator(state: RankOneState, u: PyTree) -> Float[Array, " d"]:
+    """The comparator of a theorem as one vector; refuses one of another size."""
+    return check.comparator("certify", vector(u), state.w)
+
+
+def adding(row: Row, r: Scalar, z: Scalar, weight: Scalar = 1.0) -> Step:
+    r"""The step of $A \leftarrow A + c\, x x^\top / r$ and $\theta \leftarrow \theta + c\, z x$.
+
+    weight: $c$, the weight of the round or 0 to change nothing.
+    """
+    total = r + weight * row.spread
+    return Step(weight * (r * z - row.margin) / total, weight / total, r / total)
+
+
+def _most(root: Float[Array, "d d"]) -> Array:
+    """The largest factor by which the root may grow; products of its entries stay finite."""
+    largest = float(jnp.finfo(root.dtype).max) ** 0.25
+    return jnp.maximum(largest / jnp.max(jnp.abs(root)), 1.0)
+
+
+def vector(tree: Any) -> Float[Array, " d"]:
+    """A tree of arrays as one vector."""
+    return tree if getattr(tree, "ndim", 0) == 1 else ravel_pytree(tree)[0]

@@ -1,0 +1,210 @@
+"""Learners with a full matrix against references in NumPy, direct solves, and each other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference_second_order as ref
+from jax import random
+from scipy.stats import norm
+
+import olx
+from olx import losses, second_order, streams
+
+T, D = 2000, 6
+REGRESSION, TRUTH = streams.linear_regression(random.key(3), rounds=T, features=D)
+X, Y = np.asarray(REGRESSION.context), np.asarray(REGRESSION.outcome)
+NOISE = np.where(np.random.default_rng(5).random(T) < 0.1, -1.0, 1.0)
+LABELS = np.sign(X @ np.asarray(TRUTH)) * NOISE
+C, SIGMA, L = 3.0, 1 / 72, 12.0
+PHI = norm.ppf(0.8)
+
+
+def scores(learner, loss, outcomes, rows=X):
+    play = jax.jit(
+        lambda rows: (
+            olx.rollout(
+                learner,
+                loss,
+                olx.Rounds(rows, jnp.asarray(outcomes)),
+                jnp.zeros(D),
+                record=olx.record.actions,
+            ).trace
+        )
+    )
+    return np.asarray(play(jnp.asarray(rows)))
+
+
+def squared_slope(score, t):
+    return score - Y[t]
+
+
+def no_rate(t):
+    return 0.0
+
+
+def root_rate(t):
+    return np.sqrt(D / t) / (C * L)
+
+
+REGRESSIONS = {
+    "vaw": (second_order.vaw(0.7), lambda: ref.vaw(X, Y, 0.7)),
+    "ridge": (second_order.ridge(0.7), lambda: ref.ridge(X, Y, 0.7)),
+    "ridge, forgetting": (second_order.ridge(0.7, 0.97), lambda: ref.ridge(X, Y, 0.7, 0.97)),
+    "newton": (
+        second_order.newton(0.4, C, curvature=SIGMA),
+        lambda: ref.newton(X, squared_slope, 0.4, C, no_rate, SIGMA),
+    ),
+    "newton, lipschitz": (
+        second_order.newton(0.4, C, lipschitz=L),
+        lambda: ref.newton(X, squared_slope, 0.4, C, root_rate, 0.0),
+    ),
+    "newton, invariant": (
+        second_order.invariant_newton(C, curvature=SIGMA),
+        lambda: ref.invariant_newton(X, squared_slope, C, no_rate, SIGMA, fresh_zero=True),
+    ),
+    "adagrad, full": (
+        olx.linear(second_order.adagrad_full(0.5, 0.3)),
+        lambda: ref.adagrad_full(X, squared_slope, 0.5, 0.3),
+    ),
+}
+CLASSIFIERS = {
+    "second-order perceptron": (
+        second_order.second_order_perceptron(1.5),
+        lambda: ref.second_order_perceptron(X, LABELS, 1.5),
+    ),
+    "arow": (second_order.arow(0.7), lambda: ref.arow(X, LABELS, 0.7)),
+    "arow, original": (
+        second_order.arow_original(0.7),
+        lambda: ref.arow_original(X, LABELS, 0.7),
+    ),
+    "arow, diagonal": (
+        second_order.diagonal_arow(0.7),
+        lambda: ref.diagonal_arow(X, LABELS, 0.7),
+    ),
+    "confidence-weighted": (
+        second_order.confidence_weighted(0.8),
+        lambda: ref.confidence_weighted(X, LABELS, PHI),
+    ),
+    "SCW-I": (
+        second_order.soft_confidence_weighted(0.8, 0.3),
+        lambda: ref.soft_confidence_weighted(X, LABELS, PHI, 0.3, 1),
+    ),
+    "SCW-II": (
+        second_order.soft_confidence_weighted(0.8, 0.3, squared=True),
+        lambda: ref.soft_confidence_weighted(X, LABELS, PHI, 0.3, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_forecasts_equal_the_reference(name):
+    learner, reference = REGRESSIONS[name]
+    np.testing.assert_allclose(scores(learner, losses.squared, Y), reference(), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_margins_equal_the_reference(name):
+    learner, reference = CLASSIFIERS[name]
+    np.testing.assert_allclose(scores(learner, losses.hinge, LABELS), reference(), atol=1e-8)
+
+
+def test_arow_predicts_the_label_of_the_original_in_every_state():
+    """Both play the same state: the original's margin is that of the mirror form over r."""
+    r = 0.7
+    rounds = olx.Rounds(jnp.asarray(X), jnp.asarray(LABELS))
+    keep = lambda state, feedback: (state.w @ feedback.context, feedback.action)
+    run = olx.rollout(second_order.arow(r), losses.hinge, rounds, jnp.zeros(D), record=keep)
+    margins, played = map(np.asarray, run.trace)
+    assert np.all(np.sign(margins / r) == np.sign(played))
+    assert np.all(np.abs(played) <= np.abs(margins))
+
+
+def mixing(condition, seed):
+    rng = np.random.default_rng(seed)
+    left, _ = np.linalg.qr(rng.normal(size=(D, D)))
+    right, _ = np.linalg.qr(rng.normal(size=(D, D)))
+    return left @ np.diag(np.geomspace(1, 1 / condition, D)) @ right
+
+
+@pytest.mark.parametrize("condition", [1e1, 1e2, 1e4])
+def test_invariant_newton_ignores_the_coordinates_and_newton_does_not(condition):
+    rows = slice(300)
+    mixed = X[rows] @ mixing(condition, 0).T
+    invariant = second_order.invariant_newton(C, curvature=SIGMA)
+    plain, other = (scores(invariant, losses.squared, Y[rows], x) for x in (X[rows], mixed))
+    np.testing.assert_allclose(plain, other, atol=1e-6)
+    newton = second_order.newton(0.4, C, curvature=SIGMA)
+    plain, other = (scores(newton, losses.squared, Y[rows], x) for x in (X[rows], mixed))
+    assert np.max(np.abs(plain - other)) > 0.1
+
+
+def test_confidence_weighted_meets_its_constraint_after_every_update():
+    rounds = olx.Rounds(jnp.asarray(X), jnp.asarray(LABELS))
+    learner = second_order.confidence_weighted(0.8)
+    keep = lambda state, feedback: learner.update(state, feedback)
+    after = olx.rollout(learner, losses.hinge, rounds, jnp.zeros(D), record=keep).trace
+    margin = LABELS * np.einsum("td,td->t", after.w, X)
+    spread = np.linalg.norm(np.einsum("td,tdk->tk", X, after.root), axis=1)
+    assert np.all(margin >= PHI * spread - 1e-9)
+
+
+@pytest.mark.parametrize("name", ["vaw", "ridge"])
+def test_the_root_is_that_of_the_inverse_of_the_matrix(name):
+    learner, _ = REGRESSIONS[name]
+    run = jax.jit(lambda r: olx.rollout(learner, losses.squared, r, jnp.zeros(D)))(REGRESSION)
+    wanted = np.linalg.inv(0.7 * np.eye(D) + X.T @ X)
+    seen = np.asarray(run.state.root) @ np.asarray(run.state.root).T
+    np.testing.assert_allclose(seen, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_the_bounds_of_regression_are_nearly_attained():
+    best = np.linalg.solve(0.7 * np.eye(D) + X.T @ X, X.T @ Y)
+    learner = second_order.ridge(0.7)
+    proof = olx.certify(learner, losses.squared, REGRESSION, jnp.zeros(D), jnp.asarray(best))[0]
+    assert proof.holds
+    np.testing.assert_allclose(proof.left[-1], proof.right[-1], rtol=1e-9)
+    vaw = olx.certify(second_order.vaw(0.7), losses.squared, REGRESSION, jnp.zeros(D), TRUTH)[0]
+    assert vaw.holds
+    assert vaw.right[-1] < 5 * D * np.log(T)
+
+
+def test_the_regret_of_the_invariant_step_depends_on_the_rank():
+    learner = second_order.invariant_newton(C, curvature=SIGMA)
+    short = jax.tree.map(lambda leaf: leaf[:60], REGRESSION)
+    short = short._replace(outcome=jnp.clip(short.outcome, -C, C))
+    u = 0.2 * TRUTH
+    named = (second_order.rank_regret,)
+    proof = olx.certify(learner, losses.squared, short, jnp.zeros(D), u, theorems=named)[0]
+    assert proof.holds
+    assert np.isfinite(proof.right[-1])
+
+
+def test_single_precision_stays_positive_definite_at_condition_one_million():
+    rng = np.random.default_rng(0)
+    turn, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    rows = (rng.normal(size=(20_000, 8)) * np.geomspace(1, 1e-3, 8)) @ turn
+    labels = np.sign(rows @ rng.normal(size=8))
+    rounds = olx.Rounds(jnp.asarray(rows, jnp.float32), jnp.asarray(labels, jnp.float32))
+    learner = second_order.arow_original(0.1)
+    run = olx.run(learner, losses.hinge, rounds, jnp.zeros(8, jnp.float32))
+    root = np.asarray(run.state.root, np.float64)
+    assert np.all(np.isfinite(run.losses))
+    assert np.linalg.eigvalsh(root @ root.T)[0] > 0
+
+
+REFUSED = [
+    (lambda: second_order.vaw(0.0), "vaw: `a` must be positive"),
+    (lambda: second_order.ridge(1.0, 1.5), r"ridge: `forget` must lie in \(0, 1\]"),
+    (lambda: second_order.arow(-1.0), "arow: `r` must be positive"),
+    (lambda: second_order.confidence_weighted(0.5), r"must lie in \(0.5, 1\)"),
+    (lambda: second_order.soft_confidence_weighted(0.9, 0.0), "`c` must be positive"),
+    (lambda: second_order.newton(1.0, 1.0), "give `curvature` if the loss has it"),
+    (lambda: second_order.newton(1.0, 0.0, curvature=1.0), "`bound` must be positive"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_illegal_numbers_are_refused_by_name(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
