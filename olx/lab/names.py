@@ -23,6 +23,7 @@ MODULES = {
     "": olx,
     "classification": olx.classification,
     "first_order": olx.first_order,
+    "second_order": olx.second_order,
     "experts": olx.experts,
     "meta": olx.meta,
     "mirrors": olx.mirrors,
