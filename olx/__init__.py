@@ -35,6 +35,10 @@ from olx.engine.sweep import sweep as sweep
 from olx.facts import AddsContext as AddsContext
 from olx.facts import AddsGradient as AddsGradient
 from olx.facts import Facts as Facts
+from olx.facts import Linear as Linear
+from olx.facts import Rotates as Rotates
+from olx.facts import Rowwise as Rowwise
+from olx.facts import Separable as Separable
 from olx.frameworks import ascents as ascents
 from olx.frameworks.corollaries import composite_regret as composite_regret
 from olx.frameworks.corollaries import leader_regret as leader_regret

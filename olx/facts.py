@@ -1,36 +1,67 @@
 """Facts about a learner that the engine uses to play it faster; `olx.testing` checks them."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class AddsGradient(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class AddsGradient:
     """A point learner whose state is its decision, one array; an update adds a * gradient."""
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
 
-class AddsContext(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class AddsContext:
     """A predictor whose state is one array w and whose score is <w, x>; an update adds a * x."""
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
 
-class Facts(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Separable:
+    """A point learner that treats every coordinate alone.
+
+    Entry i of the decision and of the next state depends on entry i of the state, of the context
+    and of the gradient, and on numbers that are not per coordinate, such as a clock. These numbers
+    do not depend on any coordinate. An update does not change an entry whose gradient is zero.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Rowwise:
+    """A learner that is `Separable` but for sums over the coordinates of its row.
+
+    It may use sums over coordinates, such as the score or a norm of the context, if entries where
+    the context is zero add nothing to them. A predictor or a point learner.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """A predictor whose score is the inner product of the context and a `Separable` decision."""
+
+    inner_fn: Callable[..., Any]  # hparams -> the point learner; the state is the state of it
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotates:
+    """A predictor whose state is one vector and numbers, and that plays the same in any basis.
+
+    Entries where a context is zero then change by one common factor.
+    """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Facts:
     """The facts that a learner states about itself; none by default.
 
     adds: what an update adds to the state, if that is a multiple of one vector. The engine then
         plays blocks of rounds by matrix products.
-    separable: entry i of the next state depends on entry i of the state, of the context and of the
-        gradient, on the score, and on norms of the context. An update does not change an entry
-        whose gradient or context is zero. The engine then plays sparse rows on their coordinates.
-    rowwise: like `separable`, for a point learner whose update may also use sums over coordinates,
-        if entries with zero gradient add nothing to them. `linear` of it then plays sparse rows.
-    rotates: a predictor whose state is one vector and numbers, and that plays the same in any
-        orthogonal basis. Entries where a context is zero then change by one common factor.
+    coordinates: how the coordinates of the state interact. The engine then plays sparse rows on
+        their coordinates. A point learner plays them inside `linear`.
     """
 
     adds: AddsGradient | AddsContext | None = None
-    separable: bool = False
-    rowwise: bool = False
-    rotates: bool = False
+    coordinates: Separable | Rowwise | Linear | Rotates | None = None

@@ -40,7 +40,7 @@ from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Rotates
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
 from olx.theorem import theorem
@@ -77,7 +77,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
         init,
         predict,
         update,
-        facts=Facts(rotates=True),
+        facts=Facts(coordinates=Rotates()),
         needs=(signs("romma"),),
         theorems=(half_spaces,),
     )

@@ -22,7 +22,7 @@ from olx.engine.loop import at
 from olx.engine.protocol import feedback_of, revealed
 from olx.engine.rows import Blocks
 from olx.engine.table import Layout, Packed, rows_of, state_of
-from olx.facts import AddsContext
+from olx.facts import AddsContext, Linear
 from olx.streams.sparse_rows import LANES
 
 Form = Callable[..., tuple[Packed, Array, Array]]  # the new table, the score, and the room
@@ -104,7 +104,7 @@ def block_by_block(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a `linear` learner, alone: the new table, and the score."""
-    inner = learner.hparams.inner
+    inner = inner_of(learner)
 
     def products(k: Int[Array, ""]) -> Array:
         index, x = now.block(k)
@@ -123,6 +123,12 @@ def block_by_block(
     short = jnp.minimum(now.first + 1, now.last)  # one block advances a clock
     moves = jnp.where(jnp.all(slope == 0), short, now.last)
     return lax.fori_loop(now.first, moves, step, packed), score, now.room
+
+
+def inner_of(learner: Learner) -> Learner:
+    """The point learner of a `linear` learner."""
+    assert isinstance(learner.facts.coordinates, Linear)  # checked by `form_of`
+    return learner.facts.coordinates.inner_fn(learner.hparams)
 
 
 def taught(

@@ -21,8 +21,8 @@ from olx.engine.lanes import lane_by_lane
 from olx.engine.loop import at, over_rounds
 from olx.engine.protocol import Watch
 from olx.engine.rotating import rotating
-from olx.engine.table import AXES, Layout, Packed, is_linear, state_of
-from olx.facts import AddsContext
+from olx.engine.table import AXES, Layout, Packed, state_of
+from olx.facts import AddsContext, Linear
 from olx.streams.sparse_rows import LANES
 
 
@@ -32,7 +32,7 @@ def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
         return rotating
     if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
-    if is_linear(learner):
+    if isinstance(learner.facts.coordinates, Linear):
         return lane_by_lane if batched else block_by_block
     return whole_row
 

@@ -19,7 +19,7 @@ from olx import _sum
 from olx._sum import Sum
 from olx.core import Learner
 from olx.engine import contexts
-from olx.frameworks.lift import LiftHparams, dot
+from olx.facts import Linear, Rotates, Rowwise
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -86,12 +86,6 @@ def layout_of(
     return layout
 
 
-def is_linear(learner: Learner) -> bool:
-    """Whether `learner` is `linear` of a separable learner; such a learner is played in blocks."""
-    hp = learner.hparams
-    return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.facts.separable
-
-
 def pack(layout: Layout, state: PyTree) -> Packed:
     """The table of a state, with one more row for padding."""
     table, rest, _ = rows_of(layout, state)
@@ -150,7 +144,7 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
     """
     leaves = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     learner = jax.tree.unflatten(structure, leaves)
-    if not (is_linear(learner) or learner.facts.separable or learner.facts.rotates):
+    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Rotates):
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:
@@ -169,9 +163,10 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
         for shape, axis in zip(shapes, axes, strict=True)
     )
     own = [shape for axis, shape in zip(axes, others, strict=True) if axis is not None]
-    if learner.facts.rotates and own != [()]:
+    rotates = isinstance(learner.facts.coordinates, Rotates)
+    if rotates and own != [()]:
         return None
-    return Layout(jax.tree.structure(small), axes, others, learner.facts.rotates)
+    return Layout(jax.tree.structure(small), axes, others, rotates)
 
 
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:

@@ -25,7 +25,7 @@ from optax import tree
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Rowwise
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent
 from olx.frameworks.lift import dot
@@ -77,7 +77,7 @@ def dual_ascent(
     if loss.conjugate_fn is None:
         check_convex("dual_ascent", loss)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
-    facts = Facts(separable=mirror.separable and ascent.separable)
+    facts = Facts(coordinates=Rowwise() if mirror.separable and ascent.separable else None)
     needs = within(loss, "loss", "outcome")
     theorems = (primal_dual_inequality, weak_duality, sandwich, *regret_theorems(hparams))
     if on_hinge(hparams):

@@ -19,7 +19,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.core import Feedback, Learner
-from olx.facts import AddsContext, AddsGradient, Facts
+from olx.facts import AddsContext, AddsGradient, Facts, Linear, Rowwise, Separable
 from olx.needs import PARTS, within
 from olx.theorem import INNER, Theorem, View, is_about, through
 
@@ -47,14 +47,12 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     """
     check.instance("model", "inner", inner, Learner)
     check.function("model", "apply", apply)
-    linear, adds = apply is dot, isinstance(inner.facts.adds, AddsGradient)
-    adding = AddsContext(_coefficient) if linear and adds else None
     return Learner(
         LiftHparams(as_tree(apply), inner),
         init,
         predict,
         update,
-        facts=Facts(adding, separable=linear and inner.facts.rowwise),
+        facts=_facts(inner) if apply is dot else Facts(),
         needs=within(inner, "inner", *PARTS),
         theorems=tuple(through(VIEW, one) for one in inner.theorems),
     )
@@ -103,6 +101,21 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
     _, transpose = jax.vjp(lambda w: hp.apply(w, feedback.context), w)
     (grad,) = transpose(feedback.grad)
     return feedback._replace(action=w, loss=loss, grad=grad)
+
+
+def _facts(inner: Learner) -> Facts:
+    """The facts of `linear(inner)`."""
+    adds = AddsContext(_coefficient) if isinstance(inner.facts.adds, AddsGradient) else None
+    match inner.facts.coordinates:
+        case Separable():
+            return Facts(adds=adds, coordinates=Linear(_inside))
+        case Rowwise():
+            return Facts(adds=adds, coordinates=Rowwise())
+    return Facts(adds=adds)
+
+
+def _inside(hp: LiftHparams) -> Learner:
+    return hp.inner
 
 
 def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:

@@ -29,7 +29,7 @@ from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import AddsGradient, Facts
+from olx.facts import AddsGradient, Facts, Separable
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
 from olx.frameworks.descent import gradient_descent
@@ -69,12 +69,13 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     check.instance("md", "mirror", mirror, MirrorMap)
     descends = eta.init_fn is no_stats and mirror.states_norm
     adds = AddsGradient(_coefficient) if constant and mirror.identity else None
+    coordinates = Separable() if mirror.separable and eta.separable else None
     return Learner(
         MDHparams(eta, mirror),
         init,
         predict,
         update,
-        facts=Facts(adds, mirror.separable and eta.separable),
+        facts=Facts(adds=adds, coordinates=coordinates),
         needs=(start_inside("md"),),
         theorems=(lemma_5, gradient_descent) if descends else (lemma_5,),
     )

@@ -27,7 +27,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import AddsGradient, Facts
+from olx.facts import AddsGradient, Facts, Separable
 from olx.frameworks import master
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
@@ -64,12 +64,14 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     """
     eta = check.positive("omd", "eta", eta)
     check.instance("omd", "mirror", mirror, MirrorMap)
+    adds = AddsGradient(_coefficient) if mirror.identity else None
+    coordinates = Separable() if mirror.separable else None
     return Learner(
         OMDHparams(eta, mirror),
         init,
         predict,
         update,
-        facts=Facts(AddsGradient(_coefficient) if mirror.identity else None, mirror.separable),
+        facts=Facts(adds=adds, coordinates=coordinates),
         needs=(start_inside("omd"),),
         theorems=(master_inequality,),
     )

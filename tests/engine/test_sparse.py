@@ -132,7 +132,7 @@ def copies(inner):
         lambda hp, params: jax.vmap(lambda one: one.init(params))(hp["copies"]),
         lambda hp, state, x: jnp.mean(scores(hp, state, x)),
         update,
-        facts=olx.Facts(separable=inner.facts.separable),
+        facts=olx.Facts(coordinates=inner.facts.coordinates),
     )
 
 
