@@ -53,6 +53,28 @@ class Rotates:
     """
 
 
+@dataclasses.dataclass(frozen=True)
+class Refreshed:
+    """A learner that is `Rowwise` but for its own `Refresh`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Refresh:
+    """A change of coordinates that a learner makes now and then, after an update.
+
+    An example: the weights are a number times a vector, and the number is multiplied into the
+    vector before it becomes too small. `Learner.update` makes the change when it is due.
+
+    due_fn: it uses only numbers of the state that are not per coordinate.
+    apply_fn: it gives the same learner in better coordinates; predictions change by rounding only.
+        It acts on each coordinate alone, given the numbers that are not per coordinate, and changes
+        these numbers in the same way whatever the coordinates are.
+    """
+
+    due_fn: Callable[..., Any]  # (hparams, state) -> bool
+    apply_fn: Callable[..., Any]  # (hparams, state) -> state
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Facts:
     """The facts that a learner states about itself; none by default.
@@ -61,7 +83,25 @@ class Facts:
         plays blocks of rounds by matrix products.
     coordinates: how the coordinates of the state interact. The engine then plays sparse rows on
         their coordinates. A point learner plays them inside `linear`.
+    refresh: what an update does besides, now and then. A learner that wraps another one calls its
+        `update`, which does this; or it calls its `step` and states a refresh of its own.
     """
 
     adds: AddsGradient | AddsContext | None = None
-    coordinates: Separable | Rowwise | Linear | Rotates | None = None
+    coordinates: Separable | Rowwise | Linear | Rotates | Refreshed | None = None
+    refresh: Refresh | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse facts that cannot be true together."""
+        if self.refresh is None and isinstance(self.coordinates, Refreshed):
+            raise TypeError(
+                "Facts: coordinates that are `Refreshed` need the `refresh` of the same learner; a "
+                "learner that wraps another one must pass it on."
+            )
+        if self.refresh is None:
+            return
+        if self.adds is not None or not isinstance(self.coordinates, Refreshed | None):
+            raise TypeError(
+                "Facts: a learner with a `refresh` changes all coordinates at once, so it adds no "
+                "multiple of one vector, and its coordinates are `Refreshed` or not stated."
+            )

@@ -9,7 +9,7 @@ r"""The forms in which a round of sparse rows is played.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,11 +58,6 @@ class Round(NamedTuple):
         own = (self.first + jnp.arange(widest, dtype=self.first.dtype) < self.last)[:, None]
         index = jnp.where(own, here(self.rows.indices), nothing).reshape(-1)
         return index, jnp.where(own, here(self.rows.values), 0.0).reshape(-1)
-
-
-def alone(function: Callable, *_: Any) -> Callable:
-    """Used in place of `jax.vmap` for a single configuration, which has no axis."""
-    return function
 
 
 def adding(
@@ -154,7 +149,7 @@ def whole_row(
     def learn(learner: Learner, lanes: Array, rest: tuple, score, value, grad) -> Packed:
         loss = revealed(now.loss, now.outcome)
         seen = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
-        return rows_of(layout, learner.update(state_of(layout, lanes, rest), seen))
+        return rows_of(layout, learner.step(state_of(layout, lanes, rest), seen))
 
     def write(block: Int[Array, ""], table: Array) -> Array:
         part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)

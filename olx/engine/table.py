@@ -19,7 +19,7 @@ from olx import _sum
 from olx._sum import Sum
 from olx.core import Learner
 from olx.engine import contexts
-from olx.facts import Linear, Rotates, Rowwise
+from olx.facts import Linear, Refreshed, Rotates, Rowwise
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -144,7 +144,7 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
     """
     leaves = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     learner = jax.tree.unflatten(structure, leaves)
-    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Rotates):
+    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Rotates | Refreshed):
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:

@@ -19,7 +19,16 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.core import Feedback, Learner
-from olx.facts import AddsContext, AddsGradient, Facts, Linear, Rowwise, Separable
+from olx.facts import (
+    AddsContext,
+    AddsGradient,
+    Facts,
+    Linear,
+    Refresh,
+    Refreshed,
+    Rowwise,
+    Separable,
+)
 from olx.needs import PARTS, within
 from olx.theorem import INNER, Theorem, View, is_about, through
 
@@ -52,7 +61,7 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
         init,
         predict,
         update,
-        facts=_facts(inner) if apply is dot else Facts(),
+        facts=_facts(inner, apply is dot),
         needs=within(inner, "inner", *PARTS),
         theorems=tuple(through(VIEW, one) for one in inner.theorems),
     )
@@ -79,7 +88,7 @@ def predict(hp: LiftHparams, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.inner.update(state, _pull_back(hp, state, feedback))
+    return hp.inner.step(state, _pull_back(hp, state, feedback))
 
 
 def inside(learner: Learner, one: Theorem) -> Theorem | None:
@@ -103,15 +112,28 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
     return feedback._replace(action=w, loss=loss, grad=grad)
 
 
-def _facts(inner: Learner) -> Facts:
-    """The facts of `linear(inner)`."""
+def _facts(inner: Learner, linear: bool) -> Facts:
+    """The facts of a model; only a linear one leaves coordinates apart."""
+    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed)
+    if not linear:
+        return Facts(refresh=refresh)
     adds = AddsContext(_coefficient) if isinstance(inner.facts.adds, AddsGradient) else None
     match inner.facts.coordinates:
         case Separable():
             return Facts(adds=adds, coordinates=Linear(_inside))
         case Rowwise():
             return Facts(adds=adds, coordinates=Rowwise())
-    return Facts(adds=adds)
+        case Refreshed():
+            return Facts(coordinates=Refreshed(), refresh=refresh)
+    return Facts(adds=adds, refresh=refresh)
+
+
+def _due(hp: LiftHparams, state: PyTree) -> Array:
+    return hp.inner.due(state, 1.0)
+
+
+def _refreshed(hp: LiftHparams, state: PyTree) -> PyTree:
+    return hp.inner.refreshed(state)
 
 
 def _inside(hp: LiftHparams) -> Learner:
