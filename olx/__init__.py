@@ -36,9 +36,10 @@ from olx.facts import AddsContext as AddsContext
 from olx.facts import AddsGradient as AddsGradient
 from olx.facts import Facts as Facts
 from olx.facts import Linear as Linear
+from olx.facts import Lump as Lump
+from olx.facts import Lumps as Lumps
 from olx.facts import Refresh as Refresh
 from olx.facts import Refreshed as Refreshed
-from olx.facts import Rotates as Rotates
 from olx.facts import Rowwise as Rowwise
 from olx.facts import Separable as Separable
 from olx.frameworks import ascents as ascents

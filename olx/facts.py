@@ -4,6 +4,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from jax.tree_util import Partial
+
+from olx._pytree import pytree, static
+
 
 @dataclasses.dataclass(frozen=True)
 class AddsGradient:
@@ -45,12 +49,25 @@ class Linear:
     inner_fn: Callable[..., Any]  # hparams -> the point learner; the state is the state of it
 
 
-@dataclasses.dataclass(frozen=True)
-class Rotates:
-    """A predictor whose state is one vector and numbers, and that plays the same in any basis.
+@pytree
+class Lump:
+    """A term per entry of a vector, and an entry for a given term: many entries made one."""
 
-    Entries where a context is zero then change by one common factor.
+    log_term: Partial  # entries -> the logarithm of the term of each; -inf for a term of 0
+    entry: Partial  # the logarithm of a term -> an entry with this term
+    hollow: bool = static(default=True)  # whether an entry of 0 has a term of 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Lumps:
+    """A learner that uses one sum over all coordinates, such as a norm of its weights.
+
+    Its state is one vector and numbers. It uses the entries of the vector where the context is zero
+    only through the sum of their terms, so one entry with this term could replace all of them. An
+    update multiplies all these entries by one factor, often 1. A predictor or a point learner.
     """
+
+    lump_fn: Callable[..., Any]  # hparams -> `Lump`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +105,7 @@ class Facts:
     """
 
     adds: AddsGradient | AddsContext | None = None
-    coordinates: Separable | Rowwise | Linear | Rotates | Refreshed | None = None
+    coordinates: Separable | Rowwise | Linear | Lumps | Refreshed | None = None
     refresh: Refresh | None = None
 
     def __post_init__(self) -> None:

@@ -19,9 +19,9 @@ from olx.engine.forms import Form, Round, adding, block_by_block, whole_row
 from olx.engine.kernel import Program
 from olx.engine.lanes import lane_by_lane
 from olx.engine.loop import alone, at, over_rounds
+from olx.engine.lumped import lumped
 from olx.engine.protocol import Watch
 from olx.engine.refresh import refreshing
-from olx.engine.rotating import rotating
 from olx.engine.table import AXES, Layout, Packed, state_of
 from olx.facts import AddsContext, Linear, Refreshed
 from olx.streams.sparse_rows import LANES
@@ -29,8 +29,8 @@ from olx.streams.sparse_rows import LANES
 
 def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
     """The form in which the engine plays `learner`."""
-    if layout.rotates:
-        return rotating
+    if layout.lumps:
+        return lumped
     if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
     if isinstance(learner.facts.coordinates, Refreshed):

@@ -24,6 +24,8 @@ from olx.facts import (
     AddsGradient,
     Facts,
     Linear,
+    Lump,
+    Lumps,
     Refresh,
     Refreshed,
     Rowwise,
@@ -123,9 +125,16 @@ def _facts(inner: Learner, linear: bool) -> Facts:
             return Facts(adds=adds, coordinates=Linear(_inside))
         case Rowwise():
             return Facts(adds=adds, coordinates=Rowwise())
+        case Lumps():
+            return Facts(adds=adds, coordinates=Lumps(_lump))
         case Refreshed():
             return Facts(coordinates=Refreshed(), refresh=refresh)
     return Facts(adds=adds, refresh=refresh)
+
+
+def _lump(hp: LiftHparams) -> Lump:
+    assert isinstance(hp.inner.facts.coordinates, Lumps)  # `_facts` has checked
+    return hp.inner.facts.coordinates.lump_fn(hp.inner.hparams)
 
 
 def _due(hp: LiftHparams, state: PyTree) -> Array:

@@ -118,7 +118,7 @@ BROKEN_LEARNERS = {
     "knows its basis": (
         dataclasses.replace(
             learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3),
-            facts=olx.Facts(coordinates=olx.Rotates()),
+            facts=olx.Facts(coordinates=olx.Lumps(lambda hp: norms.powers(2.0))),
         ),
         "says it takes sparse rows, but they differ",
     ),
