@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
@@ -72,10 +73,27 @@ class Learner:
 
     def update(self, state: PyTree, feedback: Feedback) -> PyTree:
         """The next state. A round of weight zero does not change the state."""
+        new = self.step(state, feedback)
+        if self.facts.refresh is None:
+            return new
+        return lax.cond(self.due(new, feedback.weight), self.refreshed, lambda state: state, new)
+
+    def step(self, state: PyTree, feedback: Feedback) -> PyTree:
+        """The next state before its refresh; the same as `update` for a learner without one."""
         new = self.update_fn(self.hparams, state, feedback)
         if isinstance(feedback.weight, int | float) and feedback.weight != 0:
             return new
         return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
+
+    def due(self, state: PyTree, weight: Scalar) -> Array:
+        """Whether the state after a round of this weight needs a refresh."""
+        assert self.facts.refresh is not None  # the caller has checked
+        return self.facts.refresh.due_fn(self.hparams, state) & (jnp.asarray(weight) != 0)
+
+    def refreshed(self, state: PyTree) -> PyTree:
+        """The state in better coordinates."""
+        assert self.facts.refresh is not None  # the caller has checked
+        return self.facts.refresh.apply_fn(self.hparams, state)
 
 
 @pytree

@@ -1,36 +1,124 @@
 """Facts about a learner that the engine uses to play it faster; `olx.testing` checks them."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from jax.tree_util import Partial
+
+from olx._pytree import pytree, static
 
 
-class AddsGradient(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class AddsGradient:
     """A point learner whose state is its decision, one array; an update adds a * gradient."""
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
 
-class AddsContext(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class AddsContext:
     """A predictor whose state is one array w and whose score is <w, x>; an update adds a * x."""
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
 
-class Facts(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Separable:
+    """A point learner that treats every coordinate alone.
+
+    Entry i of the decision and of the next state depends on entry i of the state, of the context
+    and of the gradient, and on numbers that are not per coordinate, such as a clock. These numbers
+    do not depend on any coordinate. An update does not change an entry whose gradient is zero.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Rowwise:
+    """A learner that is `Separable` but for sums over the coordinates of its row.
+
+    It may use sums over coordinates, such as the score or a norm of the context, if entries where
+    the context is zero add nothing to them. A predictor or a point learner.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """A predictor whose score is the inner product of the context and a `Separable` decision."""
+
+    inner_fn: Callable[..., Any]  # hparams -> the point learner; the state is the state of it
+
+
+@pytree
+class Lump:
+    """A term per entry of a vector, and an entry for a given term: many entries made one."""
+
+    log_term: Partial  # entries -> the logarithm of the term of each; -inf for a term of 0
+    entry: Partial  # the logarithm of a term -> an entry with this term
+    hollow: bool = static(default=True)  # whether an entry of 0 has a term of 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Lumps:
+    """A learner that uses one sum over all coordinates, such as a norm of its weights.
+
+    Its state is one vector and numbers. It uses the entries of the vector where the context is zero
+    only through the sum of their terms, so one entry with this term could replace all of them. An
+    update multiplies all these entries by one factor, often 1. A predictor or a point learner.
+    """
+
+    lump_fn: Callable[..., Any]  # hparams -> `Lump`
+
+
+@dataclasses.dataclass(frozen=True)
+class Refreshed:
+    """A learner that is `Rowwise` but for its own `Refresh`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Refresh:
+    """A change of coordinates that a learner makes now and then, after an update.
+
+    An example: the weights are a number times a vector, and the number is multiplied into the
+    vector before it becomes too small. `Learner.update` makes the change when it is due.
+
+    due_fn: it uses only numbers of the state that are not per coordinate.
+    apply_fn: it gives the same learner in better coordinates; predictions change by rounding only.
+        It acts on each coordinate alone, given the numbers that are not per coordinate, and changes
+        these numbers in the same way whatever the coordinates are.
+    """
+
+    due_fn: Callable[..., Any]  # (hparams, state) -> bool
+    apply_fn: Callable[..., Any]  # (hparams, state) -> state
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Facts:
     """The facts that a learner states about itself; none by default.
 
     adds: what an update adds to the state, if that is a multiple of one vector. The engine then
         plays blocks of rounds by matrix products.
-    separable: entry i of the next state depends on entry i of the state, of the context and of the
-        gradient, on the score, and on norms of the context. An update does not change an entry
-        whose gradient or context is zero. The engine then plays sparse rows on their coordinates.
-    rowwise: like `separable`, for a point learner whose update may also use sums over coordinates,
-        if entries with zero gradient add nothing to them. `linear` of it then plays sparse rows.
-    rotates: a predictor whose state is one vector and numbers, and that plays the same in any
-        orthogonal basis. Entries where a context is zero then change by one common factor.
+    coordinates: how the coordinates of the state interact. The engine then plays sparse rows on
+        their coordinates. A point learner plays them inside `linear`.
+    refresh: what an update does besides, now and then. A learner that wraps another one calls its
+        `update`, which does this; or it calls its `step` and states a refresh of its own.
     """
 
     adds: AddsGradient | AddsContext | None = None
-    separable: bool = False
-    rowwise: bool = False
-    rotates: bool = False
+    coordinates: Separable | Rowwise | Linear | Lumps | Refreshed | None = None
+    refresh: Refresh | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse facts that cannot be true together."""
+        if self.refresh is None and isinstance(self.coordinates, Refreshed):
+            raise TypeError(
+                "Facts: coordinates that are `Refreshed` need the `refresh` of the same learner; a "
+                "learner that wraps another one must pass it on."
+            )
+        if self.refresh is None:
+            return
+        if self.adds is not None or not isinstance(self.coordinates, Refreshed | None):
+            raise TypeError(
+                "Facts: a learner with a `refresh` changes all coordinates at once, so it adds no "
+                "multiple of one vector, and its coordinates are `Refreshed` or not stated."
+            )

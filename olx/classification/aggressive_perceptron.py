@@ -41,7 +41,7 @@ from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner
-from olx.facts import Facts
+from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.hinges import hinge
 from olx.losses.signs import signs
@@ -84,7 +84,7 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
         )
     hparams = AggressivePerceptronHparams(mirror)
     needs, theorems = (signs("aggressive_perceptron"),), (steps, mistakes)
-    facts = Facts(separable=mirror.separable)
+    facts = Facts(coordinates=Rowwise() if mirror.separable else None)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 

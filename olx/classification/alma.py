@@ -38,7 +38,7 @@ from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
 from olx.theorem import theorem
@@ -83,7 +83,7 @@ def alma(
     asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
     step = check.positive("alma", "step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
-    needs, facts = (signs("alma"),), Facts(rotates=p is None)
+    needs, facts = (signs("alma"),), Facts(coordinates=Lumps(_lump))
     theorems = (regret_on_corrections,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -181,6 +181,10 @@ def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[A
 def power_of(hp: ALMAHparams) -> Scalar:
     """The p of the geometry."""
     return 2.0 if hp.p is None else hp.p
+
+
+def _lump(hp: ALMAHparams) -> Lump:
+    return norms.powers(power_of(hp))
 
 
 def _size(hp: ALMAHparams, x: PyTree) -> Array:

@@ -43,7 +43,7 @@ from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import AddsContext, Facts
+from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.hinges import hinge
 from olx.losses.signs import signs
@@ -193,7 +193,7 @@ def _learner(hp: PassiveAggressiveHparams) -> Learner:
         init,
         predict,
         update,
-        facts=Facts(AddsContext(_coefficient), separable=True),
+        facts=Facts(adds=AddsContext(_coefficient), coordinates=Rowwise()),
         needs=(signs("passive_aggressive"),),
         theorems=(distance, mistakes),
     )

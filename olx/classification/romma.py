@@ -39,8 +39,9 @@ from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
+from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
 from olx.theorem import theorem
@@ -77,7 +78,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
         init,
         predict,
         update,
-        facts=Facts(rotates=True),
+        facts=Facts(coordinates=Lumps(_lump)),
         needs=(signs("romma"),),
         theorems=(half_spaces,),
     )
@@ -145,6 +146,10 @@ def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
 
 
 half_spaces = theorem("half_spaces", "Li, Long 2002", open_account, add_round, both_sides)
+
+
+def _lump(hp: ROMMAHparams) -> Lump:
+    return norms.powers(2.0)
 
 
 def _asks(hp: ROMMAHparams, feedback: Feedback) -> Array:

@@ -10,6 +10,7 @@ from optax import tree
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.core import Scalar
+from olx.facts import Lump
 
 
 @pytree
@@ -58,6 +59,11 @@ def power_squared(p: Scalar, x: PyTree):
     return largest * (largest * root)
 
 
+def powers(p: Scalar) -> Lump:
+    r"""The terms $|x_i|^p$ of a p-norm."""
+    return Lump(Partial(_log_power, p), Partial(_log_root, p))
+
+
 def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
     """The weights to a power, 0 where the weight is 0."""
     return jax.tree.map(lambda a: jnp.where(a > 0, _positive_power(exponent, a), 0.0), weights)
@@ -68,6 +74,14 @@ def _scaled_sum(p, x):
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same norm
     largest = safe.or_one(largest)
     return largest, jnp.sum(_even_power(jnp.asarray(p, flat.dtype), flat / largest))
+
+
+def _log_power(p, x):
+    return p * jnp.log(jnp.abs(x))
+
+
+def _log_root(p, log):
+    return jnp.exp(log / p)
 
 
 def _positive_power(p, x):

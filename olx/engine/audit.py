@@ -6,11 +6,12 @@ every driver can evaluate theorems, and needs memory only for the state and the 
 
 from typing import NamedTuple
 
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner
+from olx.facts import Facts, Refresh
 from olx.needs import PARTS, within
 from olx.theorem import Ledger, Theorem, follow, start
 
@@ -30,7 +31,9 @@ class AuditState(NamedTuple):
 def audited(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
     """Play `inner` and evaluate `theorems` against the comparator `u`."""
     hparams = AuditHparams(inner, theorems, u)
-    return Learner(hparams, init, predict, update, needs=within(inner, "inner", *PARTS))
+    facts = Facts() if inner.facts.refresh is None else Facts(refresh=Refresh(_due, _refreshed))
+    needs = within(inner, "inner", *PARTS)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs)
 
 
 def init(hp: AuditHparams, params: PyTree) -> AuditState:
@@ -49,9 +52,17 @@ def update(hp: AuditHparams, state: AuditState, feedback: Feedback) -> AuditStat
         follow(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
         for one, ledger in zip(hp.theorems, state.ledgers, strict=True)
     )
-    return AuditState(hp.inner.update(state.inner, feedback), ledgers)
+    return AuditState(hp.inner.step(state.inner, feedback), ledgers)
 
 
 def sides(state: AuditState, feedback: Feedback) -> tuple[Certificate, ...]:
     """Both sides of every theorem, from the state after a round; for `record`."""
     return tuple(ledger.sides for ledger in state.ledgers)
+
+
+def _due(hp: AuditHparams, state: AuditState) -> Array:
+    return hp.inner.due(state.inner, 1.0)
+
+
+def _refreshed(hp: AuditHparams, state: AuditState) -> AuditState:
+    return AuditState(hp.inner.refreshed(state.inner), state.ledgers)

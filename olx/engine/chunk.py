@@ -10,21 +10,21 @@ from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program
-from olx.engine.loop import at, over_rounds
+from olx.engine.loop import alone, at, over_rounds
 from olx.engine.protocol import Watch, feedback_of, settle
+from olx.engine.refresh import refreshed
 
 
 @functools.lru_cache(maxsize=256)
 def single_program(watch: Watch) -> Program:
     """Play one learner on a chunk."""
-    return Program(functools.partial(_play, functools.partial(_round, watch)))
+    return Program(functools.partial(_play, alone, watch))
 
 
 @functools.lru_cache(maxsize=256)
 def sweep_program(watch: Watch, share: Callable | None = None) -> Program:
     """Play a batch of learners on the same chunk."""
-    one = jax.vmap(functools.partial(_round, watch), in_axes=(0, 0, None, None))
-    return Program(functools.partial(_play, one), share=share)
+    return Program(functools.partial(_play, jax.vmap, watch), share=share)
 
 
 _NAME = "configurations"
@@ -54,16 +54,29 @@ def spread(devices: int, state: Any = mine) -> Callable | None:
 
 def _round(
     watch: Watch, learner: Learner, state: PyTree, loss: Loss, here: Rounds
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Array | None, PyTree]:
+    """The new state before its refresh, whether the refresh is due, and the output."""
     action = learner.predict(state, here.context)
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
-    return settle(learner, watch, state, feedback)
+    new, seen = settle(learner.step, watch, state, feedback)
+    return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
 
 
 def _play(
-    one, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
+    over: Callable,
+    watch: Watch,
+    state: PyTree,
+    learner: Learner,
+    loss: Loss,
+    rounds: Rounds,
+    count: Int[Array, ""],
 ) -> tuple[PyTree, PyTree]:
     """The state after the first `count` rounds, and the output of each round."""
-    play = lambda state, i: one(learner, state, loss, at(rounds, i))
+    one = over(functools.partial(_round, watch), (0, 0, None, None))
+
+    def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, PyTree]:
+        new, due, seen = one(learner, state, loss, at(rounds, i))
+        return refreshed(over, learner, new, due), seen
+
     return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])

@@ -9,7 +9,7 @@ r"""The forms in which a round of sparse rows is played.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from olx.engine.loop import at
 from olx.engine.protocol import feedback_of, revealed
 from olx.engine.rows import Blocks
 from olx.engine.table import Layout, Packed, rows_of, state_of
-from olx.facts import AddsContext
+from olx.facts import AddsContext, Linear
 from olx.streams.sparse_rows import LANES
 
 Form = Callable[..., tuple[Packed, Array, Array]]  # the new table, the score, and the room
@@ -58,11 +58,6 @@ class Round(NamedTuple):
         own = (self.first + jnp.arange(widest, dtype=self.first.dtype) < self.last)[:, None]
         index = jnp.where(own, here(self.rows.indices), nothing).reshape(-1)
         return index, jnp.where(own, here(self.rows.values), 0.0).reshape(-1)
-
-
-def alone(function: Callable, *_: Any) -> Callable:
-    """Used in place of `jax.vmap` for a single configuration, which has no axis."""
-    return function
 
 
 def adding(
@@ -104,7 +99,7 @@ def block_by_block(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a `linear` learner, alone: the new table, and the score."""
-    inner = learner.hparams.inner
+    inner = inner_of(learner)
 
     def products(k: Int[Array, ""]) -> Array:
         index, x = now.block(k)
@@ -123,6 +118,12 @@ def block_by_block(
     short = jnp.minimum(now.first + 1, now.last)  # one block advances a clock
     moves = jnp.where(jnp.all(slope == 0), short, now.last)
     return lax.fori_loop(now.first, moves, step, packed), score, now.room
+
+
+def inner_of(learner: Learner) -> Learner:
+    """The point learner of a `linear` learner."""
+    assert isinstance(learner.facts.coordinates, Linear)  # checked by `form_of`
+    return learner.facts.coordinates.inner_fn(learner.hparams)
 
 
 def taught(
@@ -148,7 +149,7 @@ def whole_row(
     def learn(learner: Learner, lanes: Array, rest: tuple, score, value, grad) -> Packed:
         loss = revealed(now.loss, now.outcome)
         seen = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
-        return rows_of(layout, learner.update(state_of(layout, lanes, rest), seen))
+        return rows_of(layout, learner.step(state_of(layout, lanes, rest), seen))
 
     def write(block: Int[Array, ""], table: Array) -> Array:
         part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)

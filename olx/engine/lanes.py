@@ -15,7 +15,7 @@ from jax import lax
 from jaxtyping import Array, Int
 
 from olx.core import Learner
-from olx.engine.forms import Round, taught
+from olx.engine.forms import Round, inner_of, taught
 from olx.engine.loop import at
 from olx.engine.table import Layout, Packed, columns_of, state_of
 from olx.streams.sparse_rows import LANES
@@ -25,7 +25,7 @@ def lane_by_lane(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """The new table, the score, and the buffer of copies."""
-    inner, start = learner.hparams.inner, jnp.zeros_like(now.first)
+    inner, start = inner_of(learner), jnp.zeros_like(now.first)
     one = jnp.where(now.first < 0, 2, 1).astype(packed.table.dtype)
 
     def decide(inner: Learner, row: Array, rest: tuple, x: Array) -> Array:

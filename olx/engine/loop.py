@@ -1,6 +1,7 @@
 """The loop over the rounds of a chunk, shared by the programs of the engine."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,3 +37,8 @@ def over_rounds(
 def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
     """Entry `i` of every leaf."""
     return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
+
+
+def alone(function: Callable, *_: Any) -> Callable:
+    """Used in place of `jax.vmap` for a single configuration, which has no axis."""
+    return function

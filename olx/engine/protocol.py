@@ -10,7 +10,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx.core import Feedback, Learner, Loss, Scalar
+from olx.core import Feedback, Loss, Scalar
 from olx.losses.score import ScoreLoss
 
 Record = Callable[[PyTree, Feedback], PyTree]
@@ -22,7 +22,7 @@ class Watch(NamedTuple):
 
     record: Record | None = None  # (state, feedback) -> what to keep
     measure: Measure | None = None  # feedback -> what to sum over the rounds
-    after: bool = False  # whether `record` gets the state after the update, not before it
+    after: bool = False  # whether `record` gets the state after the update, before a refresh
 
     def see(self, state: PyTree, feedback: Feedback) -> tuple[tuple[Array, PyTree], PyTree]:
         """What to sum (the loss and the result of `measure`), and what to keep."""
@@ -74,10 +74,13 @@ def watching(
 
 
 def settle(
-    learner: Learner, watch: Watch, state: PyTree, feedback: Feedback
+    update: Callable, watch: Watch, state: PyTree, feedback: Feedback
 ) -> tuple[PyTree, tuple[PyTree, PyTree]]:
-    """Finish a round: the new state, and the output of the round."""
-    new = learner.update(state, feedback)
+    """Finish a round: the new state, and the output of the round.
+
+    update: (state, feedback) -> state.
+    """
+    new = update(state, feedback)
     _check_state(state, new)
     seen = watch.see(new if watch.after else state, feedback)
     return new, seen

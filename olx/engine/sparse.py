@@ -15,24 +15,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
-from olx.engine.forms import Form, Round, adding, alone, block_by_block, whole_row
+from olx.engine.forms import Form, Round, adding, block_by_block, whole_row
 from olx.engine.kernel import Program
 from olx.engine.lanes import lane_by_lane
-from olx.engine.loop import at, over_rounds
+from olx.engine.loop import alone, at, over_rounds
+from olx.engine.lumped import lumped
 from olx.engine.protocol import Watch
-from olx.engine.rotating import rotating
-from olx.engine.table import AXES, Layout, Packed, is_linear, state_of
-from olx.facts import AddsContext
+from olx.engine.refresh import refreshing
+from olx.engine.table import AXES, Layout, Packed, state_of
+from olx.facts import AddsContext, Linear, Refreshed
 from olx.streams.sparse_rows import LANES
 
 
 def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
     """The form in which the engine plays `learner`."""
-    if layout.rotates:
-        return rotating
+    if layout.lumps:
+        return lumped
     if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
-    if is_linear(learner):
+    if isinstance(learner.facts.coordinates, Refreshed):
+        return refreshing
+    if isinstance(learner.facts.coordinates, Linear):
         return lane_by_lane if batched else block_by_block
     return whole_row
 

@@ -19,7 +19,7 @@ from olx import _sum
 from olx._sum import Sum
 from olx.core import Learner
 from olx.engine import contexts
-from olx.frameworks.lift import LiftHparams, dot
+from olx.facts import Linear, Lumps, Refreshed, Rowwise
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -29,14 +29,16 @@ class Layout(NamedTuple):
     structure: Any
     axes: tuple[int | None, ...]  # the axis of coordinates of each leaf; None if it has none
     others: tuple[tuple[int, ...], ...]  # the shape of each leaf without that axis
-    rotates: bool  # whether the state is the table times one number, see `Whole`
+    lumps: bool  # whether a `Whole` is kept beside the table
 
 
 class Whole(NamedTuple):
-    """Numbers about all coordinates, for a learner that plays the same in any basis."""
+    """Numbers about all coordinates, for a learner that `Lumps`; see `olx.engine.lumped`."""
 
     scale: Any  # the state is the table times `scale`
-    square: Sum  # the squared length of the state
+    total: Sum  # the sum of the terms of the table, in units of exp(level)
+    level: Any
+    peak: Any  # the largest `total` since it was last computed from the table
 
 
 class Packed(NamedTuple):
@@ -44,7 +46,7 @@ class Packed(NamedTuple):
 
     table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row is for padding
     rest: Any  # the leaves that are not per coordinate, in a tuple
-    whole: Any = ()  # a `Whole`, if the layout rotates
+    whole: Any = ()  # a `Whole`, if the learner `Lumps`
 
 
 AXES = Packed(2, 0, 0)  # the axis of configurations in a sweep
@@ -75,29 +77,26 @@ def layout_of(
             "the wider dtype, or cast the rows."
         )
     leaves, structure = jax.tree.flatten(learner)
-    kinds = tuple((np.shape(leaf)[batched:], jnp.result_type(leaf)) for leaf in leaves)
+    weak = lambda leaf: isinstance(leaf, int | float)
+    kinds = tuple((np.shape(leaf)[batched:], jnp.result_type(leaf), weak(leaf)) for leaf in leaves)
     layout = _layout(structure, kinds, params.shape[:-1], width, params.dtype)
     if layout is None:
         raise TypeError(
-            f"{owner}: sparse rows need a learner whose coordinates interact only in the score, "
-            "such as `olx.linear` of `omd` with a separable map, or `perceptron`; this one needs "
-            "dense rows: pass `rows.toarray()`."
+            f"{owner}: sparse rows need a learner that states how its coordinates interact (see "
+            "`olx.Facts`), such as `olx.linear` of `omd` with a separable map, or `perceptron`; "
+            "this one needs dense rows: pass `rows.toarray()`."
         )
     return layout
-
-
-def is_linear(learner: Learner) -> bool:
-    """Whether `learner` is `linear` of a separable learner; such a learner is played in blocks."""
-    hp = learner.hparams
-    return isinstance(hp, LiftHparams) and hp.apply.func is dot and hp.inner.facts.separable
 
 
 def pack(layout: Layout, state: PyTree) -> Packed:
     """The table of a state, with one more row for padding."""
     table, rest, _ = rows_of(layout, state)
-    square = _sum.start(jnp.sum(table * table))
-    whole = Whole(jnp.ones_like(square.value), square) if layout.rotates else ()
-    return Packed(jnp.concatenate([table, table[:1]]), rest, whole)
+    if not layout.lumps:
+        return Packed(jnp.concatenate([table, table[:1]]), rest)
+    zero = jnp.zeros((), table.dtype)  # the first round computes the sum, since the peak is higher
+    whole = Whole(zero + 1, _sum.start(zero), zero, zero + jnp.inf)
+    return Packed(jnp.concatenate([table, jnp.zeros_like(table[:1])]), rest, whole)
 
 
 @functools.lru_cache(maxsize=256)
@@ -148,9 +147,9 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
 
     above: the shape of `params` before its last axis, the coordinates.
     """
-    leaves = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
+    leaves = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in kinds]
     learner = jax.tree.unflatten(structure, leaves)
-    if not (is_linear(learner) or learner.facts.separable or learner.facts.rotates):
+    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed):
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:
@@ -169,9 +168,10 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
         for shape, axis in zip(shapes, axes, strict=True)
     )
     own = [shape for axis, shape in zip(axes, others, strict=True) if axis is not None]
-    if learner.facts.rotates and own != [()]:
+    lumps = isinstance(learner.facts.coordinates, Lumps)
+    if lumps and own != [()]:
         return None
-    return Layout(jax.tree.structure(small), axes, others, learner.facts.rotates)
+    return Layout(jax.tree.structure(small), axes, others, lumps)
 
 
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:

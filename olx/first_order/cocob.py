@@ -25,7 +25,7 @@ from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Separable
 
 
 @pytree
@@ -53,7 +53,8 @@ def cocob(alpha: Scalar = 100.0) -> Learner:
     [0.0, -0.5, -1.0, -1.875]
     """
     alpha = check.positive("cocob", "alpha", alpha)
-    return Learner(COCOBHparams(alpha), init, predict, update, facts=Facts(separable=True))
+    facts = Facts(coordinates=Separable())
+    return Learner(COCOBHparams(alpha), init, predict, update, facts=facts)
 
 
 def init(hp: COCOBHparams, params: PyTree) -> COCOBState:

@@ -33,7 +33,7 @@ from olx._clock import Clock
 from olx._pytree import like, pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Rowwise, Separable
 from olx.theorem import theorem
 
 
@@ -67,7 +67,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     >>> run.losses.tolist()
     [0.0, -0.5, -1.0, -1.875]
     """
-    return _make("coin_betting", lipschitz, wealth, Partial(_together))
+    return _make("coin_betting", lipschitz, wealth, Partial(_together), Rowwise())
 
 
 def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
@@ -83,7 +83,7 @@ def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner
     >>> bool(jnp.allclose(run.losses, jnp.array([0.0, -0.5, -1.0 - 1 / 3])))
     True
     """
-    return _make("coordinate_betting", lipschitz, wealth, Partial(tree.mul), separable=True)
+    return _make("coordinate_betting", lipschitz, wealth, Partial(tree.mul), Separable())
 
 
 def init(hp: CoinBettingHparams, params: PyTree) -> CoinBettingState:
@@ -149,12 +149,12 @@ def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certifica
 wealth_won = theorem("wealth", "Orabona, Pal 2016", open_account, add_round, both_sides)
 
 
-def _make(owner, lipschitz, wealth, account, separable=False):
+def _make(owner, lipschitz, wealth, account, coordinates):
     lipschitz = check.positive(owner, "lipschitz", lipschitz)
     wealth = check.positive(owner, "wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
     theorems = (wealth_won,)
-    facts = Facts(separable=separable, rowwise=True)
+    facts = Facts(coordinates=coordinates)
     return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 
 

@@ -35,7 +35,7 @@ from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Separable
 from olx.theorem import theorem
 
 
@@ -77,9 +77,8 @@ def ftrl_proximal(
     l1 = check.non_negative("ftrl_proximal", "l1", l1)
     l2 = check.non_negative("ftrl_proximal", "l2", l2)
     hparams = FTRLProximalHparams(alpha, beta, l1, l2)
-    return Learner(
-        hparams, init, predict, update, facts=Facts(separable=True), theorems=(strong_ftrl,)
-    )
+    facts, theorems = Facts(coordinates=Separable()), (strong_ftrl,)
+    return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 
 
 def init(hp: FTRLProximalHparams, params: PyTree) -> FTRLProximalState:

@@ -25,7 +25,7 @@ from optax import tree
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent
 from olx.frameworks.lift import dot
@@ -35,6 +35,7 @@ from olx.frameworks.primal_dual import (
     DualAscentHparams,
     DualAscentState,
     finite,
+    fixed,
     primal_dual_inequality,
     problem,
     rate,
@@ -77,7 +78,9 @@ def dual_ascent(
     if loss.conjugate_fn is None:
         check_convex("dual_ascent", loss)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
-    facts = Facts(separable=mirror.separable and ascent.separable)
+    lumps = Lumps(_lump) if mirror.lump is not None and fixed(hparams) else None
+    coordinates = Rowwise() if mirror.separable else lumps
+    facts = Facts(coordinates=coordinates if ascent.separable else None)
     needs = within(loss, "loss", "outcome")
     theorems = (primal_dual_inequality, weak_duality, sandwich, *regret_theorems(hparams))
     if on_hinge(hparams):
@@ -158,6 +161,21 @@ weak_duality = theorem(
 sandwich = theorem(
     "sandwich", "Shalev-Shwartz 2007, lemma 1", open_account, add_round, sandwich_sides
 )
+
+
+def _lump(hp: DualAscentHparams) -> Lump:
+    """The terms of `acc`, whose dual is `acc / c` with a fixed c."""
+    lump, c = hp.mirror.lump, 1 / hp.eta.at(None, None)
+    assert lump is not None  # `dual_ascent` has checked
+    return Lump(Partial(_shrunk, c, lump.log_term), Partial(_grown, c, lump.entry), lump.hollow)
+
+
+def _shrunk(c: Scalar, log_term: Partial, acc: Array) -> Array:
+    return log_term(acc / c)
+
+
+def _grown(c: Scalar, entry: Partial, log: Array) -> Array:
+    return c * entry(log)
 
 
 def _size(account: DualAccount) -> Array:

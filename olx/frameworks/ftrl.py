@@ -25,7 +25,7 @@ from olx import _sum
 from olx._pytree import as_tree, pytree
 from olx._sum import Sum
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Separable
 from olx.frameworks import master
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
@@ -77,7 +77,8 @@ def ftrl(
     check.function("ftrl", "direction", direction)
     regularizer = as_regularizer("ftrl", "regularizer", regularizer)
     hparams = FTRLHparams(eta, regularizer, as_tree(direction))
-    facts = Facts(separable=regularizer.separable and direction is downhill)
+    alone = regularizer.separable and direction is downhill
+    facts = Facts(coordinates=Separable() if alone else None)
     theorems = (master_inequality,)
     return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 

@@ -29,7 +29,7 @@ from olx import _safe as safe
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import AddsContext, Facts
+from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
@@ -71,7 +71,7 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
         init,
         predict,
         update,
-        facts=Facts(AddsContext(_coefficient), separable=True),
+        facts=Facts(adds=AddsContext(_coefficient), coordinates=Rowwise()),
         needs=within(loss, "loss", "outcome"),
         theorems=(proximal_steps,),
     )

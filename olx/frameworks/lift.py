@@ -19,7 +19,18 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx.core import Feedback, Learner
-from olx.facts import AddsContext, AddsGradient, Facts
+from olx.facts import (
+    AddsContext,
+    AddsGradient,
+    Facts,
+    Linear,
+    Lump,
+    Lumps,
+    Refresh,
+    Refreshed,
+    Rowwise,
+    Separable,
+)
 from olx.needs import PARTS, within
 from olx.theorem import INNER, Theorem, View, is_about, through
 
@@ -47,14 +58,12 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     """
     check.instance("model", "inner", inner, Learner)
     check.function("model", "apply", apply)
-    linear, adds = apply is dot, isinstance(inner.facts.adds, AddsGradient)
-    adding = AddsContext(_coefficient) if linear and adds else None
     return Learner(
         LiftHparams(as_tree(apply), inner),
         init,
         predict,
         update,
-        facts=Facts(adding, separable=linear and inner.facts.rowwise),
+        facts=_facts(inner, apply is dot),
         needs=within(inner, "inner", *PARTS),
         theorems=tuple(through(VIEW, one) for one in inner.theorems),
     )
@@ -81,7 +90,7 @@ def predict(hp: LiftHparams, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.inner.update(state, _pull_back(hp, state, feedback))
+    return hp.inner.step(state, _pull_back(hp, state, feedback))
 
 
 def inside(learner: Learner, one: Theorem) -> Theorem | None:
@@ -103,6 +112,41 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
     _, transpose = jax.vjp(lambda w: hp.apply(w, feedback.context), w)
     (grad,) = transpose(feedback.grad)
     return feedback._replace(action=w, loss=loss, grad=grad)
+
+
+def _facts(inner: Learner, linear: bool) -> Facts:
+    """The facts of a model; only a linear one leaves coordinates apart."""
+    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed)
+    if not linear:
+        return Facts(refresh=refresh)
+    adds = AddsContext(_coefficient) if isinstance(inner.facts.adds, AddsGradient) else None
+    match inner.facts.coordinates:
+        case Separable():
+            return Facts(adds=adds, coordinates=Linear(_inside))
+        case Rowwise():
+            return Facts(adds=adds, coordinates=Rowwise())
+        case Lumps():
+            return Facts(adds=adds, coordinates=Lumps(_lump))
+        case Refreshed():
+            return Facts(coordinates=Refreshed(), refresh=refresh)
+    return Facts(adds=adds, refresh=refresh)
+
+
+def _lump(hp: LiftHparams) -> Lump:
+    assert isinstance(hp.inner.facts.coordinates, Lumps)  # `_facts` has checked
+    return hp.inner.facts.coordinates.lump_fn(hp.inner.hparams)
+
+
+def _due(hp: LiftHparams, state: PyTree) -> Array:
+    return hp.inner.due(state, 1.0)
+
+
+def _refreshed(hp: LiftHparams, state: PyTree) -> PyTree:
+    return hp.inner.refreshed(state)
+
+
+def _inside(hp: LiftHparams) -> Learner:
+    return hp.inner
 
 
 def _coefficient(hp: LiftHparams, feedback: Feedback) -> Array:

@@ -29,7 +29,7 @@ from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import AddsGradient, Facts
+from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
 from olx.frameworks.descent import gradient_descent
@@ -69,12 +69,14 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     check.instance("md", "mirror", mirror, MirrorMap)
     descends = eta.init_fn is no_stats and mirror.states_norm
     adds = AddsGradient(_coefficient) if constant and mirror.identity else None
+    lumps = None if mirror.lump is None else Lumps(_lump)
+    coordinates = Separable() if mirror.separable else lumps
     return Learner(
         MDHparams(eta, mirror),
         init,
         predict,
         update,
-        facts=Facts(adds, mirror.separable and eta.separable),
+        facts=Facts(adds=adds, coordinates=coordinates if eta.separable else None),
         needs=(start_inside("md"),),
         theorems=(lemma_5, gradient_descent) if descends else (lemma_5,),
     )
@@ -129,6 +131,10 @@ def both_sides(hp: MDHparams, account: Account, u: PyTree) -> Certificate:
 
 
 lemma_5 = theorem("lemma_5", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides)
+
+
+def _lump(hp: MDHparams) -> Lump | None:
+    return hp.mirror.lump
 
 
 def _coefficient(hp: MDHparams, feedback: Feedback) -> Scalar:

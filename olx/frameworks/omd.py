@@ -27,7 +27,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import AddsGradient, Facts
+from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
 from olx.frameworks import master
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
@@ -64,12 +64,15 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     """
     eta = check.positive("omd", "eta", eta)
     check.instance("omd", "mirror", mirror, MirrorMap)
+    adds = AddsGradient(_coefficient) if mirror.identity else None
+    lumps = None if mirror.lump is None else Lumps(_lump)
+    coordinates = Separable() if mirror.separable else lumps
     return Learner(
         OMDHparams(eta, mirror),
         init,
         predict,
         update,
-        facts=Facts(AddsGradient(_coefficient) if mirror.identity else None, mirror.separable),
+        facts=Facts(adds=adds, coordinates=coordinates),
         needs=(start_inside("omd"),),
         theorems=(master_inequality,),
     )
@@ -104,6 +107,10 @@ master_inequality = master.inequality(step, fixed=True)
 
 def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:
     return tree.scale(_coefficient(hp, feedback), feedback.grad)
+
+
+def _lump(hp: OMDHparams) -> Lump | None:
+    return hp.mirror.lump
 
 
 def _coefficient(hp: OMDHparams, feedback: Feedback) -> Scalar:

@@ -5,6 +5,7 @@ from jax.tree_util import Partial
 from optax import tree
 
 from olx.core import Scalar
+from olx.facts import Lump
 from olx.mirrors.base import MirrorMap
 
 
@@ -21,8 +22,18 @@ def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
         contains=Partial(_shrunk, total, mirror.contains),
         retraction=Partial(_between, total, mirror.retraction),
         centering=mirror.centering,
+        lump=None if mirror.lump is None else _stretched_lump(mirror.lump, total),
         offset=mirror.offset,
     )
+
+
+def _stretched_lump(lump: Lump, total: Scalar) -> Lump:
+    log_term, entry = Partial(_grown, total, lump.log_term), Partial(_divided, total, lump.entry)
+    return Lump(log_term, entry, lump.hollow)
+
+
+def _divided(total, function, log):
+    return function(log) / total
 
 
 def _shrunk(total, function, w):

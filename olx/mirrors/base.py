@@ -23,6 +23,7 @@ from olx._pytree import as_tree, pytree, static
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.core import Scalar
+from olx.facts import Lump
 from olx.mirrors._probe import check_curvature
 
 Function = Callable[[PyTree], Array]
@@ -39,6 +40,9 @@ class MirrorMap:
     retraction: a stable closed form of `retract`; derived if None.
     centering: replaces a dual by a smaller one with the same decisions, now and after later sums.
         If decisions have a fixed sum, it subtracts one number from all coordinates.
+    lump: given if the conjugate is a function of the sum of its terms, and nothing else moves a
+        dual coordinate whose gradient is zero: there is no centering, and `retract` is the
+        identity. An additive constant that depends on the number of coordinates does not matter.
     separable, identity: whether $\psi$ is a sum over coordinates; whether $\nabla\psi(w) = w$.
     """
 
@@ -52,6 +56,7 @@ class MirrorMap:
     centering: Partial | None = None
     separable: bool = static(default=False)
     identity: bool = static(default=False)
+    lump: Lump | None = None
     offset: Partial | None = None  # w -> the size of the constants in both functions
 
     @property

@@ -22,6 +22,7 @@ from olx import _safe as safe
 from olx.convex import _domain, norms
 from olx.convex.roots import root
 from olx.core import Scalar
+from olx.facts import Lump
 from olx.mirrors._stretch import stretched
 from olx.mirrors.base import MirrorMap
 
@@ -43,6 +44,7 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
         modulus=1.0,
         contains=Partial(_in_ball),
         retraction=Partial(_domain.same),
+        lump=Lump(Partial(_log_pair), Partial(_of_pair), hollow=False),
         offset=Partial(_constants),
     )
     return stretched(unit, total)
@@ -58,6 +60,17 @@ def _signed_conjugate(theta):
     top = lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same value
     total = jnp.sum(jnp.exp(flat - top) + jnp.exp(-flat - top))
     return top + jnp.log(total) - jnp.log(2 * flat.size)
+
+
+def _log_pair(theta):
+    r"""The logarithm of $e^\theta + e^{-\theta}$."""
+    return jnp.logaddexp(theta, -theta)
+
+
+def _of_pair(log):
+    """The positive `theta` of `_log_pair`."""
+    above = jnp.maximum(log - jnp.log(2.0).astype(log.dtype), 0.0)
+    return above + jnp.log1p(jnp.sqrt(-jnp.expm1(-2 * above)))
 
 
 def _signed_potential(w):

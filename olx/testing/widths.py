@@ -16,7 +16,7 @@ from olx.engine.block import ROWS
 from olx.engine.rollout import rollout
 from olx.engine.run import run
 from olx.engine.sweep import sweep
-from olx.engine.table import is_linear
+from olx.facts import Linear, Lumps, Refreshed, Rowwise
 from olx.streams.sparse_rows import sparse_rows
 from olx.testing.played import movable
 from olx.testing.report import close, tolerance
@@ -65,7 +65,7 @@ def _compare(what: str, seen: Run, wanted: Run, which: int | slice) -> None:
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
     predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    own = is_linear(learner) or learner.facts.separable or learner.facts.rotates
+    own = isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed)
     return own and predicts and not shaped and np.ndim(params) == 1
 
 

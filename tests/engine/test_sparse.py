@@ -132,7 +132,7 @@ def copies(inner):
         lambda hp, params: jax.vmap(lambda one: one.init(params))(hp["copies"]),
         lambda hp, state, x: jnp.mean(scores(hp, state, x)),
         update,
-        facts=olx.Facts(separable=inner.facts.separable),
+        facts=olx.Facts(coordinates=inner.facts.coordinates),
     )
 
 
@@ -264,12 +264,15 @@ def test_a_file_in_svmlight_format_is_read(tmp_path):
 
 
 NEEDS_DENSE = (
-    "run: sparse rows need a learner whose coordinates interact only in the score, such as "
-    "`olx.linear` of `omd` with a separable map, or `perceptron`; this one needs dense rows: pass "
-    "`rows.toarray()`."
+    "run: sparse rows need a learner that states how its coordinates interact (see `olx.Facts`), "
+    "such as `olx.linear` of `omd` with a separable map, or `perceptron`; this one needs dense "
+    "rows: pass `rows.toarray()`."
 )
 REFUSED = {
-    "pnorm": olx.linear(olx.omd(0.1, mirrors.pnorm(1.5))),
+    "weighted pnorm": olx.linear(olx.omd(0.1, mirrors.weighted_pnorm(1.5, 2.0))),
+    "entropy": olx.linear(olx.omd(0.1, mirrors.negative_entropy())),
+    "Winnow": olx.classification.winnow(0.3),
+    "scale-invariant pnorm": olx.linear(olx.first_order.scale_invariant_pnorm(0.3)),
     "simplex": olx.linear(olx.omd(0.1, mirrors.euclidean(sets.simplex()))),
     "ball": olx.linear(olx.ogd(0.1, sets.ball(1.0))),
     "hedge": olx.hedge(0.1),

@@ -103,24 +103,27 @@ BROKEN_LEARNERS = {
     ),
     "mixes": (
         learner(
-            lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), facts=olx.Facts(separable=True)
+            lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)),
+            facts=olx.Facts(coordinates=olx.Separable()),
         ),
         "says it takes sparse rows, but they differ",
     ),
     "mixes all rows": (
         learner(
-            lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)), facts=olx.Facts(rowwise=True)
+            lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)),
+            facts=olx.Facts(coordinates=olx.Rowwise()),
         ),
         "says it takes sparse rows, but they differ",
     ),
     "knows its basis": (
         dataclasses.replace(
-            learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3), facts=olx.Facts(rotates=True)
+            learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3),
+            facts=olx.Facts(coordinates=olx.Lumps(lambda hp: norms.powers(2.0))),
         ),
         "says it takes sparse rows, but they differ",
     ),
     "adds another multiple": (
-        learner(plain, facts=olx.Facts(AddsGradient(lambda hp, f: -2 * hp * f.weight))),
+        learner(plain, facts=olx.Facts(adds=AddsGradient(lambda hp, f: -2 * hp * f.weight))),
         "a sweep of 64 is not rollout",
     ),
     "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
@@ -176,7 +179,9 @@ def half_distance(w, target):
 def test_a_point_learner_that_says_it_adds_contexts_is_found_out():
     claims = AddsContext(lambda hp, f: -hp * f.weight)
     update = lambda hp, w, f: w + plain(hp, w, f)
-    point = olx.Learner(0.1, lambda hp, w: w, lambda hp, w, x: w, update, facts=olx.Facts(claims))
+    point = olx.Learner(
+        0.1, lambda hp, w: w, lambda hp, w, x: w, update, facts=olx.Facts(adds=claims)
+    )
     rounds = olx.Rounds(None, ROUNDS.context)
     with pytest.raises(AssertionError, match="a sweep of 64 is not rollout"):
         olx.testing.check_learner(point, half_distance, rounds, jnp.zeros(4), trees=False)

@@ -1,0 +1,153 @@
+r"""A round of sparse rows for learners that use a sum over all coordinates, such as a norm.
+
+All coordinates where the row is zero act like one extra coordinate whose term is the sum of their
+terms. The engine plays the learner on the coordinates of the row and on this extra coordinate.
+
+- An update multiplies all other coordinates by one factor. The change of the extra coordinate gives
+  the factor. It is one number for the whole table, and it is multiplied into the table before it
+  becomes too large or too small.
+- The sum of all terms is kept in units of $e^{level}$, by compensated differences. A pass over the
+  table computes it again when it has fallen so far that rounding errors of earlier, larger terms
+  could be seen, or when it leaves the range of floats.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Int
+
+from olx import _sum
+from olx.core import Feedback, Learner
+from olx.engine.forms import Round, gathered, written
+from olx.engine.protocol import revealed
+from olx.engine.table import Layout, Packed, Whole, rows_of, state_of
+from olx.facts import Lump, Lumps
+from olx.streams.sparse_rows import LANES
+
+_RANGE = 1e-3, 1e3  # of the common factor
+_FALL = 1 / 64  # of the sum, since the last pass
+
+
+def lumped(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array, Array]:
+    """The new table, and the score."""
+    nothing = packed.table.shape[0] - 1
+    index, x = now.row(nothing)
+    if not lump_of(learner).hollow and len(index) >= nothing:
+        return _whole_table(over, layout, packed, learner, now, index, x)
+    packed = _recomputed(over, packed, learner)
+    lanes, x = gathered(packed.table, index), jnp.append(x, jnp.zeros((), x.dtype))
+
+    def seen_by(learner: Learner, lanes: Array, whole: Whole) -> Array:
+        """The state on the coordinates of the row and on the extra one for all others."""
+        lump, least = lump_of(learner), 1.6 * jnp.log(jnp.finfo(lanes.dtype).tiny)
+        away = whole.total.value - jnp.sum(terms(lump, lanes, whole))
+        log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)  # a term that rounds to 0
+        extra = lump.entry(log + whole.level).astype(lanes.dtype).reshape(1, 1)
+        return jnp.concatenate([lanes, extra]) * whole.scale
+
+    def decide(learner: Learner, lanes: Array, rest: tuple, whole: Whole) -> Array:
+        return learner.predict(state_of(layout, seen_by(learner, lanes, whole), rest), x)
+
+    def learn(learner: Learner, lanes: Array, rest: tuple, whole: Whole, score, value, grad):
+        old = seen_by(learner, lanes, whole)
+        loss = revealed(now.loss, now.outcome)
+        feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
+        new = rows_of(layout, learner.step(state_of(layout, old, rest), feedback))
+        before, after = old[-1, 0], new.table[-1, 0]
+        scale = whole.scale * jnp.where(after == before, 1.0, after / before)
+        folds = jnp.isfinite(scale) & ((scale < _RANGE[0]) | (scale > _RANGE[1]))
+        unit = jnp.where(folds, 1.0, scale)
+        same = (new.table[:-1] == old[:-1]) & (unit == whole.scale)
+        rows = jnp.where(same, lanes, new.table[:-1] / unit)  # what did not change keeps its bits
+        added, gone = (terms(lump_of(learner), some, whole) for some in (rows, lanes))
+        total = _sum.add(whole.total, jnp.sum(added - gone))
+        some = jnp.any(lump_of(learner).log_term(rows) > -jnp.inf)
+        peak = jnp.maximum(jnp.maximum(whole.peak, total.value), jnp.where(some, 1.0, 0.0))
+        peak = jnp.where(folds, jnp.inf, peak)
+        return Packed(rows, new.rest, Whole(unit, total, whole.level, peak)), scale / unit
+
+    def fold(_: Int[Array, ""], table: Array) -> Array:
+        return table * into
+
+    def write(block: Int[Array, ""], table: Array) -> Array:
+        part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
+        return written(table, part(index), part(new.table))
+
+    score = over(decide, (0, 2, 0, 0))(learner, lanes, packed.rest, packed.whole)
+    value, grad = over(now.slope)(score)
+    teach = over(learn, (0, 2, 0, 0, 0, 0, 0), (Packed(2, 0, 0), 0))
+    new, into = teach(learner, lanes, packed.rest, packed.whole, score, value, grad)
+    table = lax.fori_loop(0, jnp.any(into != 1).astype(int), fold, packed.table)
+    table = lax.fori_loop(0, now.last - now.first, write, table)
+    return Packed(table, new.rest, new.whole), score, now.room
+
+
+def lump_of(learner: Learner) -> Lump:
+    assert isinstance(learner.facts.coordinates, Lumps)  # checked by `form_of`
+    return learner.facts.coordinates.lump_fn(learner.hparams)
+
+
+def terms(lump: Lump, rows: Array, whole: Whole) -> Array:
+    """The terms of some rows of the table, in units of the level."""
+    return jnp.exp(lump.log_term(rows) - whole.level)
+
+
+def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
+    """The same state; where the sum of all terms is not exact enough, it is computed again."""
+
+    def again(learner: Learner, rows: Array, whole: Whole) -> Whole:
+        top = jnp.max(lump_of(learner).log_term(rows))
+        level = jnp.where(jnp.isfinite(top), top, 0.0).astype(whole.level.dtype)
+        total = jnp.sum(terms(lump_of(learner), rows, whole._replace(level=level)))
+        fresh = Whole(whole.scale, _sum.start(total), level, total)
+        return jax.tree.map(lambda new, old: jnp.where(stale(whole), new, old), fresh, whole)
+
+    def change(first: Int[Array, ""], whole: Whole) -> Whole:
+        # `first` is 0; a plain slice would not depend on the step, and XLA moves such things out
+        # of the loop, into every round.
+        rows = lax.dynamic_slice_in_dim(packed.table, first, packed.table.shape[0] - 1)
+        return over(again, (0, 2, 0))(learner, rows, whole)
+
+    due = jnp.any(stale(packed.whole)).astype(int)
+    return packed._replace(whole=lax.fori_loop(0, due, change, packed.whole))
+
+
+def stale(whole: Whole) -> Array:
+    """Whether the sum of all terms must be computed again; not if it is NaN, for a lost state."""
+    total = whole.total.value
+    return (total < _FALL * whole.peak) | (total > float(jnp.finfo(total.dtype).max) ** 0.5)
+
+
+def _whole_table(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round, *row: Any
+) -> tuple[Packed, Array, Array]:
+    """A round on all coordinates, if a row may hold as many: padding would have terms of its own.
+
+    row: the indices and the entries of the row.
+    """
+    index, entries = row
+    put = lambda lane, x: lax.dynamic_update_index_in_dim(x, entries[lane], index[lane], 0)
+    x = lax.fori_loop(0, len(index), put, jnp.zeros(packed.table.shape[0], entries.dtype))[:-1]
+
+    def decide(learner: Learner, rows: Array, rest: tuple, whole: Whole) -> Array:
+        return learner.predict(state_of(layout, rows, rest, whole), x)
+
+    def learn(learner: Learner, rows: Array, rest: tuple, whole: Whole, score, value, grad):
+        loss = revealed(now.loss, now.outcome)
+        feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
+        new = rows_of(layout, learner.step(state_of(layout, rows, rest, whole), feedback))
+        peak = jnp.full_like(whole.peak, jnp.inf)
+        return Packed(new.table / whole.scale, new.rest, whole._replace(peak=peak))
+
+    rows = packed.table[:-1]
+    score = over(decide, (0, 2, 0, 0))(learner, rows, packed.rest, packed.whole)
+    value, grad = over(now.slope)(score)
+    teach = over(learn, (0, 2, 0, 0, 0, 0, 0), Packed(2, 0, 0))
+    new = teach(learner, rows, packed.rest, packed.whole, score, value, grad)
+    table = lax.dynamic_update_slice_in_dim(packed.table, new.table, 0, 0)
+    return Packed(table, new.rest, new.whole), score, now.room
