@@ -21,9 +21,15 @@ from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
-from olx.frameworks.corollaries import logarithmic
 from olx.frameworks.md import MDHparams, MDState, md
-from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
+from olx.frameworks.regret import (
+    STRONGLY_CONVEX,
+    Regret,
+    add_regret,
+    logarithmic,
+    open_regret,
+    regret_sides,
+)
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.decay import DecayHparams, decay
