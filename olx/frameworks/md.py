@@ -28,7 +28,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
-from olx.core import Feedback, Learner, Process, Scalar
+from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.facts import AddsGradient, Facts
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
@@ -85,7 +85,9 @@ def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
 
     domain: a set of `olx.convex.sets`, such as `ball(1.0)`; the whole space if None.
     """
-    if not isinstance(eta, Process):
+    if isinstance(eta, Process):
+        eta.must_give("ogd", "eta", STEP)
+    else:
         eta = check.positive("ogd", "eta", eta)
     if domain is not None:
         check.instance("ogd", "domain", domain, ConvexSet)
