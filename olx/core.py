@@ -4,6 +4,7 @@ In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the 
 pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -76,6 +77,10 @@ class Learner:
         if isinstance(feedback.weight, int | float) and feedback.weight != 0:
             return new
         return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
+
+    def carrying(self, *theorems: Theorem) -> "Learner":
+        """The same learner, which also carries `theorems`."""
+        return dataclasses.replace(self, theorems=(*self.theorems, *theorems))
 
 
 @pytree

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _safe as safe
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
-from olx.classification.alma import ALMAHparams, ALMAState, correction, in_ball, power_of, update
+from olx.classification._alma import ALMAHparams, ALMAState, correction, in_ball, power_of
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
@@ -82,4 +82,4 @@ def both_sides(margin: Scalar, hp: ALMAHparams, account: Account, u: PyTree) -> 
 
 
 def _is_alma(learner: Learner) -> bool:
-    return learner.update_fn is update
+    return isinstance(learner.hparams, ALMAHparams)

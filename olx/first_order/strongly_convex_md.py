@@ -11,7 +11,6 @@ function. The Euclidean map gives projected gradient descent, the entropy a mult
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, theorem 5.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -54,8 +53,7 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     learner = md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
     if not learner.hparams.mirror.states_norm:
         return learner
-    theorems = (*learner.theorems, strongly_convex_regret(sigma))
-    return dataclasses.replace(learner, theorems=theorems)
+    return learner.carrying(strongly_convex_regret(sigma))
 
 
 class Account(NamedTuple):

@@ -82,7 +82,7 @@ def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None
     """The bound (5), for an `ftrl`.
 
     base: the regularizer $b_t$. It must have the same statistics as the learner's regularizer:
-        `growing(euclidean(), power)` for `composite`, `adagrad(delta)` for `adagrad`.
+        `growing(euclidean(), power)` for `composite`, `adagrad(delta=delta)` for `adagrad`.
     penalty: $F$; no penalty if None.
 
     The step size of the learner and the `rate` of its penalty must be equal.

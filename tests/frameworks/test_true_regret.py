@@ -192,8 +192,8 @@ OTHER_FORMS = {  # learner, a theorem about another form of its regularizer
         "the regularizer must be sqrt(t) times `base` plus eta t times `penalty`",
     ),
     "another number": (
-        olx.ftrl(0.5, regularizers.adagrad(2.0)),
-        olx.composite_regret(regularizers.adagrad(3.0)),
+        olx.ftrl(0.5, regularizers.adagrad(delta=2.0)),
+        olx.composite_regret(regularizers.adagrad(delta=3.0)),
         "the regularizer must be `base` plus eta t times `penalty`",
     ),
     "another rate": (

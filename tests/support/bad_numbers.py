@@ -20,7 +20,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("optimistic", "eta"): lambda v: olx.optimistic(v, FLAT),
     ("optimistic_md", "eta"): lambda v: olx.optimistic_md(v, FLAT),
     ("adagrad", "eta"): olx.first_order.adagrad,
-    ("adagrad", "delta"): lambda v: olx.first_order.adagrad(0.1, v),
+    ("adagrad", "delta"): lambda v: olx.first_order.adagrad(0.1, delta=v),
     ("rda", "eta"): lambda v: olx.first_order.rda(v, convex.l1(1.0)),
     ("implicit", "eta"): lambda v: olx.implicit(v, losses.squared),
     ("cocob", "alpha"): olx.first_order.cocob,
