@@ -14,10 +14,10 @@ Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx.core import Learner, Rounds, Scalar
+from olx.core import Learner, Scalar
+from olx.experts._needs import light
 from olx.experts._rates import RatesStats, rates, second_order, start, weigh
-from olx.experts.base import ExpertHparams, Seen, expert_learner
-from olx.needs import Need
+from olx.experts.base import Seen, expert_learner
 
 
 def adapt_ml_prod(
@@ -45,16 +45,8 @@ def adapt_ml_prod(
     )
 
 
-def _is_light(hp: ExpertHparams, params: PyTree, rounds: Rounds) -> Array | bool:
-    return True if rounds.weight is None else rounds.weight < 2  # rates are at most 1/2
-
-
-_LIGHT = Need(
-    "weight",
-    _is_light,
-    "the weight of a round must be below 2",
-    "adapt_ml_prod",
-    "divide all weights by the largest",
+_LIGHT = light(  # rates are at most 1/2
+    "adapt_ml_prod", lambda hp, weight: weight < 2, "the weight of a round must be below 2"
 )
 
 

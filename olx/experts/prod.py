@@ -18,11 +18,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Learner, Rounds, Scalar
+from olx.core import Learner, Scalar
+from olx.experts._needs import light
 from olx.experts._vectors import below_top
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
-from olx.needs import Need
 
 
 def prod(
@@ -50,16 +50,10 @@ def prod(
     )
 
 
-def _is_light(hp: ExpertHparams, params: PyTree, rounds: Rounds) -> Array | bool:
-    return True if rounds.weight is None else rounds.weight * jnp.min(jnp.asarray(hp.own)) < 1
-
-
-_LIGHT = Need(
-    "weight",
-    _is_light,
-    "`eta` times the weight of a round must be below 1",
+_LIGHT = light(
     "prod",
-    "divide all weights by the largest",
+    lambda hp, weight: weight * jnp.min(jnp.asarray(hp.own)) < 1,
+    "`eta` times the weight of a round must be below 1",
 )
 
 
