@@ -74,6 +74,9 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
     if experiment.radius is not None and experiment.comparator != "best":
         raise ConfigError('radius: it is for the best comparator; give comparator = "best".')
     players = list(enumerate(experiment.learners))
+    for i, player in players:
+        if player.compare_in is not None and experiment.comparator in ("zero", "truth"):
+            raise ConfigError(f"learners.{i}.compare_in: it is for the best comparator.")
     for i, player in players:  # checks without data come before data are loaded
         plan(i, player)
     plans: dict[str, list[Plan]] = {}  # by task
