@@ -167,7 +167,7 @@ ADVERSARIES = {
         16,
     ),
     "zero one": (
-        streams.zero_one(losses.hinge),
+        streams.contradicting(losses.hinge),
         lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
         1,
     ),

@@ -13,7 +13,7 @@ import olx
 from olx._pytree import as_tree
 from olx.convex.sets import ConvexSet
 from olx.core import Rounds
-from olx.hindsight import best_shifting_expert, comparator_losses, constant
+from olx.hindsight import best_shifting_expert, comparator_losses, itself
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Experiment
@@ -54,7 +54,7 @@ def best_sequence(game: Game, shifts: int) -> np.ndarray:
     """Per round, 1 for the expert of the best sequence with at most `shifts` changes."""
     with jax.enable_x64(True):
         rounds, experts = in_double(game.rounds), jnp.eye(game.start.size)
-        each = [_losses(as_tree(game.loss), rounds, u, as_tree(constant)) for u in experts]
+        each = [_losses(as_tree(game.loss), rounds, u, as_tree(itself)) for u in experts]
         return np.eye(len(each))[best_shifting_expert(jnp.stack(each, axis=1), shifts).path]
 
 

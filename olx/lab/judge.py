@@ -40,58 +40,48 @@ class Proof(NamedTuple):
     about_regret: bool  # whether the left side is at least the regret
 
 
-def certificates(
-    part: Part,
-    i: int,
-    game: Game,
-    against: Comparator,
-    shown: Shown,
-    asked: Asked,
-    shifts: int,
-) -> list[Proof]:
+class Case(NamedTuple):
+    """A configuration, and what to judge it by."""
+
+    part: Part
+    i: int  # the configuration
+    game: Game
+    against: Comparator
+    asked: Asked  # the theorems to check; all theorems of the learner if None
+
+
+def certificates(case: Case, shown: Shown, shifts: int) -> list[Proof]:
     """The certificates of a configuration, after the rounds shown.
 
     shown: the cumulative losses in the tables.
-    asked: the theorems to check; all theorems of the learner if None.
     shifts: the changes of expert in the comparator of theorems about sequences.
     """
-    found, theorems = [], chosen(one(part, i), asked)
-    for names, sequence in (
-        ([each.name for each in theorems if not each.sequence], False),
-        ([each.name for each in theorems if each.sequence], True),
-    ):
-        if names:
-            u = best_sequence(game, shifts) if sequence else against.u
-            found += _judged(part, i, game, against._replace(u=u), shown, asked, names)
+    theorems = chosen(one(case.part, case.i), case.asked)
+    fixed = [each.name for each in theorems if not each.sequence]
+    changing = [each.name for each in theorems if each.sequence]
+    found = _judged(case, fixed, case.against.u, shown) if fixed else []
+    if changing:
+        found += _judged(case, changing, best_sequence(case.game, shifts), shown)
     return found
 
 
-def _judged(
-    part: Part,
-    i: int,
-    game: Game,
-    against: Comparator,
-    shown: Shown,
-    asked: Asked,
-    names: list[str],
-) -> list[Proof]:
-    """The certificates called `names`, which share a comparator."""
-    at, totals = shown
-    proofs, paid = _replay(part, i, game, against, at, asked, names)
+def _judged(case: Case, names: list[str], u: np.ndarray, shown: Shown) -> list[Proof]:
+    """The certificates of the theorems called `names` against `u`."""
+    (at, totals), game = shown, case.game
+    proofs, paid = _replay(case, names, u, at)
     difference = float(np.max(np.abs(paid - totals) / (1 + np.abs(totals))))
     double: list[bool | None] = [None] * len(proofs)
     if not proofs.holds and game.start.dtype != np.float64:
         with jax.enable_x64(True):
-            exact = game._replace(
-                rounds=in_double(game.rounds), start=np.asarray(game.start, float)
-            )
-            again, _ = _replay(part, i, exact, against, at, asked, names)
+            start = np.asarray(game.start, float)
+            exact = game._replace(rounds=in_double(game.rounds), start=start)
+            again, _ = _replay(case._replace(game=exact), names, u, at)
             double = [
                 None if a.holds else bool(b.holds) for a, b in zip(proofs, again, strict=True)
             ]
-    regret = paid - against.totals[at - 1]
+    other = case.against.totals[at - 1]
     return [
-        _proof(found, difference, exact, regret, against.totals[at - 1])
+        _proof(found, difference, exact, paid - other, other)
         for found, exact in zip(proofs, double, strict=True)
     ]
 
@@ -105,17 +95,17 @@ def chosen(learner: Learner, asked: Asked) -> tuple[Theorem, ...]:
 
 
 def _replay(
-    part: Part, i: int, game: Game, against: Comparator, at: np.ndarray, asked: Asked, names: Any
+    case: Case, names: list[str], u: np.ndarray, at: np.ndarray
 ) -> tuple[Certificates, np.ndarray]:
     """The certificates after the rounds `at`, and the cumulative loss there."""
-    learner, u = one(part, i), jnp.asarray(against.u, game.start.dtype)
+    learner, game = one(case.part, case.i), case.game
     proofs, run = replayed(
         learner,
-        tuple(each for each in chosen(learner, asked) if each.name in names),
+        tuple(each for each in chosen(learner, case.asked) if each.name in names),
         game.loss,
         game.rounds,
         game.start,
-        u,
+        jnp.asarray(u, game.start.dtype),
         keep=functools.partial(_marks, tuple(at.tolist())),
         progress=False,
     )

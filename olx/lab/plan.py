@@ -67,7 +67,9 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
         parts.append(part)
     label = player.label or player.name
     theorems = _theorems(where, label, player.theorems, parts)
-    domain = player.compare_in and make(f"{where}.compare_in", player.compare_in, ConvexSet)
+    asked, domain = player.compare_in, None
+    if asked is not None:
+        domain = make(f"{where}.compare_in", asked, ConvexSet)
     return Plan(where, label, player.first, every, parts, theorems, domain)
 
 

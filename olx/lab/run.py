@@ -117,8 +117,8 @@ def _proofs(
             if experiment.bound == "best" and configuration != best:
                 continue
             shown = seen.at, seen.totals[i]
-            asked, shifts = job.plan.theorems, experiment.shifts
-            yield configuration, judge.certificates(part, i, game, against, shown, asked, shifts)
+            case = judge.Case(part, i, game, against, job.plan.theorems)
+            yield configuration, judge.certificates(case, shown, experiment.shifts)
 
 
 class _Compiling:

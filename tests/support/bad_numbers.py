@@ -99,7 +99,7 @@ IN_A_RANGE = {  # 2 and -1 lie outside
 }
 COUNTS = {
     ("play", "rounds"): lambda v: olx.play(
-        olx.linear(olx.ogd(0.1)), streams.zero_one(losses.hinge), np.zeros(1), v
+        olx.linear(olx.ogd(0.1)), streams.contradicting(losses.hinge), np.zeros(1), v
     ),
     ("every", "rounds"): olx.keep.every,
     ("log_spaced", "per_decade"): olx.keep.log_spaced,
