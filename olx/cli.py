@@ -189,7 +189,7 @@ FORMAT = """a config:
 
 All keys: python -c "import olx.lab.experiment as e; help(e)"."""
 CERTIFY = """All theorems of a learner are checked on the run shown. To choose some, name them in
-the config of the learner: theorems = ["lemma_5"], or with arguments
+the config of the learner: theorems = ["mirror_descent"], or with arguments
 theorems = [{ name = "winnow_mistakes", margin = 0.2 }]; `olx list theorems` shows all. The
 comparator is the best in hindsight if the config names none; compare_in = "simplex" in the table of
 a learner names the set to search. The exit status is 1 if a theorem fails."""

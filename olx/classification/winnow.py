@@ -119,9 +119,9 @@ def r_of_k_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     spared = tally.margin - 1 / (2 * tally.c)  # the margin minus X^2 / (2 c), with X = 1
     paid = (tally.c * tally.price + tally.gaps) / safe.or_one(spared)
     rounding = 1e3 * jnp.finfo(paid.dtype).eps
-    told = jnp.abs(tally.c * tally.margin - 1) <= rounding
-    told &= tally.gaps <= rounding * tally.count
-    published = jnp.where(told, 2 / tally.margin**2 * logarithm(u), jnp.inf)
+    tuned = jnp.abs(tally.c * tally.margin - 1) <= rounding
+    tuned &= tally.gaps <= rounding * tally.count
+    published = jnp.where(tuned, 2 / tally.margin**2 * logarithm(u), jnp.inf)
     proof = counted(tally, jnp.where(spared > 0, paid, jnp.inf), published)
     return proof.given("rows must lie in [-1, 1]", tally.square <= 1 + rounding)
 

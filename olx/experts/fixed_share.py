@@ -108,7 +108,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 one_mixture = expert_theorem(
-    "one_mixture", "Herbster, Warmuth 1998, one expert", both_sides, open_gaps, add_gap
+    "one_mixture", "Herbster, Warmuth 1998, one expert", open_gaps, add_gap, both_sides
 )
 
 

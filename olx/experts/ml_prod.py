@@ -31,17 +31,9 @@ def adapt_ml_prod(
     >>> run.losses.round(3).tolist()
     [0.5, 0.375, 0.258]
     """
+    parts = start, weigh, learn, THEOREM
     return expert_learner(
-        "adapt_ml_prod",
-        None,
-        start,
-        weigh,
-        learn,
-        THEOREM,
-        prior=prior,
-        low=low,
-        high=high,
-        needs=(_LIGHT,),
+        "adapt_ml_prod", None, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,)
     )
 
 

@@ -36,18 +36,8 @@ def prod(
     [0.5, 0.333, 0.2]
     """
     eta = check.above("prod", "eta", eta, 0.0, 0.5)
-    return expert_learner(
-        "prod",
-        eta,
-        start,
-        weigh,
-        learn,
-        second_order,
-        prior=prior,
-        low=low,
-        high=high,
-        needs=(_LIGHT,),
-    )
+    parts = start, weigh, learn, second_order
+    return expert_learner("prod", eta, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,))
 
 
 _LIGHT = light(
@@ -94,7 +84,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 second_order = expert_theorem(
     "second_order",
     "Cesa-Bianchi, Mansour, Stoltz 2007, Prod",
-    both_sides,
     open_sums,
     add_sums,
+    both_sides,
 )

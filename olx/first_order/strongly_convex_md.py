@@ -14,6 +14,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, fig
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -65,11 +66,12 @@ class Account(NamedTuple):
 def strongly_convex_regret(sigma: Scalar) -> Theorem:
     """Theorem 5, for any `md` with steps `decay(1 / sigma, power=1.0)`."""
     sigma = check.positive("strongly_convex_regret", "sigma", sigma)
-    parts, source = (open_account, add_round, both_sides), "Shalev-Shwartz 2007, theorem 5"
-    return theorem("strongly_convex_regret", source, *parts, sigma, about=DECAYING)
+    parts = open_account, Partial(add_round, sigma), Partial(both_sides, sigma)
+    source = "Shalev-Shwartz 2007, theorem 5"
+    return theorem("strongly_convex_regret", source, *parts, about=DECAYING)
 
 
-def open_account(sigma: Scalar, hp: MDHparams, state: MDState, u: PyTree) -> Account:
+def open_account(hp: MDHparams, state: MDState, u: PyTree) -> Account:
     regret = open_regret(state.theta, u)
     return Account(regret, jnp.zeros_like(regret.left), jnp.ones((), bool))
 

@@ -118,11 +118,11 @@ def _corollary(
         check.takes(name, "penalty", penalty, "w")
         penalty = as_tree(penalty)
     source = f"Orabona et al. 2015, corollary 1 {number}"
-    parts = (open_account, add_round, both_sides)
-    return theorem(name, source, *parts, base, penalty, form, about=about)
+    add, sides = Partial(add_round, base, penalty, form), Partial(both_sides, form)
+    return theorem(name, source, open_account, add, sides, about=about)
 
 
-def open_account(base, penalty, form, hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
+def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
     regret, true = open_regret(state.theta.value, u), jnp.ones((), bool)
     zero = jnp.zeros_like(regret.left)
     return Account(regret, zero, zero, zero, true, true, true)
@@ -157,7 +157,7 @@ def add_round(
     )
 
 
-def both_sides(base, penalty, form: Form, hp: FTRLHparams, account, u) -> Certificate:
+def both_sides(form: Form, hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
     proof = regret_sides(account.regret, form.right_fn(hp, account))
     return proof.under({DOMAIN: account.inside, GROWS: account.grows, form.demand: account.formed})
 

@@ -76,7 +76,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
         update,
         facts=Facts(adds, mirror.separable and eta.separable),
         needs=(start_inside("md"),),
-        theorems=(lemma_5, gradient_descent) if descends else (lemma_5,),
+        theorems=(mirror_descent, gradient_descent) if descends else (mirror_descent,),
     )
 
 
@@ -130,7 +130,9 @@ def both_sides(hp: MDHparams, account: Account, u: PyTree) -> Certificate:
     return approach.both_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
-lemma_5 = theorem("lemma_5", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides)
+mirror_descent = theorem(
+    "mirror_descent", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides
+)
 
 
 def _coefficient(hp: MDHparams, feedback: Feedback) -> Scalar:

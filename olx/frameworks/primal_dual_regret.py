@@ -152,12 +152,12 @@ def bounded_loss_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Ce
     bound = tuned.rate**2 * tuned.complexity / 8**0.5
     root = jnp.sqrt(bound * tuned.complexity * (tuned.start + account.other))
     cost = lambda a, b: a * root + b * bound * tuned.complexity
-    told = "losses must be self-bounded with the constant `self_bound`"
+    bounded = "losses must be self-bounded with the constant `self_bound`"
     return _certificate(account, cost(2 * 8**0.25, 8 * 2**0.5), cost(3.4, 11.4)).under(
         {
             "losses must be at most `largest`": _at_most(account.largest, tuned.start),
             "f(u) must be at most `complexity`": _at_most(account.price, tuned.complexity),
-            told: _at_most(_self_bound(hp, account), bound),
+            bounded: _at_most(_self_bound(hp, account), bound),
         }
     )
 
@@ -177,9 +177,9 @@ def _roots(f: Array, complexity: Scalar, factor: Scalar) -> Array:
     return f / jnp.sqrt(complexity) + factor * jnp.sqrt(complexity)
 
 
-def _at_most(seen: Array, told: Any) -> Array:
-    """Whether `seen` is at most `told`, up to rounding."""
-    return seen <= told * (1 + 64 * jnp.finfo(seen.dtype).eps)
+def _at_most(seen: Array, most: Any) -> Array:
+    """Whether `seen` is at most `most`, up to rounding."""
+    return seen <= most * (1 + 64 * jnp.finfo(seen.dtype).eps)
 
 
 def _certificate(account: Account, right: Array, published: Array | None = None) -> Certificate:

@@ -186,7 +186,7 @@ def test_certificates_hold_and_say_how_tightly(file, tmp_path):
     learners = [OGD, {"name": "cocob", "linear": True}]
     asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=learners)
     result = run(asked, tmp_path / "r")
-    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "lemma_5"]
+    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "mirror_descent"]
     assert [(row["learner"], row["configuration"]) for row in proofs] == [
         ("ogd", i) for i in range(3)
     ]
@@ -268,7 +268,8 @@ def test_a_broken_condition_is_named_with_its_round(file, tmp_path):
     [proof] = run(asked, tmp_path / "r").certificates.to_pylist()
     assert proof["holds"]
     assert proof["right"] == np.inf
-    assert proof["broken"].startswith("from round 1 on: gradients must be at most `lipschitz`")
+    assert proof["broken"].startswith("from round 1 on: ")
+    assert "must be at most `lipschitz`" in proof["broken"]
 
 
 def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_path, monkeypatch):
@@ -283,7 +284,7 @@ def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_
 
     replayed = judge.replayed
     monkeypatch.setattr(judge, "replayed", fails_in_single)
-    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["lemma_5"]}
+    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["mirror_descent"]}
     asked = experiment(file, comparator="zero", bound="all", precision="float32", learners=[one])
     result = run(asked, tmp_path / "r")
     [proof] = result.certificates.to_pylist()

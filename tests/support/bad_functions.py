@@ -198,7 +198,7 @@ HINDSIGHT = {
         ValueError,
         "`loss` is not convex",
         bowl,
-        apply=olx.hindsight.constant,
+        apply=olx.hindsight.itself,
         domain=sets.ball(1.0),
     ),
 }
@@ -351,7 +351,7 @@ WRAPPERS = {
     }.items()
 } | {
     "a mixture of one learner": Bad(
-        lambda: olx.meta.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `experts` must be a batch"
+        lambda: olx.meta.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `inner` must be a batch"
     ),
     "a model by name": Bad(
         lambda: olx.model(LEARNER, "dot"), TypeError, "model: `apply` must be a function"
