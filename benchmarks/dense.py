@@ -14,7 +14,7 @@ import numpy as np
 import olx
 from benchmarks import data, peers, targets
 from benchmarks.data import Examples
-from benchmarks.race import Contestant, Timing, race
+from benchmarks.race import Contestant, Timing, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 
@@ -78,9 +78,8 @@ def measure(settings: Settings) -> Group:
             cache = peers.VowpalCache(folder, examples)
             for algorithm in ALGORITHMS:
                 case = f"d={width}, {algorithm.name}"
-                print(f"  {case}", flush=True)
-                seen = race(_contestants(algorithm, examples, cache), settings.rounds)
-                timings[case] = [timing.as_dict() for timing in seen.values()]
+                contestants = _contestants(algorithm, examples, cache)
+                seen = kept_race(case, contestants, settings.rounds, timings)
                 rows += _rows(algorithm, case, seen, examples)
     return Group("Dense rows", rows, timings)
 

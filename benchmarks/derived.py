@@ -14,7 +14,7 @@ from jax.scipy.special import entr, logsumexp
 import olx
 from benchmarks import data, targets
 from benchmarks.dense import HINGE, play
-from benchmarks.race import Contestant, race
+from benchmarks.race import Contestant, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 
@@ -27,9 +27,7 @@ def measure(settings: Settings) -> Group:
     for width in WIDTHS:
         for make in (_hyperbolic, _entropic):
             case, target, contestants = make(width, settings)
-            print(f"  {case}", flush=True)
-            seen = race(contestants, settings.rounds)
-            timings[case] = [timing.as_dict() for timing in seen.values()]
+            seen = kept_race(case, contestants, settings.rounds, timings)
             by_hand, derived, *others = seen.values()
             rows.append(compared(case, derived, by_hand, target, inverse=True))
             rows += [_numeric(case, by_hand, other) for other in others]

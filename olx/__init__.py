@@ -66,3 +66,4 @@ from olx.hindsight.regret import shifting_regret as shifting_regret
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need
+from olx.theorem import Theorem as Theorem

@@ -1,4 +1,4 @@
-"""Quotients and roots with a value, and a finite derivative, where they are not defined.
+"""Quotients, powers, roots and logarithms with a value and a finite derivative everywhere.
 
 Each function replaces an illegal argument before the operation and the result after it. Without
 both replacements, the derivative on the branch not taken is NaN.
@@ -23,6 +23,17 @@ def divide(a: Any, b: Any, otherwise: Any = 0.0, legal: Any = None) -> Array:
     """
     legal = b > 0 if legal is None else legal
     return jnp.where(legal, a / or_one(b, legal), otherwise)
+
+
+def power(x: Any, exponent: Any, otherwise: Any, legal: Any = None) -> Array:
+    """`x ** exponent` where `x` is `legal`, else `otherwise`. If None, positive `x` are legal."""
+    legal = x > 0 if legal is None else legal
+    return jnp.where(legal, or_one(x, legal) ** exponent, otherwise)
+
+
+def x_log_x(x: Any) -> Array:
+    """`x log x`, with derivative 0 at 0; it is 0 for negative numbers."""
+    return jnp.where(x > 0, x * jnp.log(or_one(x)), 0.0)
 
 
 def sqrt(square: Any) -> Array:

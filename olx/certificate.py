@@ -121,8 +121,8 @@ class Certificate:
     @property
     def ratio(self) -> Float[Array, "*T"]:
         """Left side over right side; 0 unless the right side is positive and finite."""
-        told = (self.right > 0) & jnp.isfinite(self.right)
-        return safe.divide(self.left, self.right, 0.0, told)
+        usable = (self.right > 0) & jnp.isfinite(self.right)
+        return safe.divide(self.left, self.right, 0.0, usable)
 
     @property
     def summary(self) -> SoFar:

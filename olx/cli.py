@@ -167,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command(name, do, help).add_argument("result", help="a folder that `olx run` wrote")
     listed = command("list", _list, "show what a config may name, one line each")
-    listed.add_argument("what", nargs="?", help="learners, maps, regularizers, schedules, ...")
+    listed.add_argument("what", nargs="?", help="learners, theorems, maps, schedules, data, ...")
     bench = command("bench", _bench, "measure how many rounds per second this machine plays", BENCH)
     bench.add_argument("--rounds", type=int, default=200_000, help="rounds to play (200000)")
     return parser
@@ -189,8 +189,10 @@ FORMAT = """a config:
 
 All keys: python -c "import olx.lab.experiment as e; help(e)"."""
 CERTIFY = """All theorems of a learner are checked on the run shown. To choose some, name them in
-the config of the learner: theorems = ["lemma_5"]. The comparator is the best in hindsight if the
-config names none. The exit status is 1 if a theorem fails."""
+the config of the learner: theorems = ["mirror_descent"], or with arguments
+theorems = [{ name = "winnow_mistakes", margin = 0.2 }]; `olx list theorems` shows all. The
+comparator is the best in hindsight if the config names none; compare_in = "simplex" in the table of
+a learner names the set to search. The exit status is 1 if a theorem fails."""
 BENCH = "For races against other libraries: python -m benchmarks, in a checkout."
 
 if __name__ == "__main__":

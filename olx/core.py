@@ -4,6 +4,7 @@ In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the 
 pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -94,6 +95,10 @@ class Learner:
         """The state in better coordinates."""
         assert self.facts.refresh is not None  # the caller has checked
         return self.facts.refresh.apply_fn(self.hparams, state)
+
+    def carrying(self, *theorems: Theorem) -> "Learner":
+        """The same learner, which also carries `theorems`."""
+        return dataclasses.replace(self, theorems=(*self.theorems, *theorems))
 
 
 @pytree

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Int, PyTree
 
-from olx._pytree import pytree, static
+from olx._pytree import as_tree, pytree, static
 from olx.certificate import Certificate, SoFar
 
 ROWS = "`u` must have a row for every round"
@@ -67,18 +67,16 @@ def theorem(
     init: Callable[..., Any],
     add: Callable[..., Any],
     sides: Callable[..., Certificate],
-    *numbers: Any,
+    *,
     about: About | None = None,
     sequence: bool = False,
 ) -> Theorem:
-    """A theorem from its three functions.
+    """A theorem from its three functions; a `Partial` binds numbers, such as a margin, to them.
 
-    numbers: numbers in the statement, such as a margin. The functions get them before `hparams`.
     about: the learners it is about; None if they carry it.
     sequence: whether `u` has a leading axis of rounds. The functions get the row of the round.
     """
-    init, add, sides = (Partial(part, *numbers) for part in (init, add, sides))
-    return Theorem(name, source, init, add, sides, about, sequence)
+    return Theorem(name, source, as_tree(init), as_tree(add), as_tree(sides), about, sequence)
 
 
 def is_about(one: Theorem, learner: Any) -> bool:
@@ -145,9 +143,8 @@ def _init(view: View, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -
 
 
 def _add(view: View, one: Theorem, hparams, account, state, feedback, u) -> PyTree:
-    told = view.feedback_fn(hparams, state, feedback)
-    inner = view.learner_fn(hparams).hparams
-    return one.add_fn(inner, account, view.state_fn(state), told, u)
+    inner, own = view.learner_fn(hparams).hparams, view.feedback_fn(hparams, state, feedback)
+    return one.add_fn(inner, account, view.state_fn(state), own, u)
 
 
 def _sides(view: View, one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Certificate:

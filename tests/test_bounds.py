@@ -78,7 +78,7 @@ PREDICTORS = {  # eta -> learner on scores, and whether u must be small
         olx.ftrl(eta, regularizers.composite(convex.l1(0.1), rate=eta))
     ),
     "ftrl adagrad": lambda eta: olx.linear(
-        olx.ftrl(eta, regularizers.adagrad(1.0, convex.l1(0.1), rate=eta))
+        olx.ftrl(eta, regularizers.adagrad(convex.l1(0.1), rate=eta))
     ),
     "optimistic": lambda eta: olx.linear(olx.optimistic(eta, mirrors.euclidean(sets.ball(2.0)))),
     "optimistic md": lambda eta: olx.linear(
@@ -167,7 +167,7 @@ ADVERSARIES = {
         16,
     ),
     "zero one": (
-        streams.zero_one(losses.hinge),
+        streams.contradicting(losses.hinge),
         lambda eta: olx.linear(olx.omd(eta, mirrors.euclidean())),
         1,
     ),
@@ -235,9 +235,9 @@ def corollary_1():
         root = olx.linear(olx.ftrl(eta, regularizers.composite(penalty, rate=eta)))
         run = played(root, losses.hinge, stream.rounds)
         growing = regularizers.growing(base)
-        steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(4.0, penalty, rate=eta)))
+        steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(penalty, 4.0, rate=eta)))
         steep_run = played(steep, losses.hinge, stream.rounds)
-        adagrad = regularizers.adagrad(4.0)
+        adagrad = regularizers.adagrad(delta=4.0)
         tight = olx.composite_regret(growing, penalty.value)
         loose = olx.root_regret(base, penalty.value)
         both = olx.certify(root, run, u, theorems=(tight, loose))

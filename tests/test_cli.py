@@ -197,6 +197,14 @@ def test_what_a_config_may_name_is_listed_in_one_line_each(capsys):
             assert len(line.split(maxsplit=1)) == 2, f"{line} says nothing"
 
 
+def test_theorems_are_listed_with_their_source_and_learners(capsys):
+    status, out, _ = olx(capsys, "list", "theorems")
+    assert status == 0
+    lines = {line.split()[0]: line for line in out.splitlines()[1:]}
+    assert "Shalev-Shwartz 2007, corollaries 5 and 7; about `perc" in lines["perceptron_mistakes"]
+    assert "classification.winnow_mistakes(margin)" in lines
+
+
 def test_one_kind_is_listed_alone(capsys):
     status, out, _ = olx(capsys, "list", "metrics")
     assert status == 0

@@ -72,7 +72,7 @@ REGRESSIONS = {
         ZEROS,
     ),
     "adagrad with l1": (
-        olx.ftrl(0.5, regularizers.adagrad(0.3, convex.l1(0.05), rate=0.5)),
+        olx.ftrl(0.5, regularizers.adagrad(convex.l1(0.05), 0.3, rate=0.5)),
         ref.adagrad_l1(D, 0.5, 0.3, 0.05, T, SLOPE),
         ZEROS,
     ),

@@ -83,7 +83,7 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
             "size; give them to `olx.mirror_map`."
         )
     hparams = AggressivePerceptronHparams(mirror)
-    needs, theorems = (signs("aggressive_perceptron"),), (steps, mistakes)
+    needs, theorems = (signs("aggressive_perceptron"),), (sum_of_steps, mistakes)
     facts = Facts(coordinates=Rowwise() if mirror.separable else None)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -187,8 +187,9 @@ def mistakes_made(hp: AggressivePerceptronHparams, account: Account, u: PyTree) 
 
 
 SOURCE = "Orabona, Crammer, Cesa-Bianchi 2015"
-steps = theorem("steps", f"{SOURCE}, lemma 3", open_account, add_round, steps_made)
-mistakes = theorem("mistakes", f"{SOURCE}, corollary 2", open_account, add_round, mistakes_made)
+PARTS = open_account, add_round
+sum_of_steps = theorem("sum_of_steps", f"{SOURCE}, lemma 3", *PARTS, steps_made)
+mistakes = theorem("mistakes", f"{SOURCE}, corollary 2", *PARTS, mistakes_made)
 
 
 def _judged(hp, proof: Certificate, account: Account, u: PyTree) -> Certificate:

@@ -33,28 +33,22 @@ from optax import tree
 from olx import _check as check
 from olx import _clock as clock
 from olx import _safe as safe
-from olx._clock import Clock
-from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
+from olx.classification._alma import (
+    ALMAHparams,
+    ALMAState,
+    correction,
+    in_ball,
+    power_of,
+    size_of,
+)
+from olx.classification.alma_mistakes import alma_mistakes
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
 from olx.theorem import theorem
-
-
-@pytree
-class ALMAHparams:
-    alpha: Scalar
-    p: Scalar | None  # None for 2
-    margin: Scalar
-    step: Scalar
-
-
-class ALMAState(NamedTuple):
-    theta: PyTree
-    corrections: Clock
 
 
 def alma(
@@ -84,7 +78,7 @@ def alma(
     step = check.positive("alma", "step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
     needs, facts = (signs("alma"),), Facts(coordinates=Lumps(_lump))
-    theorems = (regret_on_corrections,)
+    theorems = (regret_on_corrections, alma_mistakes(1.0))
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
@@ -113,7 +107,7 @@ def predict(hp: ALMAHparams, state: ALMAState, context: PyTree) -> Array:
 def update(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> ALMAState:
     corrects, add = correction(hp, state, feedback)
     moved = tree.add_scale(state.theta, add, feedback.context)
-    size = _size(hp, moved)
+    size = size_of(hp, moved)
     shrink = jnp.where(corrects & (size > 1), 1 / safe.or_one(size, size > 1), 1.0)
     return ALMAState(tree.scale(shrink, moved), clock.advance(state.corrections, corrects))
 
@@ -142,7 +136,7 @@ def add_round(
     hp: ALMAHparams, account: Account, state: ALMAState, feedback: Feedback, u: PyTree
 ) -> Account:
     corrects, _ = correction(hp, state, feedback)
-    x, size = feedback.context, _size(hp, feedback.context)
+    x, size = feedback.context, size_of(hp, feedback.context)
     left = feedback.outcome * (dot(u, x) - feedback.action) / safe.or_one(size)
     return Account(
         account.left + jnp.where(corrects, left, 0.0),
@@ -162,30 +156,5 @@ regret_on_corrections = theorem(
 )
 
 
-def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
-    """Whether `u` lies in the unit ball of the q-norm, up to rounding."""
-    p, kind = power_of(hp), jnp.result_type(*jax.tree.leaves(u))
-    return norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(kind).eps
-
-
-def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
-    """Whether to correct, and the factor of the row in the correction."""
-    y, size, p = feedback.outcome, _size(hp, feedback.context), power_of(hp)
-    k = state.corrections.now
-    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
-    corrects = (y * feedback.action <= wanted * size) & (size > 0)
-    eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
-    return corrects, jnp.where(corrects, eta * y / safe.or_one(size), 0.0)
-
-
-def power_of(hp: ALMAHparams) -> Scalar:
-    """The p of the geometry."""
-    return 2.0 if hp.p is None else hp.p
-
-
 def _lump(hp: ALMAHparams) -> Lump:
     return norms.powers(power_of(hp))
-
-
-def _size(hp: ALMAHparams, x: PyTree) -> Array:
-    return norms.l2().primal(x) if hp.p is None else norms.power(hp.p, x)

@@ -15,12 +15,13 @@ Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
-from olx.classification.alma import ALMAHparams, ALMAState, correction, in_ball, power_of
+from olx.classification._alma import ALMAHparams, ALMAState, correction, in_ball, power_of
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
@@ -38,12 +39,12 @@ class Account(NamedTuple):
 def alma_mistakes(margin: Scalar) -> Theorem:
     r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
     margin = check.positive("alma_mistakes", "margin", margin)
-    parts = open_account, add_round, both_sides
+    parts = open_account, Partial(add_round, margin), Partial(both_sides, margin)
     about = About("an `alma`", _is_alma)
-    return theorem("alma_mistakes", "Gentile 2001, mistakes", *parts, margin, about=about)
+    return theorem("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
 
 
-def open_account(margin: Scalar, hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
+def open_account(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
     check.comparator("certify", u, state.theta)
     zero = jnp.zeros((), state.corrections.dtype)
     return Account(zero, zero, zero, zero, jnp.ones((), bool))

@@ -3,8 +3,9 @@ r"""The Perceptron: add $y_t x_t$ after a mistake, $y_t \langle w_t, x_t\rangle 
 $$w_1 = 0, \qquad w_{t+1} = \begin{cases} w_t + y_t x_t & y_t \langle w_t, x_t\rangle \le 0 \\
   w_t & \text{otherwise.} \end{cases}$$
 
-It is the conservative dual ascent on the hinge in Euclidean space. It needs no step size: a step
-size would only scale $w_t$. With $M$ the set of mistakes, $H$ the sum of the hinge losses of $u$ on
+It is `dual_ascent` on the hinge in Euclidean space by the rule `conservative`, which adds $y_t x_t$
+to the dual after a mistake and nothing otherwise. It needs no step size: a step size would only
+scale $w_t$. With $M$ the set of mistakes, $H$ the sum of the hinge losses of $u$ on
 $M$ and $X$ the largest $\|x_s\|$ in $M$,
 
 $$|M| \le H + \|u\| \sqrt{\sum_{s \in M} \|x_s\|^2} \le H + X \|u\| \sqrt H + X^2 \|u\|^2.$$
@@ -13,8 +14,6 @@ Rosenblatt, The Perceptron, 1958; Shalev-Shwartz, Online Learning: Theory, Algor
 Applications, 2007, corollary 5; Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023,
 chapter 14.
 """
-
-import dataclasses
 
 import jax.numpy as jnp
 from jaxtyping import PyTree
@@ -52,8 +51,7 @@ def perceptron() -> Learner:
     >>> run.losses.tolist(), run.state.acc.tolist()
     ([1.0, 1.0, 0.0, 0.0], [0.0, -1.0])
     """
-    learner = dual_ascent(1.0, euclidean(), hinge, conservative())
-    return dataclasses.replace(learner, theorems=(*learner.theorems, perceptron_mistakes))
+    return dual_ascent(1.0, euclidean(), hinge, conservative()).carrying(perceptron_mistakes)
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:

@@ -12,8 +12,6 @@ Grove, Littlestone, Schuurmans, General Convergence Results for Linear Discrimin
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 7.
 """
 
-import dataclasses
-
 from olx import _check as check
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
@@ -36,4 +34,4 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     """
     p = check.between("pnorm_perceptron", "p", p, 2, float("inf"))
     learner = dual_ascent(1.0, pnorm(p / (p - 1)), hinge, conservative())
-    return dataclasses.replace(learner, theorems=(*learner.theorems, perceptron_mistakes))
+    return learner.carrying(perceptron_mistakes)

@@ -14,8 +14,6 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, fig
 signs and norm corrected, theorem 6.
 """
 
-import dataclasses
-
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import PyTree
@@ -64,9 +62,7 @@ def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar 
     )
     schedule = mistakes(complexity, norm)
     learner = dual_ascent(schedule, mirror, margin_hinge(margin), aggressive())
-    return dataclasses.replace(
-        learner, theorems=(*learner.theorems, self_tuned_aggressive_mistakes)
-    )
+    return learner.carrying(self_tuned_aggressive_mistakes)
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:

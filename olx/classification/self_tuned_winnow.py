@@ -41,7 +41,8 @@ def self_tuned_winnow() -> Learner:
     True
     """
     schedule = Process(None, init, update, at, STEP)
-    return dual_ascent(schedule, negative_entropy(), hinge, conservative())
+    learner = dual_ascent(schedule, negative_entropy(), hinge, conservative())
+    return learner.carrying(self_tuned_winnow_mistakes(1.0))
 
 
 def init(_: None, params: PyTree) -> MistakesStats:

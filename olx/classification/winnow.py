@@ -6,9 +6,13 @@ with $M$ the set of mistakes. It is the conservative dual ascent on the hinge wi
 $c = 1/\eta$. Normalizing the weights does not change the predicted labels. Weights are positive;
 the balanced form learns from $(x_t, -x_t)$ and has weights of both signs, $\propto \sinh(\cdot)$.
 
-For $u$ in the simplex, with $H$ the sum of its hinge losses at margin $\gamma$ and $X$ the largest
-$\|x_t\|_\infty$, both over $M$, $\gamma |M| \le H + \log d / \eta + \eta X^2 |M| / 2$. The number
-$d$ of features enters only by its logarithm.
+For $u$ in the simplex and any margin $\gamma$, with $H$ the sum of $\max(0, \gamma - y_s \langle u,
+x_s\rangle)$ and $X$ the largest $\|x_s\|_\infty$, both over $M$,
+
+$$\gamma |M| \le H + \frac{\log d}\eta + \frac\eta2 X^2 |M|.$$
+
+The number $d$ of features enters only by its logarithm. The learner carries the theorem for $\gamma
+= 1$; `winnow_mistakes` makes it for any $\gamma$.
 
 Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Shwartz, Online
 Learning: Theory, Algorithms, and Applications, 2007, (5.7).
@@ -55,7 +59,8 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     True
     """
     eta = _rate("winnow", eta, beta)
-    return dual_ascent(eta, negative_entropy(), hinge, conservative())
+    learner = dual_ascent(eta, negative_entropy(), hinge, conservative())
+    return learner.carrying(winnow_mistakes(1.0))
 
 
 def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
@@ -114,9 +119,9 @@ def r_of_k_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     spared = tally.margin - 1 / (2 * tally.c)  # the margin minus X^2 / (2 c), with X = 1
     paid = (tally.c * tally.price + tally.gaps) / safe.or_one(spared)
     rounding = 1e3 * jnp.finfo(paid.dtype).eps
-    told = jnp.abs(tally.c * tally.margin - 1) <= rounding
-    told &= tally.gaps <= rounding * tally.count
-    published = jnp.where(told, 2 / tally.margin**2 * logarithm(u), jnp.inf)
+    tuned = jnp.abs(tally.c * tally.margin - 1) <= rounding
+    tuned &= tally.gaps <= rounding * tally.count
+    published = jnp.where(tuned, 2 / tally.margin**2 * logarithm(u), jnp.inf)
     proof = counted(tally, jnp.where(spared > 0, paid, jnp.inf), published)
     return proof.given("rows must lie in [-1, 1]", tally.square <= 1 + rounding)
 

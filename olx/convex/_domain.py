@@ -1,4 +1,8 @@
-"""Membership tests of common domains, up to rounding, and centering of duals."""
+"""Membership tests of common domains, up to rounding, and centering of duals.
+
+These closed forms need no projection: certificates test the domain of a mirror map in every round.
+A `ConvexSet` derives its test from its projection, by `stays`.
+"""
 
 import math
 

@@ -31,7 +31,7 @@ def invert_with_total(
     slope: Slope, theta: Float[Array, " d"], total: Scalar, start: Float[Array, " d"]
 ) -> Array:
     """The w with slope(w) = theta - nu and sum `total`; `start` must have the same sum."""
-    theta = theta - jnp.max(theta)  # nu shifts with it; saves digits
+    theta = theta - jnp.max(theta)  # nu shifts with it; avoids cancellation
     at, curve = with_slope(slope, start)
     level = theta - at  # nu lies between the smallest and the largest of these
     steep = safe.or_one(curve, jnp.isfinite(curve) & (curve > 0))

@@ -42,7 +42,7 @@ class Search(NamedTuple):
 def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
     """The maximizer, by Newton steps with backtracking from the best point of a ray."""
     if problem.total is not None:
-        theta = theta - jnp.max(theta)  # same solution, saves digits
+        theta = theta - jnp.max(theta)  # same solution, avoids cancellation
     eps = jnp.finfo(theta.dtype).eps
     objective = lambda w: _finite(problem.f(w) - jnp.vdot(theta, w))
     slope = lambda w: jax.grad(problem.f)(w) - theta

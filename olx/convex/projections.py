@@ -51,10 +51,26 @@ def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
     return unravel(_rest(flat, cap, order, shares <= cap))
 
 
+def simplex(v: PyTree, total: Scalar) -> PyTree:
+    r"""The Euclidean projection on $\{w \ge 0, \sum_i w_i = \text{total}\}$.
+
+    Sort, find how many coordinates stay positive, subtract the same number from all of them.
+    """
+    flat, unravel = ravel_pytree(v)
+    flat = flat - lax.stop_gradient(jnp.max(flat))  # same projection, avoids cancellation
+    ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
+    ranks = jnp.arange(1, flat.size + 1, dtype=flat.dtype)
+    positive = ranked * ranks > jnp.cumsum(ranked) - lax.stop_gradient(total)
+    kept = ~(flat < jnp.min(jnp.where(positive, ranked, 0.0)))  # keeps NaN visible
+    threshold = (jnp.sum(jnp.where(kept, flat, 0.0)) - total) / jnp.sum(kept, dtype=flat.dtype)
+    return unravel(jnp.where(kept, jnp.maximum(flat - threshold, 0.0), 0.0))
+
+
 def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     r"""The Euclidean projection on $\{0 \le w \le \text{cap}, \sum_i w_i = \text{total}\}$.
 
-    cap: one number, or one per coordinate; the caps must sum to at least `total`.
+    cap: one number, or one per coordinate; the caps must sum to at least `total`. A cap adds a
+        knot per coordinate to the sort, so `simplex` is not a special case of this function.
 
     >>> import jax.numpy as jnp
     >>> capped_simplex(jnp.array([2.0, 0.25, 0.0]), 0.5).round(4).tolist()
@@ -86,7 +102,8 @@ def subsimplex(v: PyTree, total: Scalar = 1.0) -> PyTree:
     flat, unravel = ravel_pytree(v)
     total = check.non_negative("subsimplex", "total", total)
     positive = jnp.where(flat > 0, flat, 0.0)
-    return unravel(_within(positive, jnp.ones_like(flat), total))
+    w = jnp.where(jnp.sum(positive) < total, positive, simplex(flat, total))
+    return unravel(jnp.where(jnp.isnan(total), jnp.nan, w))
 
 
 def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
@@ -151,7 +168,7 @@ def _level(v, caps, total):
     sums = jnp.cumsum(jnp.concatenate([jnp.zeros(1, v.dtype), -jnp.diff(knots) * slopes[:-1]]))
     last = jnp.clip(jnp.sum(sums <= total) - 1, 0, knots.size - 1)
     slope = slopes[last]
-    return knots[last] - jnp.where(slope > 0, (total - sums[last]) / jnp.maximum(slope, 1.0), 0.0)
+    return knots[last] - safe.divide(total - sums[last], slope)
 
 
 def _within(u, a, radius):

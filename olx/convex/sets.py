@@ -22,6 +22,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, like, pytree, static
 from olx.convex import _domain, _interval
+from olx.convex.projections import simplex as simplex_projection
 from olx.core import Scalar
 
 
@@ -144,17 +145,14 @@ def _scaled(w):
     power = jnp.ldexp(jnp.ones_like(largest), 1 - jnp.frexp(largest)[1])
     factor = jnp.where(largest > 0, power, 1 / jnp.finfo(largest.dtype).tiny)
     own = jax.tree.map(lambda leaf: leaf * factor, w)
-    return (
-        own,
-        factor,
-        jnp.sqrt(jnp.maximum(tree.norm(own, squared=True), 1.0)),
-    )  # below 1 for 0 only
+    square = jnp.maximum(tree.norm(own, squared=True), 1.0)  # the norm is below 1 only if w = 0
+    return own, factor, jnp.sqrt(square)
 
 
 def _l1_ball(radius, w):
     magnitudes = jax.tree.map(jnp.abs, w)
     inside = tree.norm(w, ord=1) <= radius
-    shrunk = tree.mul(jax.tree.map(jnp.sign, w), _simplex(radius, magnitudes))
+    shrunk = tree.mul(jax.tree.map(jnp.sign, w), simplex_projection(magnitudes, radius))
     return jax.tree.map(lambda own, less: jnp.where(inside, own, less), w, shrunk)
 
 
@@ -165,15 +163,7 @@ def _l1_farthest(radius, g):
 
 
 def _simplex(total, w):
-    """Sort, find how many coordinates stay positive, subtract the same number from all of them."""
-    flat, unravel = ravel_pytree(w)
-    flat = flat - lax.stop_gradient(jnp.max(flat))  # same projection, saves digits
-    ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
-    ranks = jnp.arange(1, flat.size + 1, dtype=flat.dtype)
-    positive = ranked * ranks > jnp.cumsum(ranked) - lax.stop_gradient(total)
-    kept = ~(flat < jnp.min(jnp.where(positive, ranked, 0.0)))  # keeps NaN visible
-    threshold = (jnp.sum(jnp.where(kept, flat, 0.0)) - total) / jnp.sum(kept, dtype=flat.dtype)
-    return unravel(jnp.where(kept, jnp.maximum(flat - threshold, 0.0), 0.0))
+    return simplex_projection(w, total)
 
 
 def _simplex_farthest(total, g):

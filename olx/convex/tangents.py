@@ -10,6 +10,9 @@ bound of the conjugate, for any accuracy of the search.
 A point where the value or the slope is not finite lies outside the domain. Its slope is set to plus
 infinity right of the domain and to minus infinity left of it.
 
+This search is not the one of `olx.convex.roots`. That one takes Newton steps, so it needs a
+derivative of the slope, which kinks do not have; and it keeps one point, where the chord needs two.
+
 All functions here are batched: `look` maps points `[T]` to values and slopes `[T]`.
 Rockafellar, Convex Analysis, 1970, section 23.
 """

@@ -24,9 +24,9 @@ from olx.engine.run import stream
 from olx.engine.sweep import streams
 from olx.frameworks.lift import inside
 from olx.keep import Keep
-from olx.recorded import accept, check_rows, finite, vouched
 from olx.streams.sparse_rows import SparseRows
 from olx.theorem import Theorem, follow, is_about, start
+from olx.trace_checks import accept, check_rows, finite, vouched
 
 
 @overload

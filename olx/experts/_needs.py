@@ -1,6 +1,7 @@
 """The demands of expert learners on data: a prior, confidences, and losses in a known range."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +36,19 @@ def prior_need(owner: str) -> Need:
     """The need for `params` to be the weights of a prior."""
     demand = "`params` is the prior: its weights must be non-negative with a positive sum"
     return Need("params", is_prior, demand, owner, "give jnp.ones(N)")
+
+
+def light(owner: str, legal: Callable[..., Any], demand: str) -> Need:
+    """A need for weights that are not too large; `legal` gets hparams and weights."""
+    remedy = "divide all weights by the largest"
+    return Need("weight", _Light(legal), demand, owner, remedy)
+
+
+class _Light(NamedTuple):
+    legal_fn: Callable[..., Any]
+
+    def __call__(self, hparams: Any, params: PyTree, rounds: Rounds) -> Array | bool:
+        return True if rounds.weight is None else self.legal_fn(hparams, rounds.weight)
 
 
 def is_prior(hparams: Any, params: PyTree, rounds: None) -> Array:

@@ -53,7 +53,7 @@ class RatesSums(NamedTuple):
 def second_order(source: str) -> Theorem:
     r"""$R_T(u) \le \sum_i u_i \big( \frac1{\eta_{T,i}} \ln \frac{W_T}{q_i} + \sum_t \eta_{t-1,i}
     r_{t,i}^2 \big)$, as $S_{t,i} - S_{t-1,i} \ge r_{t,i} - \eta_{t-1,i} r_{t,i}^2$."""
-    return expert_theorem("second_order", source, both_sides, open_sums, add_sums)
+    return expert_theorem("second_order", source, open_sums, add_sums, both_sides)
 
 
 def open_sums(hp: ExpertHparams, prior: Array) -> RatesSums:

@@ -45,4 +45,4 @@ def _of_the_awake(prior: Array, confidence: Array) -> Array:
     known = prior * confidence
     mass = jnp.where(jnp.any(known != 0), known, awake)
     total = jnp.sum(mass)
-    return mass / jnp.where(total == 0, 1.0, total)
+    return mass / safe.or_one(total, total != 0)

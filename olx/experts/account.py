@@ -23,7 +23,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx import _safe as safe
 from olx._clock import Clock
-from olx._pytree import pytree
+from olx._pytree import as_tree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Scalar
@@ -52,34 +52,26 @@ class Account(NamedTuple):
         return self.clock.past
 
 
-@pytree
-class Statement:
-    """A theorem about the regret to a mixture; see `expert_theorem`."""
-
-    open_fn: Partial
-    add_fn: Partial
-    sides_fn: Partial
-
-
 def expert_theorem(
     name: str,
     source: str,
+    open_own: Callable[..., Any] | None,
+    add_own: Callable[..., Any] | None,
     sides: Callable[..., Certificate],
-    open_own: Callable[..., Any] | None = None,
-    add_own: Callable[..., Any] | None = None,
-    *numbers: Any,
+    *,
     about: About | None = None,
 ) -> Theorem:
     """A theorem about the regret of an `expert_learner` to a mixture.
 
-    sides: `(hparams, account, u) -> Certificate`, most often by `certificate`.
     open_own: `(hparams, prior) -> own`, the first value of its further sums; none if None.
     add_own: `(hparams, account, state, seen) -> own`, these sums after one more round.
-    numbers: numbers in the statement; the functions get them first.
+    sides: `(hparams, account, u) -> Certificate`, most often by `certificate`.
+
+    Numbers in the statement are bound by `Partial`.
     """
-    parts = (open_own or _nothing, add_own or _nothing, sides)
-    statement = Statement(*(Partial(part, *numbers) for part in parts))
-    return theorem(name, source, _open, _add, _sides, statement, about=about)
+    own = (as_tree(part or _nothing) for part in (open_own, add_own, sides))
+    parts = (Partial(part, one) for part, one in zip((_open, _add, _sides), own, strict=True))
+    return theorem(name, source, *parts, about=about)
 
 
 def for_mixtures(theorems: tuple[Theorem, ...]) -> Theorem | None:
@@ -155,21 +147,14 @@ def _nothing(*_: Any) -> tuple:
     return ()
 
 
-def _open(statement: Statement, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
-    return open_account(state, statement.open_fn(hp, ravel_pytree(state.prior)[0]))
+def _open(open_own: Partial, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    return open_account(state, open_own(hp, ravel_pytree(state.prior)[0]))
 
 
-def _add(
-    statement: Statement,
-    hp: ExpertHparams,
-    account: Account,
-    state: ExpertState,
-    feedback: Feedback,
-    u: PyTree,
-) -> Account:
+def _add(add_own: Partial, hp: ExpertHparams, account: Account, state, feedback: Feedback, u):
     what = seen(hp, state, feedback)
-    return add_round(account, what, statement.add_fn(hp, account, state, what))
+    return add_round(account, what, add_own(hp, account, state, what))
 
 
-def _sides(statement: Statement, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
-    return statement.sides_fn(hp, account, u)
+def _sides(sides: Partial, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
+    return sides(hp, account, u)

@@ -17,12 +17,14 @@ Luo, Optimal and Adaptive Online Learning, 2016, algorithm 6, theorems 4 and 6. 
 bounds have one more term $\ln(1 + \ln N)$; by Jensen's inequality it is not needed.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts import _normal
@@ -37,8 +39,8 @@ class AdaNormalHedgeStats(NamedTuple):
 
 
 def ada_normal_hedge(
-    prior: PyTree = None,
     exponent: Scalar | None = None,
+    prior: PyTree = None,
     *,
     low: Scalar | None = None,
     high: Scalar | None = None,
@@ -60,7 +62,8 @@ def ada_normal_hedge(
     """
     if exponent is not None:
         exponent = check.between("ada_normal_hedge", "exponent", exponent, 0.0, 1.0)
-    parts = start, weigh, learn, theorem_4, *((small_losses,) if exponent is None else ())
+    theorems = ada_normal_hedge_regret, *((small_losses,) if exponent is None else ())
+    parts = start, weigh, learn, *theorems
     return expert_learner("ada_normal_hedge", exponent, *parts, prior=prior, low=low, high=high)
 
 
@@ -126,14 +129,6 @@ def small_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return certificate(hp, account, u, root(account.own.below), root(account.own.losses))
 
 
-def _open_gap(gap: Scalar, *rest: Any) -> Sizes:
-    return open_sizes(*rest)
-
-
-def _add_gap(gap: Scalar, *rest: Any) -> Sizes:
-    return add_sizes(*rest)
-
-
 def _gap_sides(gap: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return certificate(hp, account, u, _price(account, u) / gap)
 
@@ -146,14 +141,15 @@ def random_gap(gap: Scalar) -> Theorem:
     `ada_normal_hedge()`. A single run may exceed it.
     """
     gap = check.positive("random_gap", "gap", gap)
-    parts, source = (_gap_sides, _open_gap, _add_gap), "Luo 2016, theorem 5, in expectation"
-    return expert_theorem("random_gap", source, *parts, gap, about=PLAIN)
+    parts, source = (*SIZES, Partial(_gap_sides, gap)), "Luo 2016, theorem 5, in expectation"
+    return expert_theorem("random_gap", source, *parts, about=PLAIN)
 
 
-theorem_4 = expert_theorem("theorem_4", "Luo 2016, theorem 4", both_sides, open_sizes, add_sizes)
-small_losses = expert_theorem(
-    "small_losses", "Luo 2016, theorem 5", small_sides, open_sizes, add_sizes
+SIZES = open_sizes, add_sizes
+ada_normal_hedge_regret = expert_theorem(
+    "ada_normal_hedge_regret", "Luo 2016, theorem 4", *SIZES, both_sides
 )
+small_losses = expert_theorem("small_losses", "Luo 2016, theorem 5", *SIZES, small_sides)
 
 
 def _plain(learner: Learner) -> bool:
@@ -177,5 +173,5 @@ def _size(exponent: Scalar | None, regret: Array) -> Array:
         return size
     still = size == 0
     zeroth = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))  # 0^0 = 1
-    power = jnp.where(still, zeroth, jnp.where(still, 1.0, size) ** exponent)
+    power = safe.power(size, exponent, zeroth, ~still)
     return jnp.maximum(power, size)  # so that |R| <= C also for weights above 1

@@ -90,7 +90,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 mixability_gaps = expert_theorem(
-    "mixability_gaps", "de Rooij et al. 2014, AdaHedge", both_sides, open_gaps, add_gap
+    "mixability_gaps", "de Rooij et al. 2014, AdaHedge", open_gaps, add_gap, both_sides
 )
 
 
@@ -98,7 +98,8 @@ def _gap(stats: AdaHedgeStats, log_share: Array, regret: Array) -> Array:
     begun, eta = _step(stats)
     ahead = jnp.where(log_share > lowest(log_share), regret, 0.0)
     best = jax.nn.one_hot(jnp.argmax(ahead), ahead.size, dtype=ahead.dtype)
-    return jnp.where(begun, mix_gap(log_share, regret, eta), best @ ahead)  # infinite step
+    gap = mix_gap(log_share, regret, eta)
+    return jnp.where(begun, gap, best @ ahead)  # the limit of steps that grow to infinity
 
 
 def _step(stats: AdaHedgeStats) -> tuple[Array, Array]:

@@ -76,7 +76,7 @@ def bandit(inner: Learner, key: Array) -> Learner:
     hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
     needs = (*within(inner, "inner", "params", "context", "weight"), _KNOWN)
-    hparams, theorems = BanditHparams(inner, key), (theorem_20,) if proven else ()
+    hparams, theorems = BanditHparams(inner, key), (bandit_potential,) if proven else ()
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
@@ -146,7 +146,7 @@ def add_round(
     means, grew = jax.vmap(pulled)(jnp.eye(p.size, dtype=p.dtype), p, losses)
     fall = phi(s - 1) - phi(s + 1)
     flat = jnp.where(bend > 0, jnp.inf, 0.0)
-    alpha = jnp.max(jnp.where(fall > 0, bend / safe.or_one(fall), flat)) / 2
+    alpha = jnp.max(safe.divide(bend, fall, flat)) / 2
     right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
     before = jnp.vdot(q, inner.own(stats.clock.past, s))
     new = account._replace(left=jnp.sum(means), right=right, before=before)
@@ -170,7 +170,9 @@ def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(grows, account.bends).given(LIGHT, account.light)
 
 
-theorem_20 = theorem("theorem_20", "Luo 2016, theorem 20", open_account, add_round, both_sides)
+bandit_potential = theorem(
+    "bandit_potential", "Luo 2016, theorem 20", open_account, add_round, both_sides
+)
 
 
 def _scale(account: Account) -> Array:

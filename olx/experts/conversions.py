@@ -106,8 +106,8 @@ def equivalence(margin: Scalar) -> Theorem:
 
     margin: $R$.
     """
-    parts = open_account, add_round, both_sides
-    return theorem("equivalence", "Luo 2016, theorem 1", *parts, margin, about=_CONVERTED)
+    parts = open_account, add_round, Partial(both_sides, margin)
+    return theorem("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
 
 
 def _is_converted(learner: Learner) -> bool:
@@ -126,19 +126,14 @@ class Account(NamedTuple):
     near: Bool[Array, ""]
 
 
-def open_account(margin: Scalar, hp: ConvertedHparams, state: PyTree, u: PyTree) -> Account:
+def open_account(hp: ConvertedHparams, state: PyTree, u: PyTree) -> Account:
     zeros, _ = ravel_pytree(jax.tree.map(jnp.zeros_like, hp.inner.predict(state)))
     zero, met = jnp.zeros((), zeros.dtype), jnp.ones((), bool)
     return Account(zeros, zeros, zero, zero, met, met)
 
 
 def add_round(
-    margin: Scalar,
-    hp: ConvertedHparams,
-    account: Account,
-    state: PyTree,
-    feedback: Feedback,
-    u: PyTree,
+    hp: ConvertedHparams, account: Account, state: PyTree, feedback: Feedback, u: PyTree
 ) -> Account:
     (told, _), (p, _) = ravel_pytree(feedback.outcome), ravel_pytree(feedback.action)
     weight, paid = feedback.weight, jnp.sum(p * told)

@@ -20,6 +20,7 @@ Dependent Random Variables, 1967.
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -60,8 +61,8 @@ def sampled_draws(delta: Scalar, squares: Scalar) -> Theorem:
     """
     delta = check.above("sampled_draws", "delta", delta, 0.0, 1.0)
     squares = check.non_negative("sampled_draws", "squares", squares)
-    parts = _open_luck, _add_luck, _luck_sides
-    return theorem("sampled_draws", "Azuma 1967", *parts, delta, squares, about=_SAMPLED)
+    parts = _open_luck, _add_luck, Partial(_luck_sides, delta, squares)
+    return theorem("sampled_draws", "Azuma 1967", *parts, about=_SAMPLED)
 
 
 def _is_sampled(learner: Learner) -> bool:
@@ -71,14 +72,14 @@ def _is_sampled(learner: Learner) -> bool:
 _SAMPLED = About("a `sampled` learner of experts that carry a theorem", _is_sampled)
 
 
-def _open_luck(delta, squares, hp: SampledHparams, state: SampledState, u: PyTree) -> Luck:
+def _open_luck(hp: SampledHparams, state: SampledState, u: PyTree) -> Luck:
     inner = hp.inner
     zero = jnp.zeros((), check.comparator("certify", u, inner.predict(state.inner)).dtype)
     return Luck(inner.theorems[0].init_fn(inner.hparams, state.inner, u), zero, zero, zero)
 
 
 def _add_luck(
-    delta, squares, hp: SampledHparams, account: Luck, state: SampledState, feedback: Feedback, u
+    hp: SampledHparams, account: Luck, state: SampledState, feedback: Feedback, u: PyTree
 ) -> Luck:
     inner, told = hp.inner, on_average(hp, state, feedback)
     one, weight, losses = inner.theorems[0], feedback.weight, feedback.outcome
@@ -107,9 +108,8 @@ def committed_draws(delta: Scalar) -> Theorem:
     all rounds at once, for `normal_hedge_dt` after each single round.
     """
     delta = check.above("committed_draws", "delta", delta, 0.0, 1.0)
-    parts = _open_draws, _add_draw, _draw_sides
-    source = "Luo 2016, section 2.1.5"
-    return theorem("committed_draws", source, *parts, delta, about=_COMMITTED)
+    parts = _open_draws, _add_draw, Partial(_draw_sides, delta)
+    return theorem("committed_draws", "Luo 2016, section 2.1.5", *parts, about=_COMMITTED)
 
 
 def _is_committed(learner: Learner) -> bool:
@@ -136,7 +136,7 @@ class Step(NamedTuple):
     zeroth: Bool[Array, ""]  # whether the exponent is 0
 
 
-def _open_draws(delta, hp: SampledHparams, state: SampledState, u: PyTree) -> Account:
+def _open_draws(hp: SampledHparams, state: SampledState, u: PyTree) -> Account:
     inner = hp.inner.hparams
     account = open_account(state.inner)
     mixture(account, u)
@@ -149,7 +149,7 @@ def _open_draws(delta, hp: SampledHparams, state: SampledState, u: PyTree) -> Ac
 
 
 def _add_draw(
-    delta, hp: SampledHparams, account: Account, state: SampledState, feedback: Feedback, u
+    hp: SampledHparams, account: Account, state: SampledState, feedback: Feedback, u: PyTree
 ) -> Account:
     excess = account.own.excess + jnp.expm1(4 / (3 * account.clock.now)) / 2
     what = seen(hp.inner.hparams, state.inner, feedback)

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import xlogy
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx.certificate import DOMAIN, Certificate
-from olx.convex import _domain
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.experts import _exponential
+from olx.experts._exponential import Account
 from olx.experts._needs import prior_need
 from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
 from olx.theorem import theorem
@@ -71,22 +71,8 @@ def update(eta: Scalar, state: WeightsState, feedback: Feedback) -> WeightsState
     return WeightsState(jax.nn.log_softmax(moved))
 
 
-class Account(NamedTuple):
-    away: Float[Array, ""]  # RE(u || q) / eta
-    left: Float[Array, ""]
-    mixed: Float[Array, ""]
-    squares: Float[Array, ""]
-    size: Float[Array, ""]
-    positive: Bool[Array, ""]
-
-
 def open_account(hp: BanditHparams, state: BanditState, u: Float[Array, " N"]) -> Account:
-    log_weights = state.inner.log_weights
-    u = check.comparator("certify", u, log_weights)
-    zero = jnp.zeros((), log_weights.dtype)
-    known = jnp.where(u > 0, u * log_weights, 0.0)
-    away = jnp.sum(xlogy(u, u) - known) / hp.inner.hparams
-    return Account(away, zero, zero, zero, jnp.abs(away), jnp.ones((), bool))
+    return _exponential.open_account(hp.inner.hparams, state.inner.log_weights, u)
 
 
 def add_round(
@@ -112,10 +98,8 @@ def both_sides(hp: BanditHparams, account: Account, u: Float[Array, " N"]) -> Ce
       \sum_{s \le t} \ell_{s,i_s} + \frac{\ln E_{p_s} e^{-\eta\hat\ell_s}}\eta \le
       \frac{RE(u \| q)}\eta + \frac\eta2 \sum_{s \le t} \frac{\ell_{s,i_s}^2}{p_{s,i_s}}.$$
     """
-    published = account.away + hp.inner.hparams / 2 * account.squares
-    proof = Certificate(account.left, account.away + account.mixed, account.size, published)
-    proof = proof.given("losses must not be negative", account.positive)
-    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))
+    proof = _exponential.both_sides(account, hp.inner.hparams / 2, u)
+    return proof.given("losses must not be negative", account.positive)
 
 
 estimated_regret = theorem(

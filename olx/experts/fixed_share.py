@@ -9,7 +9,8 @@ $$\sum_{t \le T} r_{t, i_t} \le \frac1\eta \ln \frac1{\pi(i_1, \dots, i_T)} + \s
   \delta_t, \qquad \delta_t = \frac1\eta \ln \sum_i p_{t,i} e^{\eta r_{t,i}} \le \frac\eta8,$$
 
 and for one mixture $u$ throughout, $\mathrm{RE}(u \| q) - (T - 1) \ln(1 - \alpha)$ takes the place
-of the logarithm. The theorem `fixed_share_path` is about sequences.
+of the logarithm. The learner carries the theorem about one mixture, `one_mixture`. The theorem
+`fixed_share_path` is about sequences: its `u` has one row per round.
 
 Herbster, Warmuth, Tracking the Best Expert, 1998.
 """
@@ -107,7 +108,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 one_mixture = expert_theorem(
-    "one_mixture", "Herbster, Warmuth 1998, one expert", both_sides, open_gaps, add_gap
+    "one_mixture", "Herbster, Warmuth 1998, one expert", open_gaps, add_gap, both_sides
 )
 
 

@@ -14,14 +14,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.nn import log_softmax
-from jax.scipy.special import logsumexp, xlogy
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, Certificate
-from olx.convex import _domain
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.experts import _exponential
+from olx.experts._exponential import Account
 from olx.experts._needs import prior_need
 from olx.experts.particles import mean_of
 from olx.experts.sampled import draw
@@ -76,20 +77,8 @@ def update(hp: GibbsHparams, state: GibbsState, feedback: Feedback) -> GibbsStat
     return GibbsState(log_softmax(moved), jax.random.split(state.key, 1)[0])
 
 
-class Account(NamedTuple):
-    away: Float[Array, ""]  # RE(u || p_0) / eta
-    left: Float[Array, ""]
-    mixed: Float[Array, ""]
-    squares: Float[Array, ""]  # the sum of squared ranges of losses
-    size: Float[Array, ""]
-
-
 def open_account(hp: GibbsHparams, state: GibbsState, u: Float[Array, " P"]) -> Account:
-    log_weights = state.log_weights
-    u = check.comparator("certify", u, log_weights)
-    away = jnp.sum(xlogy(u, u) - jnp.where(u > 0, u * log_weights, 0.0)) / hp.eta
-    zero = jnp.zeros_like(away)
-    return Account(away, zero, zero, zero, jnp.abs(away))
+    return _exponential.open_account(hp.eta, state.log_weights, u)
 
 
 def add_round(
@@ -104,6 +93,7 @@ def add_round(
         account.mixed + expected + mixed,
         account.squares + (jnp.max(losses) - jnp.min(losses)) ** 2,
         account.size + jnp.abs(losses) @ u + jnp.abs(expected) + jnp.abs(mixed),
+        account.positive,
     )
 
 
@@ -114,10 +104,7 @@ def both_sides(hp: GibbsHparams, account: Account, u: Float[Array, " P"]) -> Cer
     + \sum_s E_{p_s} f_s + \frac1\eta \ln E_{p_s} e^{-\eta f_s}$; `published` is the bound of the
     module docstring.
     """
-    away = account.away
-    published = away + hp.eta / 8 * account.squares
-    proof = Certificate(account.left, away + account.mixed, account.size, published)
-    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))
+    return _exponential.both_sides(account, hp.eta / 8, u)
 
 
 expected_regret = theorem(

@@ -106,7 +106,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 mixability_gaps = expert_theorem(
-    "mixability_gaps", "Hedge with steps that never grow", both_sides, open_sums, add_sums
+    "mixability_gaps", "Hedge with steps that never grow", open_sums, add_sums, both_sides
 )
 
 

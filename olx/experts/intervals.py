@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -57,8 +58,8 @@ def interval_from(start: int | Array) -> Theorem:
     if not isinstance(start, Tracer):
         check.non_negative("interval_from", "start", start)
     start = jnp.asarray(start).astype(jnp.uint32)
-    parts = _interval_sides, _open_interval, _add_interval
-    return expert_theorem("interval", "Luo 2016, section 2.3.3", *parts, start, about=_INTERVALS)
+    parts = (Partial(part, start) for part in (_open_interval, _add_interval, _interval_sides))
+    return expert_theorem("interval", "Luo 2016, section 2.3.3", *parts, about=_INTERVALS)
 
 
 def _covers(learner: Learner) -> bool:

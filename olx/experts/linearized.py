@@ -14,6 +14,7 @@ Cesa-Bianchi, Lugosi, Prediction, Learning, and Games, 2006, section 2.5.
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import PyTree
 from optax import tree
 
@@ -61,7 +62,8 @@ def update(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
 
 def _on_slopes(one: Theorem) -> Theorem:
     r"""A theorem of the expert learner, on the losses $\ell_{t,i}$."""
-    return theorem(one.name, one.source, _open, _add, _sides, one, sequence=one.sequence)
+    parts = (Partial(part, one) for part in (_open, _add, _sides))
+    return theorem(one.name, one.source, *parts, sequence=one.sequence)
 
 
 def _ranges(inner: Learner) -> list[Need]:

@@ -14,10 +14,10 @@ Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx.core import Learner, Rounds, Scalar
+from olx.core import Learner, Scalar
+from olx.experts._needs import light
 from olx.experts._rates import RatesStats, rates, second_order, start, weigh
-from olx.experts.base import ExpertHparams, Seen, expert_learner
-from olx.needs import Need
+from olx.experts.base import Seen, expert_learner
 
 
 def adapt_ml_prod(
@@ -31,30 +31,14 @@ def adapt_ml_prod(
     >>> run.losses.round(3).tolist()
     [0.5, 0.375, 0.258]
     """
+    parts = start, weigh, learn, THEOREM
     return expert_learner(
-        "adapt_ml_prod",
-        None,
-        start,
-        weigh,
-        learn,
-        THEOREM,
-        prior=prior,
-        low=low,
-        high=high,
-        needs=(_LIGHT,),
+        "adapt_ml_prod", None, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,)
     )
 
 
-def _is_light(hp: ExpertHparams, params: PyTree, rounds: Rounds) -> Array | bool:
-    return True if rounds.weight is None else rounds.weight < 2  # rates are at most 1/2
-
-
-_LIGHT = Need(
-    "weight",
-    _is_light,
-    "the weight of a round must be below 2",
-    "adapt_ml_prod",
-    "divide all weights by the largest",
+_LIGHT = light(  # rates are at most 1/2
+    "adapt_ml_prod", lambda hp, weight: weight < 2, "the weight of a round must be below 2"
 )
 
 

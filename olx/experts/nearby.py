@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -40,9 +41,9 @@ def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -
     low, high: the ends of the box: numbers, or arrays shaped like a point.
     """
     epsilon = check.above("nearby_points", "epsilon", epsilon, 0.0, 1.0)
-    numbers = Share(epsilon), jnp.asarray(low), jnp.asarray(high)
-    parts = open_account, add_round, both_sides
-    return theorem("nearby_points", "Luo 2016, theorem 22", *parts, *numbers, about=_POINTS)
+    sides = Partial(both_sides, Share(epsilon), jnp.asarray(low), jnp.asarray(high))
+    parts = open_account, add_round, sides
+    return theorem("nearby_points", "Luo 2016, theorem 22", *parts, about=_POINTS)
 
 
 def _over_points(learner: Learner) -> bool:
@@ -62,7 +63,7 @@ _POINTS = About(
 )
 
 
-def open_account(share, low, high, hp: ParticlesHparams, state: PyTree, u: PyTree) -> Account:
+def open_account(hp: ParticlesHparams, state: PyTree, u: PyTree) -> Account:
     u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], hp.points))
     zero = jnp.zeros((), ravel_pytree(u)[0].dtype)
     inner = _mixtures(hp).init_fn(hp.inner.hparams, state, None)
@@ -70,7 +71,7 @@ def open_account(share, low, high, hp: ParticlesHparams, state: PyTree, u: PyTre
 
 
 def add_round(
-    share, low, high, hp: ParticlesHparams, account: Account, state, feedback: Feedback, u: PyTree
+    hp: ParticlesHparams, account: Account, state: PyTree, feedback: Feedback, u: PyTree
 ) -> Account:
     told, one = as_experts(hp, state, feedback), _mixtures(hp)
     weight, value, other = feedback.weight, feedback.value, feedback.loss(u)

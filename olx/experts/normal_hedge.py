@@ -61,14 +61,14 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return certificate(hp, account, u, jnp.sqrt(width * (1 + entropy)))
 
 
-by_width = expert_theorem("by_width", "NormalHedge, by its width", both_sides)
+by_width = expert_theorem("by_width", "NormalHedge, by its width", None, None, both_sides)
 
 
 def inverse_width(prior: Float[Array, " N"], squares: Float[Array, " N"]) -> Array:
     r"""The $v$ with $\ln \sum_i q_i e^{v x_i} = 1$ for `squares` $x \ge 0$; 1 if all are 0."""
     used = prior > 0
     top = lax.stop_gradient(jnp.max(jnp.where(used, squares, 0.0)))  # only scales the problem
-    unit = jnp.where(top == 0, 1.0, top)
+    unit = safe.or_one(top, top != 0)
     x = jnp.where(top == 0, 1.0, jnp.where(used, squares / unit, 0.0))
 
     fixed = lax.stop_gradient((prior, x))

@@ -44,9 +44,8 @@ def normal_hedge_dt(
     >>> run.losses.round(2).tolist()
     [0.5, 0.09, 0.0, 0.0]
     """
-    return expert_learner(
-        "normal_hedge_dt", None, start, weigh, learn, corollary_2, prior=prior, low=low, high=high
-    )
+    parts = start, weigh, learn, normal_hedge_dt_regret
+    return expert_learner("normal_hedge_dt", None, *parts, prior=prior, low=low, high=high)
 
 
 def start(_, prior: Array) -> NormalHedgeDTStats:
@@ -86,6 +85,6 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return certificate(hp, account, u, right(account.own), right(most))
 
 
-corollary_2 = expert_theorem(
-    "corollary_2", "Luo 2016, corollary 2", both_sides, open_excess, add_excess
+normal_hedge_dt_regret = expert_theorem(
+    "normal_hedge_dt_regret", "Luo 2016, corollary 2", open_excess, add_excess, both_sides
 )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -73,7 +74,7 @@ class Convex(NamedTuple):
 
 def _of_the_mean(one: Theorem) -> Theorem:
     """A theorem of the expert learner for a distribution over points, on convex losses."""
-    return theorem(one.name, one.source, _open, _add, _sides, one)
+    return theorem(one.name, one.source, *(Partial(part, one) for part in (_open, _add, _sides)))
 
 
 def _open(one: Theorem, hp: ParticlesHparams, state: PyTree, u: Float[Array, " P"]) -> Convex:

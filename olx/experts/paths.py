@@ -40,7 +40,7 @@ def awake(path: Path) -> Bool[Array, " L"]:
 
 
 def filled(path: Path) -> PyTree:
-    """The advice, with that of the first node past the leaf."""
+    """The advice of the nodes on the path; places after the leaf repeat that of the first node."""
     met = awake(path)
     fill = lambda leaf: jnp.where(met.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, leaf[0])
     return jax.tree.map(fill, path.advice)

@@ -65,17 +65,9 @@ def potential_experts(
     """
     check.function("potential_experts", "potential", potential)
     own = as_tree(potential)
+    parts = start, weigh, learn, mean_potential
     return expert_learner(
-        "potential_experts",
-        own,
-        start,
-        weigh,
-        learn,
-        mean_potential,
-        prior=prior,
-        low=low,
-        high=high,
-        unbounded=True,
+        "potential_experts", own, *parts, prior=prior, low=low, high=high, unbounded=True
     )
 
 

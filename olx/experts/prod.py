@@ -18,11 +18,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import Certificate
-from olx.core import Learner, Rounds, Scalar
+from olx.core import Learner, Scalar
+from olx.experts._needs import light
 from olx.experts._vectors import below_top
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
-from olx.needs import Need
 
 
 def prod(
@@ -36,30 +36,14 @@ def prod(
     [0.5, 0.333, 0.2]
     """
     eta = check.above("prod", "eta", eta, 0.0, 0.5)
-    return expert_learner(
-        "prod",
-        eta,
-        start,
-        weigh,
-        learn,
-        second_order,
-        prior=prior,
-        low=low,
-        high=high,
-        needs=(_LIGHT,),
-    )
+    parts = start, weigh, learn, second_order
+    return expert_learner("prod", eta, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,))
 
 
-def _is_light(hp: ExpertHparams, params: PyTree, rounds: Rounds) -> Array | bool:
-    return True if rounds.weight is None else rounds.weight * jnp.min(jnp.asarray(hp.own)) < 1
-
-
-_LIGHT = Need(
-    "weight",
-    _is_light,
-    "`eta` times the weight of a round must be below 1",
+_LIGHT = light(
     "prod",
-    "divide all weights by the largest",
+    lambda hp, weight: weight * jnp.min(jnp.asarray(hp.own)) < 1,
+    "`eta` times the weight of a round must be below 1",
 )
 
 
@@ -100,7 +84,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 second_order = expert_theorem(
     "second_order",
     "Cesa-Bianchi, Mansour, Stoltz 2007, Prod",
-    both_sides,
     open_sums,
     add_sums,
+    both_sides,
 )

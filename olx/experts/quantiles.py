@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -49,12 +50,12 @@ class PlaysBy:
         return isinstance(hp, ExpertHparams) and self == PlaysBy(hp.weigh_fn, hp.learn_fn)
 
 
-def quantile(learner: Learner, epsilon: float) -> Theorem:
-    r"""The first theorem of `learner` for the best $\lceil \varepsilon N\rceil$ experts.
+def quantile(inner: Learner, epsilon: float) -> Theorem:
+    r"""The first theorem of `inner` for the best $\lceil \varepsilon N\rceil$ experts.
 
     After every round these are the experts that are best so far.
 
-    learner: a learner of `olx.experts` that sees all losses, with a theorem about mixtures.
+    inner: a learner of `olx.experts` that sees all losses, with a theorem about mixtures.
     epsilon: above 0 and up to 1; 1/N or less gives the regret to the best expert.
 
     >>> import jax, jax.numpy as jnp, olx
@@ -64,18 +65,17 @@ def quantile(learner: Learner, epsilon: float) -> Theorem:
     >>> bool(olx.certify(learner, *game, None, theorems=(third,)).holds)
     True
     """
-    check.instance("quantile", "learner", learner, Learner)
+    check.instance("quantile", "inner", inner, Learner)
     epsilon = check.above("quantile", "epsilon", epsilon, 0.0, 1.0)
-    one, hp = for_mixtures(learner.theorems), learner.hparams
+    one, hp = for_mixtures(inner.theorems), inner.hparams
     if one is None or not isinstance(hp, ExpertHparams):
         raise TypeError(
-            "quantile: `learner` must be one of `olx.experts` that see all losses, with a theorem "
-            f"about mixtures, got one of `{learner.update_fn.__module__}`."
+            "quantile: `inner` must be one of `olx.experts` that see all losses, with a theorem "
+            f"about mixtures, got one of `{inner.update_fn.__module__}`."
         )
     about = About(f"`{hp.owner}`, for which it was made", PlaysBy(hp.weigh_fn, hp.learn_fn))
-    parts = _open_inner, _add_inner, at_quantile
-    source = f"{epsilon:g}-quantile: {one.source}"
-    return theorem("quantile", source, *parts, Share(epsilon), one, about=about)
+    parts = one.init_fn, one.add_fn, Partial(at_quantile, Share(epsilon), one)
+    return theorem("quantile", f"{epsilon:g}-quantile: {one.source}", *parts, about=about)
 
 
 def quantile_of(regrets: Float[Array, " N"], rank: int) -> Array:
@@ -87,14 +87,6 @@ def rank_of(owner: str, experts: int, epsilon: float) -> int:
     r"""$\lceil \varepsilon N\rceil$, up to rounding errors of the product."""
     epsilon = check.above(owner, "epsilon", epsilon, 0.0, 1.0)
     return max(1, math.ceil(experts * epsilon - 1e-9))
-
-
-def _open_inner(share: Share, one: Theorem, hp: ExpertHparams, state: ExpertState, u: PyTree):
-    return one.init_fn(hp, state, u)
-
-
-def _add_inner(share: Share, one: Theorem, hp: ExpertHparams, *round_and_u):
-    return one.add_fn(hp, *round_and_u)
 
 
 def at_quantile(
@@ -114,24 +106,19 @@ def hedge_quantile(epsilon: float) -> Theorem:
     `published` uses $t \eta / 2$. `u` is not used.
     """
     epsilon = check.above("hedge_quantile", "epsilon", epsilon, 0.0, 1.0)
-    parts = _open_step, _add_step, _hedge_sides
-    return theorem("hedge_quantile", "Luo 2016, EXP", *parts, Share(epsilon), about=_FIXED)
+    parts = _open_step, _add_step, Partial(_hedge_sides, Share(epsilon))
+    return theorem("hedge_quantile", "Luo 2016, EXP", *parts, about=_FIXED)
 
 
 _FIXED = About("an `anytime_hedge` with a fixed step", has_fixed_step)
 
 
-def _open_step(share: Share, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+def _open_step(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
     return open_account(state, step_of(hp, state))
 
 
 def _add_step(
-    share: Share,
-    hp: ExpertHparams,
-    account: Account,
-    state: ExpertState,
-    feedback: Feedback,
-    u: PyTree,
+    hp: ExpertHparams, account: Account, state: ExpertState, feedback: Feedback, u: PyTree
 ) -> Account:
     return add_round(account, seen(hp, state, feedback), account.own)
 

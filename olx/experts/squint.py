@@ -91,7 +91,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 second_order = expert_theorem(
-    "second_order", "Koolen, van Erven 2015, on a grid", both_sides, open_squares, add_squares
+    "second_order", "Koolen, van Erven 2015, on a grid", open_squares, add_squares, both_sides
 )
 
 

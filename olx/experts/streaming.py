@@ -55,16 +55,9 @@ def ada_normal_hedge_streaming(
     """
     check.count("ada_normal_hedge_streaming", "rounds", rounds)
     own = StreamingHparams(int(rounds).bit_length())
+    parts = start, weigh, learn, whole_run
     return expert_learner(
-        "ada_normal_hedge_streaming",
-        own,
-        start,
-        weigh,
-        learn,
-        whole_run,
-        prior=prior,
-        low=low,
-        high=high,
+        "ada_normal_hedge_streaming", own, *parts, prior=prior, low=low, high=high
     )
 
 
@@ -129,9 +122,9 @@ def chained_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree)
 whole_run = expert_theorem(
     "whole_run",
     "Luo 2016, AdaNormalHedge.TV, streaming",
-    functools.partial(chained_sides, 0),
     functools.partial(open_chain, 0),
     functools.partial(add_link, 0),
+    functools.partial(chained_sides, 0),
 )
 
 

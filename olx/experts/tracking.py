@@ -124,7 +124,7 @@ def price(prior: Array, u: Array, rounds: Array, begin: Scalar) -> Array:
 whole_run = expert_theorem(
     "whole_run",
     "Luo 2016, AdaNormalHedge.TV",
-    functools.partial(interval_sides, 0),
     functools.partial(open_since, 0),
     functools.partial(add_since, 0),
+    functools.partial(interval_sides, 0),
 )

@@ -36,7 +36,7 @@ def two_norm(
     [0.5, 0.1, 0.0, 0.0]
     """
     return expert_learner(
-        "two_norm", None, start, weigh, learn, corollary_1, prior=prior, low=low, high=high
+        "two_norm", None, start, weigh, learn, two_norm_regret, prior=prior, low=low, high=high
     )
 
 
@@ -61,4 +61,4 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return certificate(hp, account, u, jnp.sqrt(account.rounds * spread))
 
 
-corollary_1 = expert_theorem("corollary_1", "Luo 2016, corollary 1", both_sides)
+two_norm_regret = expert_theorem("two_norm_regret", "Luo 2016, corollary 1", None, None, both_sides)

@@ -146,14 +146,14 @@ def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certifica
     return proof.given("gradients times weights must be at most `lipschitz`", account.fair)
 
 
-wealth_won = theorem("wealth", "Orabona, Pal 2016", open_account, add_round, both_sides)
+betting_regret = theorem("betting_regret", "Orabona, Pal 2016", open_account, add_round, both_sides)
 
 
 def _make(owner, lipschitz, wealth, account, coordinates):
     lipschitz = check.positive(owner, "lipschitz", lipschitz)
     wealth = check.positive(owner, "wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
-    theorems = (wealth_won,)
+    theorems = (betting_regret,)
     facts = Facts(coordinates=coordinates)
     return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 

@@ -15,7 +15,6 @@ Kivinen, Warmuth, Hassibi, The p-norm Generalization of the LMS Algorithm for Ad
 2006; Orabona, Crammer, Cesa-Bianchi, 2015, for step sizes that need no bound on the $x_t$.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -63,8 +62,7 @@ def adaptive_filter(mirror: MirrorMap) -> Learner:
     >>> run.trace.tolist()
     [0.0, 2.0]
     """
-    learner = ftrl(1.0, largest_context(mirror), residual)
-    return dataclasses.replace(learner, theorems=(*learner.theorems, filtering))
+    return ftrl(1.0, largest_context(mirror), residual).carrying(filtering)
 
 
 def residual(feedback: Feedback) -> PyTree:

@@ -11,8 +11,6 @@ Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Opti
 Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
 """
 
-import dataclasses
-
 from olx import _check as check
 from olx.convex.prox import Penalty
 from olx.core import Learner, Scalar
@@ -40,6 +38,7 @@ def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
     [[0.0, 0.0], [-0.5, 0.0]]
     """
     eta = check.positive("rda", "eta", eta)
-    learner = ftrl(eta, composite(penalty, rate=eta, power=power))
-    more = composite_regret(growing(euclidean(), power), penalty.value)
-    return dataclasses.replace(learner, theorems=(*learner.theorems, more))
+    learner = ftrl(eta, composite(penalty, rate=eta, power=power))  # f_t = b_t + eta t F
+    b = growing(euclidean(), power)
+    regret = composite_regret(b, penalty.value)  # the theorem asks for b_t and F on their own
+    return learner.carrying(regret)

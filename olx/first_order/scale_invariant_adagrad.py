@@ -13,8 +13,6 @@ Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applica
 Classification and Regression, 2015, theorem 1.
 """
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
@@ -44,9 +42,7 @@ def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     True
     """
     eta = check.positive("scale_invariant_adagrad", "eta", eta)
-    learner = ftrl(eta, regularizer(lipschitz))
-    theorems = (*learner.theorems, scale_invariant_regret)
-    return dataclasses.replace(learner, theorems=theorems)
+    return ftrl(eta, regularizer(lipschitz)).carrying(scale_invariant_regret)
 
 
 def add_round(

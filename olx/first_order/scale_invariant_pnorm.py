@@ -12,7 +12,6 @@ Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applica
 Classification and Regression, 2015, theorem 1.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -36,18 +35,15 @@ def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     eta: positive; in hindsight $\sum_i |u_i| b_{T,i} / \sqrt 2$ is best.
     lipschitz: $L$ of the loss in the score.
 
-    >>> import jax.numpy as jnp, olx
-    >>> rounds = olx.Rounds(jnp.array([[3.0, 1.0], [2.0, -1.0]]), jnp.array([1.0, -1.0]))
-    >>> stretched = rounds._replace(context=rounds.context * jnp.array([1024.0, 0.5]))
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), rounds=40, features=3)
     >>> learner = olx.linear(olx.first_order.scale_invariant_pnorm(1.0))
-    >>> play = lambda rounds: olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses
-    >>> bool(jnp.allclose(play(rounds), play(stretched)))
+    >>> game = olx.losses.hinge, rounds, jnp.zeros(3), u
+    >>> bool(olx.certify(learner, *game, progress=False).holds)
     True
     """
     eta = check.positive("scale_invariant_pnorm", "eta", eta)
-    learner = ftrl(eta, regularizer(lipschitz))
-    theorems = (*learner.theorems, scale_invariant_regret)
-    return dataclasses.replace(learner, theorems=theorems)
+    return ftrl(eta, regularizer(lipschitz)).carrying(scale_invariant_regret)
 
 
 class Account(NamedTuple):

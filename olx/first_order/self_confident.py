@@ -1,4 +1,4 @@
-r"""Follow the regularized leader with a step size set by the past regret: AdaHedge, AdaFTRL.
+r"""Follow the regularized leader with a step size set by the past regret: AdaFTRL.
 
 $$w_t = \arg\min_{w \in S}\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \lambda_t \psi(w), \qquad
   \lambda_t = \lambda_1 + \frac{\Delta_{t-1}}{C}, \qquad \Delta_t = \sum_{s \le t} \delta_s,$$
@@ -10,7 +10,8 @@ of the losses must be known. The master inequality bounds the regret; for $\psi 
 $$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_t \psi(u) + \Delta_t
   \le \lambda_1 \psi(u) + \Big(1 + \frac{\psi(u)}{C}\Big) \Delta_t.$$
 
-With the entropy and $C = \ln n$ it is AdaHedge, with $C = 1$ it is AdaFTRL. Both papers start from
+With $C = 1$ it is AdaFTRL. With the entropy and $C = \ln n$ it is AdaHedge for any linear losses;
+`olx.experts.adahedge` is AdaHedge for experts, with a prior and confidences. Both papers start from
 $\lambda_1 = 0$; here $\lambda_1$ is a small positive number.
 
 De Rooij, van Erven, Grunwald, Koolen, Follow the Leader If You Can, Hedge If You Must, 2014;

@@ -11,19 +11,25 @@ function. The Euclidean map gives projected gradient descent, the entropy a mult
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, theorem 5.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
-from olx.frameworks.corollaries import logarithmic
 from olx.frameworks.md import MDHparams, MDState, md
-from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
+from olx.frameworks.regret import (
+    STRONGLY_CONVEX,
+    Regret,
+    add_regret,
+    logarithmic,
+    open_regret,
+    regret_sides,
+)
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.decay import DecayHparams, decay
@@ -48,8 +54,7 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     learner = md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
     if not learner.hparams.mirror.states_norm:
         return learner
-    theorems = (*learner.theorems, strongly_convex_regret(sigma))
-    return dataclasses.replace(learner, theorems=theorems)
+    return learner.carrying(strongly_convex_regret(sigma))
 
 
 class Account(NamedTuple):
@@ -61,11 +66,12 @@ class Account(NamedTuple):
 def strongly_convex_regret(sigma: Scalar) -> Theorem:
     """Theorem 5, for any `md` with steps `decay(1 / sigma, power=1.0)`."""
     sigma = check.positive("strongly_convex_regret", "sigma", sigma)
-    parts, source = (open_account, add_round, both_sides), "Shalev-Shwartz 2007, theorem 5"
-    return theorem("strongly_convex_regret", source, *parts, sigma, about=DECAYING)
+    parts = open_account, Partial(add_round, sigma), Partial(both_sides, sigma)
+    source = "Shalev-Shwartz 2007, theorem 5"
+    return theorem("strongly_convex_regret", source, *parts, about=DECAYING)
 
 
-def open_account(sigma: Scalar, hp: MDHparams, state: MDState, u: PyTree) -> Account:
+def open_account(hp: MDHparams, state: MDState, u: PyTree) -> Account:
     regret = open_regret(state.theta, u)
     return Account(regret, jnp.zeros_like(regret.left), jnp.ones((), bool))
 

@@ -10,28 +10,35 @@ $$(6) \quad \sqrt t \, \Big( \frac{b(u)}{\eta} + \frac\eta\beta \max_{s \le t} \
 $$(7) \quad \max_{s \le t} \|g_s\|_*^2 \, \frac{1 + \ln t}{2\beta}
   \quad \text{for } f_t = t F \text{ with } F\ \beta\text{-strongly convex and } \eta = 1.$$
 
+The form of $f_t$ is a condition: it is checked at $u$ and at $w_t$ in every round.
+
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, corollary 1.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import as_tree
+from olx._pytree import as_tree, pytree, static
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process
-from olx.frameworks.ftrl import FTRLHparams, FTRLState
-from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
+from olx.frameworks.ftrl import FTRLHparams, FTRLState, downhill
+from olx.frameworks.master import constants
+from olx.frameworks.regret import Regret, add_regret, logarithmic, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer, constant
+from olx.regularizers.constant import init as unchanging
 from olx.theorem import About, Theorem, theorem
 
 Penalized = Callable[[PyTree], Array]
+GROWS = "`base` must not be negative and must not shrink"
 
 
 class Account(NamedTuple):
@@ -40,81 +47,119 @@ class Account(NamedTuple):
     energy: Float[Array, ""]  # the sum of |g|^2 / (2 beta)
     largest: Float[Array, ""]  # the largest term of `energy`
     inside: Bool[Array, ""]  # whether u was in the domain of every b_t
+    grows: Bool[Array, ""]  # whether b_t was not negative at u and w_t, and never shrank at u
+    formed: Bool[Array, ""]  # whether f_t had the form of the statement at u and w_t
+
+
+@pytree
+class Form:
+    """What a statement demands of the regularizer, and its right side."""
+
+    demand: str = static()
+    regularizer_fn: Callable[..., Array] = static()  # (eta, t, b_t(w), F(w)) -> f_t(w)
+    right_fn: Callable[..., Array] = static()  # (hparams, account) -> the right side
+
+
+@dataclasses.dataclass(frozen=True)
+class Leads:
+    """Tests for an `ftrl` that adds minus gradients, with the statistics of `base` if given."""
+
+    init_fn: Callable | None = None
+    update_fn: Callable | None = None
+
+    def __call__(self, learner: Learner) -> bool:
+        hp = learner.hparams
+        if not isinstance(hp, FTRLHparams):
+            return False
+        if jax.tree.structure(hp.direction) != jax.tree.structure(Partial(downhill)):
+            return False
+        if self.init_fn is None:
+            return hp.regularizer.init_fn is not unchanging
+        return self == Leads(hp.regularizer.init_fn, hp.regularizer.update_fn)
 
 
 def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None) -> Theorem:
     """The bound (5), for an `ftrl`.
 
     base: the regularizer $b_t$. It must have the same statistics as the learner's regularizer:
-        `growing(euclidean(), power)` for `composite`, `adagrad(delta)` for `adagrad`.
+        `growing(euclidean(), power)` for `composite`, `adagrad(delta=delta)` for `adagrad`.
     penalty: $F$; no penalty if None.
 
     The step size of the learner and the `rate` of its penalty must be equal.
     """
     base = as_regularizer("composite_regret", "base", base)
-    return _corollary("composite_regret", "(5)", base, penalty, _composite)
+    about = About(
+        "an `ftrl` of minus gradients whose regularizer has the same statistics as `base`",
+        Leads(base.init_fn, base.update_fn),
+    )
+    return _corollary("composite_regret", "(5)", base, penalty, _COMPOSITE, about)
 
 
 def root_regret(base: MirrorMap, penalty: Penalized | None = None) -> Theorem:
     """The bound (6), for an `ftrl`; `base` is $b$, `penalty` is $F$ (no penalty if None)."""
     base = _measured("root_regret", "base", base)
-    return _corollary("root_regret", "(6)", constant(base), penalty, _root)
+    return _corollary("root_regret", "(6)", constant(base), penalty, _ROOT, GROWING)
 
 
 def leader_regret(penalty: MirrorMap) -> Theorem:
     """The bound (7), for an `ftrl` with step size 1; `penalty` is $F$."""
     penalty = _measured("leader_regret", "penalty", penalty)
-    return _corollary("leader_regret", "(7)", constant(penalty), penalty.potential, _leader)
+    base, value = constant(penalty), penalty.potential
+    return _corollary("leader_regret", "(7)", base, value, _LEADER, GROWING)
+
+
+GROWING = About("an `ftrl` of minus gradients whose regularizer changes with time", Leads())
 
 
 def _corollary(
-    name: str,
-    number: str,
-    base: Process,
-    penalty: Penalized | None,
-    right: Callable[[FTRLHparams, Account], Array],
+    name: str, number: str, base: Process, penalty: Penalized | None, form: Form, about: About
 ) -> Theorem:
     if penalty is not None:
         check.takes(name, "penalty", penalty, "w")
         penalty = as_tree(penalty)
     source = f"Orabona et al. 2015, corollary 1 {number}"
-    parts = (open_account, add_round, both_sides)
-    numbers = base, penalty, Partial(right)
-    return theorem(name, source, *parts, *numbers, about=About("an `ftrl`", _is_ftrl))
+    add, sides = Partial(add_round, base, penalty, form), Partial(both_sides, form)
+    return theorem(name, source, open_account, add, sides, about=about)
 
 
-def open_account(base, penalty, right, hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
-    regret = open_regret(state.theta.value, u)
+def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
+    regret, true = open_regret(state.theta.value, u), jnp.ones((), bool)
     zero = jnp.zeros_like(regret.left)
-    return Account(regret, zero, zero, zero, jnp.ones((), bool))
+    return Account(regret, zero, zero, zero, true, true, true)
 
 
 def add_round(
     base: Process,
     penalty: Partial | None,
-    right: Partial,
+    form: Form,
     hp: FTRLHparams,
     account: Account,
     state: FTRLState,
     feedback: Feedback,
     u: PyTree,
 ) -> Account:
-    b = base.at(state.stats, feedback.context)
-    energy = b.energy(feedback.grad)
+    f, b = (one.at(state.stats, feedback.context) for one in (hp.regularizer, base))
+    energy, t, w = b.energy(feedback.grad), account.regret.rounds.now, feedback.action
     if energy is None:
         raise TypeError("composite_regret: the map of `base` must state its norm and its modulus.")
+    (at_u, other_u), (at_w, other_w) = (
+        _compared(f, b, penalty, form, hp.eta, t, point) for point in (u, w)
+    )
+    tiny = 1e3 * jnp.finfo(energy.dtype).eps * (jnp.abs(account.paid) + constants(b, u))
     return Account(
         add_regret(account.regret, feedback, u, penalty=penalty),
-        b.potential(u),
+        at_u,
         account.energy + energy,
         jnp.maximum(account.largest, energy),
         account.inside & (b.outside(u) == 0),
+        account.grows & ~((at_u < account.paid - tiny) | (at_w < -tiny)),  # NaN must show
+        account.formed & ~(other_u | other_w),
     )
 
 
-def both_sides(base, penalty, right: Partial, hp: FTRLHparams, account, u) -> Certificate:
-    proof = regret_sides(account.regret, right(hp, account))
-    return proof.given(DOMAIN, account.inside)
+def both_sides(form: Form, hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
+    proof = regret_sides(account.regret, form.right_fn(hp, account))
+    return proof.under({DOMAIN: account.inside, GROWS: account.grows, form.demand: account.formed})
 
 
 def _measured(owner: str, name: str, mirror: MirrorMap) -> MirrorMap:
@@ -124,23 +169,32 @@ def _measured(owner: str, name: str, mirror: MirrorMap) -> MirrorMap:
     return mirror
 
 
-def _composite(hp: FTRLHparams, account: Account) -> Array:
-    return account.paid / hp.eta + hp.eta * account.energy
+def _compared(f, b, penalty, form: Form, eta, t, point: PyTree) -> tuple[Array, Array]:
+    """b_t at a point, and whether f_t has another form there, beyond rounding."""
+    own, part = f.potential(point), b.potential(point)
+    more = jnp.zeros_like(part) if penalty is None else penalty(point)
+    asked = form.regularizer_fn(eta, t, part, more)
+    size = jnp.abs(own) + jnp.abs(asked) + constants(f, point) + t * constants(b, point)
+    apart = jnp.where(own == asked, 0.0, jnp.abs(own - asked))  # both may be infinite
+    rounding = 1e3 * jnp.finfo(part.dtype).eps * jnp.where(jnp.isinf(size), 0.0, size)
+    return part, apart > rounding
 
 
-def _root(hp: FTRLHparams, account: Account) -> Array:
-    t = account.regret.rounds.past
-    return jnp.sqrt(t) * (account.paid / hp.eta + 2 * hp.eta * account.largest)
-
-
-def _leader(hp: FTRLHparams, account: Account) -> Array:
-    return logarithmic(account.largest, account.regret)
-
-
-def logarithmic(largest: Array, regret: Regret) -> Array:
-    r"""$\max_{s \le t} \|g_s\|_*^2 \,(1 + \ln t) / (2\beta)$."""
-    return largest * (1 + jnp.log(regret.rounds.past))
-
-
-def _is_ftrl(learner: Learner) -> bool:
-    return isinstance(learner.hparams, FTRLHparams)
+_COMPOSITE = Form(
+    "the regularizer must be `base` plus eta t times `penalty`",
+    lambda eta, t, b, penalty: b + eta * t * penalty,
+    lambda hp, account: account.paid / hp.eta + hp.eta * account.energy,
+)
+_ROOT = Form(
+    "the regularizer must be sqrt(t) times `base` plus eta t times `penalty`",
+    lambda eta, t, b, penalty: jnp.sqrt(t) * b + eta * t * penalty,
+    lambda hp, account: (
+        jnp.sqrt(account.regret.rounds.past)
+        * (account.paid / hp.eta + 2 * hp.eta * account.largest)
+    ),
+)
+_LEADER = Form(
+    "the regularizer must be t times `penalty`, and the step size 1",
+    lambda eta, t, b, penalty: jnp.where(eta == 1, t * penalty, jnp.inf),
+    lambda hp, account: logarithmic(account.largest, account.regret),
+)

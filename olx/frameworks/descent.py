@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -64,24 +65,15 @@ def surrogate_regret(surrogate: Loss, apply: Callable[[PyTree, PyTree], PyTree] 
     """
     check.takes("surrogate_regret", "surrogate", surrogate, "action", "outcome")
     check.takes("surrogate_regret", "apply", apply, "u", "x")
-    numbers = as_tree(surrogate), as_tree(apply)
     about = About("an `ogd` or `md` with a fixed step and a map that states its norm", _descends)
     source = "Zhang 2023, theorem 14.6"
-    parts = _open_surrogate, _add_surrogate, _surrogate_sides
-    return theorem("surrogate_regret", source, *parts, *numbers, about=about)
-
-
-def _open_surrogate(surrogate, apply, hp, state, u) -> Descent:
-    return open_descent(hp, state, u)
+    add = Partial(_add_surrogate, as_tree(surrogate), as_tree(apply))
+    return theorem("surrogate_regret", source, open_descent, add, descent_sides, about=about)
 
 
 def _add_surrogate(surrogate, apply, hp, account, state, feedback, u) -> Descent:
     other = surrogate(apply(u, feedback.context), feedback.outcome)
     return _add(hp, account, add_regret(account.regret, feedback, u, other=other), feedback)
-
-
-def _surrogate_sides(surrogate, apply, hp, account, u) -> Certificate:
-    return descent_sides(hp, account, u)
 
 
 def _add(hp: Any, account: Descent, regret: Regret, feedback: Feedback) -> Descent:

@@ -121,16 +121,15 @@ def inequality(step: Callable[..., Step], fixed: bool = False) -> Theorem:
     fixed: whether $f_t$ never changes.
     """
     source = "Orabona, Crammer, Cesa-Bianchi 2015, lemma 1"
-    return theorem(
-        "master_inequality", source, _open_fixed if fixed else _open, _add, _sides, Partial(step)
-    )
+    parts = _open_fixed if fixed else _open, Partial(_add, Partial(step)), _sides
+    return theorem("master_inequality", source, *parts)
 
 
-def _open(step: Partial, hp: Any, state: Any, u: PyTree) -> Account:
+def _open(hp: Any, state: Any, u: PyTree) -> Account:
     return open_account(state.theta.value if isinstance(state.theta, Sum) else state.theta, u)
 
 
-def _open_fixed(step: Partial, hp: Any, state: Any, u: PyTree) -> Account:
+def _open_fixed(hp: Any, state: Any, u: PyTree) -> Account:
     return open_account(state.theta, u, fixed=True)
 
 
@@ -138,7 +137,7 @@ def _add(step: Partial, hp: Any, account: Account, state: Any, feedback: Feedbac
     return add_round(account, step(hp, state, feedback), u)
 
 
-def _sides(step: Partial, hp: Any, account: Account, u: PyTree) -> Certificate:
+def _sides(hp: Any, account: Account, u: PyTree) -> Certificate:
     return both_sides(account, hp.eta)
 
 

@@ -28,7 +28,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
-from olx.core import Feedback, Learner, Process, Scalar
+from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
@@ -78,7 +78,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
         update,
         facts=Facts(adds=adds, coordinates=coordinates if eta.separable else None),
         needs=(start_inside("md"),),
-        theorems=(lemma_5, gradient_descent) if descends else (lemma_5,),
+        theorems=(mirror_descent, gradient_descent) if descends else (mirror_descent,),
     )
 
 
@@ -87,7 +87,9 @@ def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
 
     domain: a set of `olx.convex.sets`, such as `ball(1.0)`; the whole space if None.
     """
-    if not isinstance(eta, Process):
+    if isinstance(eta, Process):
+        eta.must_give("ogd", "eta", STEP)
+    else:
         eta = check.positive("ogd", "eta", eta)
     if domain is not None:
         check.instance("ogd", "domain", domain, ConvexSet)
@@ -130,7 +132,9 @@ def both_sides(hp: MDHparams, account: Account, u: PyTree) -> Certificate:
     return approach.both_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
-lemma_5 = theorem("lemma_5", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides)
+mirror_descent = theorem(
+    "mirror_descent", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides
+)
 
 
 def _lump(hp: MDHparams) -> Lump | None:

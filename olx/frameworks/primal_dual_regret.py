@@ -25,10 +25,10 @@ from olx.frameworks.primal_dual import (
     fixed,
     open_account,
 )
-from olx.schedules.fixed import LipschitzHorizonHparams, SelfBoundedHparams
-from olx.schedules.own_loss import OwnLossHparams
-from olx.schedules.root_norms import RootNormsHparams
-from olx.schedules.root_rounds import RootRoundsHparams
+from olx.schedules.fixed import SelfBoundedHparams, at_horizon
+from olx.schedules.own_loss import at as at_own_loss
+from olx.schedules.root_norms import at as at_root_norms
+from olx.schedules.root_rounds import at as at_root_rounds
 from olx.theorem import Theorem, theorem
 
 ENERGY = "half the squared norm of a subgradient must be at most `energy`"
@@ -39,16 +39,17 @@ def regret_theorems(hp: DualAscentHparams) -> tuple[Theorem, ...]:
     """The theorems that apply to a learner with these hyperparameters."""
     if not hp.mirror.states_norm:
         return ()
-    tuned, is_lipschitz = hp.eta.hparams, hp.loss.lipschitz is not None
-    is_bounded, by_loss = hp.loss.self_bound is not None, isinstance(tuned, OwnLossHparams)
+    step, is_lipschitz = hp.eta.at_fn, hp.loss.lipschitz is not None
+    is_bounded = hp.loss.self_bound is not None
+    by_loss = is_bounded and step is at_own_loss
     chosen = (
         (lipschitz, fixed(hp)),
         (self_bounded, fixed(hp) and is_bounded),
-        (horizon, isinstance(tuned, LipschitzHorizonHparams)),
-        (root_rounds, isinstance(tuned, RootRoundsHparams)),
-        (root_norms, isinstance(tuned, RootNormsHparams) and is_lipschitz),
-        (own_loss, by_loss and is_bounded),
-        (bounded_loss, by_loss and is_bounded and tuned.complexity is not None),
+        (horizon, step is at_horizon),
+        (root_rounds, step is at_root_rounds),
+        (root_norms, is_lipschitz and step is at_root_norms),
+        (own_loss, by_loss),
+        (bounded_loss, by_loss and hp.eta.hparams.complexity is not None),
     )
     return tuple(one for one, applies in chosen if applies)
 
@@ -151,12 +152,12 @@ def bounded_loss_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Ce
     bound = tuned.rate**2 * tuned.complexity / 8**0.5
     root = jnp.sqrt(bound * tuned.complexity * (tuned.start + account.other))
     cost = lambda a, b: a * root + b * bound * tuned.complexity
-    told = "losses must be self-bounded with the constant `self_bound`"
+    bounded = "losses must be self-bounded with the constant `self_bound`"
     return _certificate(account, cost(2 * 8**0.25, 8 * 2**0.5), cost(3.4, 11.4)).under(
         {
             "losses must be at most `largest`": _at_most(account.largest, tuned.start),
             "f(u) must be at most `complexity`": _at_most(account.price, tuned.complexity),
-            told: _at_most(_self_bound(hp, account), bound),
+            bounded: _at_most(_self_bound(hp, account), bound),
         }
     )
 
@@ -176,9 +177,9 @@ def _roots(f: Array, complexity: Scalar, factor: Scalar) -> Array:
     return f / jnp.sqrt(complexity) + factor * jnp.sqrt(complexity)
 
 
-def _at_most(seen: Array, told: Any) -> Array:
-    """Whether `seen` is at most `told`, up to rounding."""
-    return seen <= told * (1 + 64 * jnp.finfo(seen.dtype).eps)
+def _at_most(seen: Array, most: Any) -> Array:
+    """Whether `seen` is at most `most`, up to rounding."""
+    return seen <= most * (1 + 64 * jnp.finfo(seen.dtype).eps)
 
 
 def _certificate(account: Account, right: Array, published: Array | None = None) -> Certificate:

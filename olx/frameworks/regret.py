@@ -96,3 +96,8 @@ def regret_sides(
     size = share * account.size + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
     proof = Certificate(share * account.left, right, size, published)
     return proof.under({UNIT_WEIGHTS: account.unit, convex: account.convex})
+
+
+def logarithmic(largest: Array, regret: Regret) -> Array:
+    r"""$\max_{s \le t} \|g_s\|_*^2 \,(1 + \ln t) / (2\beta)$."""
+    return largest * (1 + jnp.log(regret.rounds.past))

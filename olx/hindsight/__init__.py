@@ -9,8 +9,8 @@ from olx.hindsight.pruning import Pruning as Pruning
 from olx.hindsight.pruning import best_pruning_in_hindsight as best_pruning_in_hindsight
 from olx.hindsight.pruning import edge_losses as edge_losses
 from olx.hindsight.regret import comparator_losses as comparator_losses
-from olx.hindsight.regret import constant as constant
 from olx.hindsight.regret import interval_regret as interval_regret
+from olx.hindsight.regret import itself as itself
 from olx.hindsight.regret import regret as regret
 from olx.hindsight.regret import shifting_regret as shifting_regret
 from olx.hindsight.regret import shifts as shifts

@@ -24,7 +24,7 @@ from olx.core import Loss, Rounds, Scalar
 from olx.frameworks.lift import dot
 from olx.hindsight import linear_model, projected
 from olx.hindsight.convexity import above_lines, check_convex_in_score, refuse_above
-from olx.hindsight.regret import comparator_losses, constant, weights
+from olx.hindsight.regret import comparator_losses, itself, weights
 from olx.streams.judge import check_params, check_rounds, judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
@@ -48,7 +48,7 @@ def best_in_hindsight(
     rounds: Rounds,
     params: PyTree,
     *,
-    apply: Callable[[PyTree, PyTree], PyTree] = constant,
+    apply: Callable[[PyTree, PyTree], PyTree] = itself,
     domain: ConvexSet | None = None,
     tolerance: Scalar = 1e-6,
     steps: Scalar = 20_000,
@@ -93,7 +93,7 @@ def best_in_hindsight(
     if linear:
         one = jax.tree.map(lambda leaf: leaf[0], rounds.context)
         check.same_shape("best_in_hindsight", "context", one, "params", params)
-    elif apply is constant and np.shape(params) == ():
+    elif apply is itself and np.shape(params) == ():
         linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))
     loss, apply = as_tree(loss), as_tree(apply)
     if linear:

@@ -16,7 +16,7 @@ from olx.core import Learner, Run
 from olx.experts.account import unit_of
 from olx.experts.base import ExpertHparams, seen
 from olx.experts.quantiles import rank_of
-from olx.recorded import trace_of
+from olx.trace_checks import trace_of
 
 
 def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:

@@ -34,17 +34,17 @@ class Interval(NamedTuple):
     regret: Array
 
 
-def constant(u: PyTree, context: PyTree) -> PyTree:
+def itself(u: PyTree, context: PyTree) -> PyTree:
     """The model that plays `u` itself."""
     return u
 
 
 def regret(
-    run: Run, loss: Loss, rounds: Rounds, u: PyTree, apply: Model = constant
+    run: Run, loss: Loss, rounds: Rounds, u: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
     """The regret of a run, or of each run of a sweep, to `u` after every round.
 
-    apply: `(u, context) -> action`: `constant` plays `u` itself; or a model such as `olx.dot`.
+    apply: `(u, context) -> action`: `itself` plays `u`; or a model such as `olx.dot`.
 
     >>> import jax.numpy as jnp
     >>> from olx.core import Rounds, Run
@@ -57,7 +57,7 @@ def regret(
 
 
 def shifting_regret(
-    run: Run, loss: Loss, rounds: Rounds, us: PyTree, apply: Model = constant
+    run: Run, loss: Loss, rounds: Rounds, us: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
     """The regret to a comparator that plays `us[t]` in round t.
 
@@ -68,7 +68,7 @@ def shifting_regret(
 
 
 def comparator_losses(
-    loss: Loss, rounds: Rounds, u: PyTree, apply: Model = constant
+    loss: Loss, rounds: Rounds, u: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
     """The loss of `u` in every round, not multiplied by weights."""
     return jax.vmap(lambda one: loss(apply(u, one.context), one.outcome))(rounds)

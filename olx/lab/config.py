@@ -19,7 +19,7 @@
     grid.eta = { geomspace = [1e-3, 10, 32] }
     grid."mirror.q" = [1.2, 1.5, 2.0]       # convex sets are arguments too:
                                             # domain = { name = "ball", radius = 2.0 }
-    theorems = ["lemma_5"]                  # to check; all of the learner if left out
+    theorems = ["mirror_descent"]           # to check; all of the learner if left out
 
 An unknown key is refused with a hint of the nearest known key. A factory (of a learner, a map, a
 schedule, a loss, `stream:` data) may also be one outside the library: see `olx.lab.outside`.

@@ -42,6 +42,8 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
     grid: dict[str, Any] = {}
     random: Random | None = None
     theorems: list[Any] | None = None  # to check: names, or tables for theorems with numbers
+    compare_in: str | dict[str, Any] | None = None  # the set of its best comparator, of
+    # olx.convex.sets; that of the experiment if None
     arguments: dict[str, Any] = {}
 
 
@@ -72,10 +74,11 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     # half: learn on all rows; loss and metrics are of the first half, test_* of the second.
     test: float = 0.2  # the share of rows that `split` tests on
     precision: Literal["float32", "float64"] = "float32"
-    loss: str | dict[str, Any] | None = None  # by the task if None
-    metrics: list[str] | None = None  # by the task if None
+    loss: str | dict[str, Any] | None = None  # the task's usual loss if None
+    metrics: list[str] | None = None  # the task's usual metrics if None
     comparator: Literal["best", "zero", "truth"] | None = None  # zero: uniform for experts
     radius: float | None = None  # of the ball in which to search the best comparator
+    shifts: int = 1  # changes of expert in the comparator of theorems about sequences
     bound: Literal["best", "all"] | None = None
     curve: int = 10  # points per decade of rounds
     data_folder: str | None = None

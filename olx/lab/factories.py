@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 import olx
-from olx.core import Learner
-from olx.lab.names import find, is_factory, is_own, parameters, words
+from olx.core import Learner, Loss
+from olx.lab.names import LOSS, find, is_factory, is_own, parameters, words
 from olx.lab.refusals import ConfigError, nearest
 
 Lift = Callable[[Learner], Learner]
@@ -104,6 +104,8 @@ def _call(
 
 
 def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
+    if hint == Loss:
+        return make(where, given, *LOSS)
     kinds = tuple(kind for kind in typing.get_args(hint) or (hint,) if isinstance(kind, type))
     objects = tuple(kind for kind in kinds if is_own(kind))
     if isinstance(given, str) and str in kinds:

@@ -63,7 +63,8 @@ class Shelf:
 
 class Prepared(NamedTuple):
     jobs: list[Job]
-    digests: dict[str, Any]  # of rows per data set (for a stream, its first seed), and of factories
+    digests: dict[str, Any]  # per data set, of its rows (a stream: those of the first seed); and
+    # of the files of factories outside the library
 
 
 def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
@@ -74,7 +75,10 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
     if experiment.radius is not None and experiment.comparator != "best":
         raise ConfigError('radius: it is for the best comparator; give comparator = "best".')
     players = list(enumerate(experiment.learners))
-    for i, player in players:  # checks without data come before data are loaded
+    for i, player in players:
+        if player.compare_in is not None and experiment.comparator in ("zero", "truth"):
+            raise ConfigError(f"learners.{i}.compare_in: it is for the best comparator.")
+    for i, player in players:  # refuse bad arguments before any data are loaded
         plan(i, player)
     plans: dict[str, list[Plan]] = {}  # by task
     jobs, digests = [], {}

@@ -1,6 +1,6 @@
 """Judging a job: regret against a comparator, and the theorems of the learner.
 
-The comparator is computed in double precision. A theorem is checked on the run that is shown, in
+A theorem is checked on the run that is shown, in
 its precision; the configuration is played again for that, since a sweep keeps no states. If a
 theorem fails in single precision, the game is also played in double precision. If it holds there,
 it failed only by rounding.
@@ -13,25 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import olx
-from olx._pytree import as_tree
-from olx.certificate import Certificate, Certificates
-from olx.core import Learner, Rounds
+from olx.certificate import DOMAIN, Certificate, Certificates
+from olx.core import Learner
 from olx.engine.certify import asked_of, replayed
-from olx.hindsight import comparator_losses
-from olx.lab.config import ConfigError
-from olx.lab.data import Dataset
-from olx.lab.experiment import Experiment
+from olx.lab.comparators import Comparator, best_sequence, in_double
 from olx.lab.plan import Asked, Part
 from olx.lab.sweeps import Game, one
 from olx.theorem import Theorem
 
 Shown = tuple[np.ndarray, np.ndarray]  # rounds, and the cumulative loss after each of them
-
-
-class Comparator(NamedTuple):
-    u: Any
-    totals: np.ndarray  # cumulative loss after every round
 
 
 class Proof(NamedTuple):
@@ -44,56 +34,54 @@ class Proof(NamedTuple):
     slack: float  # the smallest over all rounds
     tightness: float
     holds: bool
-    broken: str  # the conditions that the run breaks, each with the round
-    apart: float  # relative difference of the losses judged from those shown
+    broken: str  # the conditions that the run breaks, each with its first round
+    difference: float  # of the losses of the replay from those shown, relative
     holds_in_double: bool | None  # None if double precision was not tried
     about_regret: bool  # whether the left side is at least the regret
 
 
-def comparator(experiment: Experiment, data: Dataset, game: Game) -> Comparator:
-    """The comparator that the experiment names, on this stream."""
-    decision = data.task.decision
-    with jax.enable_x64(True):
-        rounds, start = _double(game.rounds), jnp.asarray(game.start, float)
-        if experiment.comparator == "zero":
-            u = decision.zero(start)
-        elif experiment.comparator == "truth":
-            if np.shape(data.truth) != start.shape:
-                raise ConfigError(f"comparator: {data.name} was not made from a single truth.")
-            u = jnp.asarray(data.truth, float)
-        else:
-            u = olx.best_in_hindsight(
-                game.loss, rounds, start, apply=decision.apply,
-                domain=decision.domain(experiment.radius), tolerance=1e-5, steps=4000,
-            ).u  # fmt: skip
-        losses = _losses(as_tree(game.loss), rounds, u, as_tree(decision.apply))
-        return Comparator(np.asarray(u), np.cumsum(np.asarray(losses)))
+class Case(NamedTuple):
+    """A configuration, and what to judge it by."""
+
+    part: Part
+    i: int  # the configuration
+    game: Game
+    against: Comparator
+    asked: Asked  # the theorems to check; all theorems of the learner if None
 
 
-def certificates(
-    part: Part, i: int, game: Game, against: Comparator, shown: Shown, asked: Asked
-) -> list[Proof]:
+def certificates(case: Case, shown: Shown, shifts: int) -> list[Proof]:
     """The certificates of a configuration, after the rounds shown.
 
     shown: the cumulative losses in the tables.
-    asked: the theorems to check; all theorems of the learner if None.
+    shifts: the changes of expert in the comparator of theorems about sequences.
     """
-    if not chosen(one(part, i), asked):
-        return []
-    at, totals = shown
-    proofs, paid = _replay(part, i, game, against, at, asked)
-    apart = float(np.max(np.abs(paid - totals) / (1 + np.abs(totals))))
+    theorems = chosen(one(case.part, case.i), case.asked)
+    fixed = [each.name for each in theorems if not each.sequence]
+    changing = [each.name for each in theorems if each.sequence]
+    found = _judged(case, fixed, case.against.u, shown) if fixed else []
+    if changing:
+        found += _judged(case, changing, best_sequence(case.game, shifts), shown)
+    return found
+
+
+def _judged(case: Case, names: list[str], u: np.ndarray, shown: Shown) -> list[Proof]:
+    """The certificates of the theorems called `names` against `u`."""
+    (at, totals), game = shown, case.game
+    proofs, paid = _replay(case, names, u, at)
+    difference = float(np.max(np.abs(paid - totals) / (1 + np.abs(totals))))
     double: list[bool | None] = [None] * len(proofs)
     if not proofs.holds and game.start.dtype != np.float64:
         with jax.enable_x64(True):
-            exact = game._replace(rounds=_double(game.rounds), start=np.asarray(game.start, float))
-            again, _ = _replay(part, i, exact, against, at, asked)
+            start = np.asarray(game.start, float)
+            exact = game._replace(rounds=in_double(game.rounds), start=start)
+            again, _ = _replay(case._replace(game=exact), names, u, at)
             double = [
                 None if a.holds else bool(b.holds) for a, b in zip(proofs, again, strict=True)
             ]
-    regret = paid - against.totals[at - 1]
+    other = case.against.totals[at - 1]
     return [
-        _proof(found, apart, exact, regret, against.totals[at - 1])
+        _proof(found, difference, exact, paid - other, other)
         for found, exact in zip(proofs, double, strict=True)
     ]
 
@@ -107,17 +95,17 @@ def chosen(learner: Learner, asked: Asked) -> tuple[Theorem, ...]:
 
 
 def _replay(
-    part: Part, i: int, game: Game, against: Comparator, at: np.ndarray, asked: Asked
+    case: Case, names: list[str], u: np.ndarray, at: np.ndarray
 ) -> tuple[Certificates, np.ndarray]:
     """The certificates after the rounds `at`, and the cumulative loss there."""
-    learner, u = one(part, i), jnp.asarray(against.u, game.start.dtype)
+    learner, game = one(case.part, case.i), case.game
     proofs, run = replayed(
         learner,
-        chosen(learner, asked),
+        tuple(each for each in chosen(learner, case.asked) if each.name in names),
         game.loss,
         game.rounds,
         game.start,
-        u,
+        jnp.asarray(u, game.start.dtype),
         keep=functools.partial(_marks, tuple(at.tolist())),
         progress=False,
     )
@@ -131,7 +119,7 @@ def _marks(at: tuple[int, ...], start: int, stop: int) -> np.ndarray:
 
 
 def _proof(
-    found: Certificate, apart: float, exact: bool | None, regret: np.ndarray, other: np.ndarray
+    found: Certificate, difference: float, exact: bool | None, regret: np.ndarray, other: np.ndarray
 ) -> Proof:
     rounding = 64 * np.finfo(found.scale.dtype).eps * (found.scale + np.abs(other))
     seen = found.summary
@@ -143,19 +131,14 @@ def _proof(
         float(seen.slack),
         float(seen.tightness),
         bool(found.holds),
-        "; ".join(f"{name}, broken in round {n}" for name, n in seen.broken.items() if n),
-        apart,
+        "; ".join(f"from round {n} on: {_said(name)}" for name, n in seen.broken.items() if n),
+        difference,
         exact,
         bool(np.all(found.left >= regret - rounding)),
     )
 
 
-@jax.jit
-def _losses(loss: Any, rounds: Rounds, u: Any, apply: Any) -> Any:
-    return comparator_losses(loss, rounds, u, apply)
-
-
-def _double(rounds: Rounds) -> Rounds:
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf, float if leaf.dtype.kind == "f" else None), rounds
-    )
+def _said(condition: str) -> str:
+    """A condition, with its remedy in a config."""
+    remedy = "; name the set of the learner: compare_in" if condition == DOMAIN else ""
+    return condition + remedy

@@ -67,7 +67,7 @@ def find(where: str, name: str, *kinds: type) -> Any:
 
 
 def is_factory(thing: Any, kinds: tuple[type, ...]) -> bool:
-    """Whether `thing` returns one of `kinds`; otherwise it is one."""
+    """Whether `thing` is a function that returns one of `kinds`, and not itself one of `kinds`."""
     if isinstance(thing, tuple(filter(is_own, kinds))):
         return False
     plain = types.FunctionType in kinds and not inspect.isclass(thing)  # a loss

@@ -20,9 +20,9 @@ def signs(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
             refuse(place, "label", y, ~np.isin(y, legal), f"; a binary task has {legal} only")
     if len(labels) > 2:
         raise ValueError(
-            f"{place} holds {len(labels)} different labels ({few(labels.tolist())}), row "
-            f"{int(np.argmax(y == labels[2]))} the third; a binary task needs two: give binarize = "
-            "one of them, which is then +1 and all others -1."
+            f"{place} holds {len(labels)} different labels ({few(labels.tolist())}); the third "
+            f"is in row {int(np.argmax(y == labels[2]))}. A binary task has two labels: give "
+            "binarize = the label that counts as +1; all others are then -1."
         )
     return np.where(y == labels[1], 1.0, -1.0)
 

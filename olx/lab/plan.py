@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 import olx
+from olx.convex.sets import ConvexSet
 from olx.core import Learner
 from olx.engine.certify import asked_of
 from olx.lab.config import ConfigError, nearest
@@ -41,6 +42,7 @@ class Plan(NamedTuple):
     points: list[dict[str, Any]]  # the configurations: one value per axis
     parts: list[Part]
     theorems: Asked  # to check; all of the learner if None
+    domain: ConvexSet | None  # of the best comparator; that of the experiment if None
 
 
 def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
@@ -65,7 +67,10 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
         parts.append(part)
     label = player.label or player.name
     theorems = _theorems(where, label, player.theorems, parts)
-    return Plan(where, label, player.first, every, parts, theorems)
+    asked, domain = player.compare_in, None
+    if asked is not None:
+        domain = make(f"{where}.compare_in", asked, ConvexSet)
+    return Plan(where, label, player.first, every, parts, theorems, domain)
 
 
 def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]) -> Asked:

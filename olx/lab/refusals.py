@@ -52,6 +52,8 @@ def _check_numbers(experiment: Experiment) -> None:
         raise ConfigError(f"test: it is a share of the rows, got {experiment.test}.")
     if experiment.curve < 1:
         raise ConfigError(f"curve: give at least 1 point per decade, got {experiment.curve}.")
+    if experiment.shifts < 0:
+        raise ConfigError(f"shifts: give a number from 0 on, got {experiment.shifts}.")
     if experiment.radius is not None and not 0 < experiment.radius < math.inf:
         raise ConfigError(f"radius: give a positive number, got {experiment.radius}.")
     if not experiment.budget.memory > 0:

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from olx.engine import lock
 from olx.lab import judge, stopping, store, tables
+from olx.lab.comparators import Comparator, comparator
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
@@ -51,7 +52,7 @@ def run(
         with lock.held("lab", folder, "result"), stopping.held() as signals:
             done = store.finished(folder)
             todo = [job for job in jobs if job.name not in done]
-            comparators: dict[Any, judge.Comparator] = {}
+            comparators: dict[Any, Comparator] = {}
             with _bar(progress, len(jobs), len(jobs) - len(todo)) as bar:
                 for job in todo:
                     bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
@@ -81,7 +82,7 @@ def _play(
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{job.plan.where} on {job.dataset}: {error}") from error
     seconds, compiled = time.perf_counter() - started, _compiling.seconds - compiled
-    against: judge.Comparator | None = None
+    against: Comparator | None = None
     proofs: tables.Proofs = {}
     if experiment.comparator is not None:
         if isinstance(game.rounds.context, SparseRows):
@@ -89,9 +90,10 @@ def _play(
                 f"comparator: the rows of {job.dataset} are too large to be dense; give "
                 "budget.memory in megabytes, or ask for no comparator."
             )
-        key = job.dataset, job.seed, game.start.tobytes()
+        own = job.plan.where if job.plan.domain is not None else ""
+        key = job.dataset, job.seed, game.start.tobytes(), own
         if key not in comparators:
-            comparators[key] = judge.comparator(experiment, data, game)
+            comparators[key] = comparator(experiment, data, game, job.plan.domain)
         against = found = comparators[key]
         if experiment.bound is not None:
             proofs = dict(_proofs(experiment, job, game, played, found))
@@ -105,7 +107,7 @@ def _play(
 
 
 def _proofs(
-    experiment: Experiment, job: Job, game: Game, played: list[Played], against: judge.Comparator
+    experiment: Experiment, job: Job, game: Game, played: list[Played], against: Comparator
 ) -> Iterator[tuple[int, list[judge.Proof]]]:
     """Certificates by configuration: of the one with the smallest loss, or of all."""
     total = tables.in_order(job, [part.totals[:, -1] for part in played])
@@ -115,8 +117,8 @@ def _proofs(
             if experiment.bound == "best" and configuration != best:
                 continue
             shown = seen.at, seen.totals[i]
-            found = judge.certificates(part, i, game, against, shown, job.plan.theorems)
-            yield configuration, found
+            case = judge.Case(part, i, game, against, job.plan.theorems)
+            yield configuration, judge.certificates(case, shown, experiment.shifts)
 
 
 class _Compiling:

@@ -1,6 +1,7 @@
 """Text for a terminal: a result, and the names that a config may use."""
 
 import inspect
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +11,11 @@ from olx.frameworks.ascents.base import Ascent
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
-from olx.lab.names import LOSS, factories
+from olx.lab.names import LOSS, factories, parameters
 from olx.lab.store import Result
 from olx.lab.tasks import METRICS
 from olx.mirrors.base import MirrorMap
+from olx.theorem import Theorem
 
 
 def leaderboard(result: Result) -> str:
@@ -44,6 +46,7 @@ def listing(what: str | None) -> str:
         "schedules": lambda: _of("schedules"),
         "ascents": lambda: _functions(Ascent),
         "losses": lambda: _losses(),
+        "theorems": lambda: _theorems(),
         "metrics": lambda: ((name, _line(metric.round)) for name, metric in METRICS.items()),
         "data": lambda: ((e.name, f"{e.task}: {e.what}") for e in catalogue().values()),
         "streams": lambda: ((name, _line(made)) for name, made in generators().items()),
@@ -82,6 +85,20 @@ def _losses() -> Iterator[tuple[str, str]]:
     for name, thing in sorted(vars(olx.losses).items()):
         if isinstance(thing, LOSS) and not name.startswith("_"):
             yield name, _line(thing if inspect.isfunction(thing) else thing.value_fn)
+
+
+def _theorems() -> Iterator[tuple[str, str]]:
+    """Theorems by name, with source and learners; those with arguments are tables of a config."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for path, module in sorted(sys.modules.items()):
+        is_page = path.startswith("olx.") and not hasattr(module, "__path__")
+        for one in vars(module).values() if is_page else ():
+            if isinstance(one, Theorem):
+                about = one.about.learners if one.about else path.removeprefix("olx.")
+                found.setdefault((one.name, one.source), {})[about] = None
+    yield from ((name, f"{source}; about {', '.join(a)}") for (name, source), a in found.items())
+    for name, function in factories(Theorem):
+        yield f"{name}({', '.join(parameters(function))})", _line(function)
 
 
 def _line(function: Any) -> str:

@@ -58,8 +58,8 @@ SCHEMAS = {
             ("slack", pa.float64()),  # the smallest over all rounds
             ("tightness", pa.float64()),
             ("holds", pa.bool_()),
-            ("broken", pa.string()),  # the broken conditions, each with the round
-            ("apart", pa.float64()),  # relative difference of the losses judged from those shown
+            ("broken", pa.string()),  # the broken conditions, each with its first round
+            ("difference", pa.float64()),  # of the losses of the replay from those shown, relative
             ("holds_in_double", pa.bool_()),  # null if single precision did not fail
         ]
     ),

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from olx.lab import store
+from olx.lab.comparators import Comparator
 from olx.lab.jobs import Job
-from olx.lab.judge import Comparator, Proof
+from olx.lab.judge import Proof
 from olx.lab.sweeps import Played
 
 Proofs = Mapping[int, list[Proof]]  # by configuration
@@ -71,7 +72,7 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
         "tightness": [proof.tightness for proof in found],
         "holds": [proof.holds for proof in found],
         "broken": [proof.broken for proof in found],
-        "apart": [proof.apart for proof in found],
+        "difference": [proof.difference for proof in found],
         "holds_in_double": [proof.holds_in_double for proof in found],
     }
     return store.table("certificates", columns)

@@ -13,7 +13,7 @@ import numpy as np
 import olx
 from olx.convex.sets import ConvexSet, ball, everywhere, simplex
 from olx.core import Learner, Rounds
-from olx.hindsight import constant
+from olx.hindsight import itself
 from olx.lab import outcomes
 from olx.lab.metrics import Metric, absolute_error, error, growth, squared_error, wealth
 from olx.lab.refusals import nearest
@@ -44,6 +44,7 @@ class Task:
     usual: tuple[Metric, ...] = ()  # measured if a config names no metrics
     others: tuple[Metric, ...] = ()  # measured if a config names them
     whole: bool = False  # whether outcomes are integers
+    in_libsvm: bool = False  # whether the LIBSVM collection has a folder of its name
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -70,14 +71,21 @@ WEIGHTS = Decision(
     shape=lambda data: (data.width,),
     first="uniform",
     lift=None,
-    apply=constant,
+    apply=itself,
     zero=lambda start: start,
     domain=lambda radius: simplex(),
 )
 ERRORS = (Metric(absolute_error), Metric(squared_error))
 
 BINARY = Task(
-    "binary", outcomes.signs, _has_signs, SCORE, "logistic", (Metric(error),), others=ERRORS
+    "binary",
+    outcomes.signs,
+    _has_signs,
+    SCORE,
+    "logistic",
+    (Metric(error),),
+    ERRORS,
+    in_libsvm=True,
 )
 MULTICLASS = Task(
     "multiclass",
@@ -86,6 +94,7 @@ MULTICLASS = Task(
     dataclasses.replace(SCORE, shape=lambda data: None),
     loss=None,
     whole=True,
+    in_libsvm=True,
 )
 REGRESSION = Task(
     "regression",
@@ -94,6 +103,7 @@ REGRESSION = Task(
     SCORE,
     "squared",
     others=ERRORS,
+    in_libsvm=True,
 )
 EXPERTS = Task(
     "experts", outcomes.expert_losses, lambda rounds: rounds.context is None, WEIGHTS, "linear_loss"

@@ -37,7 +37,7 @@ def each(function: Callable[..., Any], experts: Any, *own: PyTree) -> tuple[PyTr
     pairs = [function(*one) for one in zip(experts, *own, strict=True)]
     seen = [jax.tree.map(jnp.asarray, other) for _, other in pairs]
     for other in seen:
-        check.same_shape("mix", "an action of `experts`", other, "that of the first", seen[0])
+        check.same_shape("mix", "an action of `inner`", other, "that of the first", seen[0])
     return tuple(own for own, _ in pairs), jax.tree.map(lambda *rows: jnp.stack(rows), *seen)
 
 
@@ -57,7 +57,7 @@ def stacked(proofs: tuple[Certificate, ...]) -> Certificate:
 def check_members(experts: tuple[Learner, ...]) -> None:
     if not experts or any(isinstance(expert, Batch) for expert in experts):
         raise TypeError(
-            "mix: `experts` must be a tuple of learners, at least one and none of them a batch, or "
+            "mix: `inner` must be a tuple of learners, at least one and none of them a batch, or "
             "one batch; mix the batch first, and its mixture with the others."
         )
 
@@ -68,7 +68,7 @@ def count(experts: Learner | tuple[Learner, ...]) -> int:
     shapes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(experts)}
     if len(shapes) != 1 or shapes == {()}:
         raise TypeError(
-            "mix: `experts` must be a batch, every number with a leading axis of learners, as from "
+            "mix: `inner` must be a batch, every number with a leading axis of learners, as from "
             f"`olx.batch`; its leaves start with axes {sorted(shapes)}."
         )
     return shapes.pop()[0]

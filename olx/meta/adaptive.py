@@ -30,7 +30,7 @@ NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and grad
 @pytree
 class AdaptiveHparams:
     inner: Learner
-    number: Scalar  # the parameter of `flh` or `saol`: `eta` or `span`
+    eta_or_span: Scalar  # `eta` of `flh`, `span` of `saol`
     period: tuple[int, ...] = static()
     phase: tuple[int, ...] = static()
 

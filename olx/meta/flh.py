@@ -65,7 +65,7 @@ def update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Ada
     born = adaptive.begins(hp, state.now + 1)
     share = 1 / (state.now + 1).astype(losses.dtype)
     older = jnp.where(
-        born, adaptive.NEVER, state.log_weights - hp.number * feedback.weight * losses
+        born, adaptive.NEVER, state.log_weights - hp.eta_or_span * feedback.weight * losses
     )
     log_weights = jnp.where(born, jnp.log(share), log_softmax(older) + jnp.log1p(-share))
     return adaptive.proceed(hp, state, copies, log_weights)
@@ -89,12 +89,12 @@ def add_round(
     scaled = feedback.weight * losses
     highest = jnp.max(jnp.where(alive, scaled, -jnp.inf))
     lowest = jnp.min(jnp.where(alive, scaled, jnp.inf))
-    mixed = logsumexp(log_softmax(state.log_weights) - hp.number * scaled) / hp.number
+    mixed = logsumexp(log_softmax(state.log_weights) - hp.eta_or_span * scaled) / hp.eta_or_span
     terms = feedback.weight * feedback.value + mixed, (highest - lowest) ** 2
     account = adaptive.add_round(hp, account, state, feedback, losses, *terms)
-    age = jnp.log(state.now.astype(losses.dtype)) / hp.number
+    age = jnp.log(state.now.astype(losses.dtype)) / hp.eta_or_span
     return account._replace(
-        right=age + account.sums[0], published=age + hp.number / 8 * account.sums[1]
+        right=age + account.sums[0], published=age + hp.eta_or_span / 8 * account.sums[1]
     )
 
 

@@ -39,10 +39,10 @@ class MixState(NamedTuple):
     mixer: PyTree
 
 
-def mix(experts: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
+def mix(inner: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
     """Play the mean of the actions of several learners, weighted by `mixer` from a uniform start.
 
-    experts: a batch from `olx.batch`, or a tuple of learners of any algorithms. Their actions are
+    inner: a batch from `olx.batch`, or a tuple of learners of any algorithms. Their actions are
         real and have one shape; losses are convex in the action.
     mixer: any learner whose action is a distribution; losses must lie in its range.
 
@@ -55,24 +55,24 @@ def mix(experts: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learn
     True
     """
     check.instance("mix", "mixer", mixer, Learner)
-    if isinstance(experts, Batch):
-        experts = experts.learners
-    members = experts if isinstance(experts, tuple) else (experts,)
-    if isinstance(experts, tuple):
-        check_members(experts)
-    for expert in members:
-        check.instance("mix", "experts", expert, Learner)
-    if isinstance(experts, tuple):
+    if isinstance(inner, Batch):
+        inner = inner.learners
+    members = inner if isinstance(inner, tuple) else (inner,)
+    if isinstance(inner, tuple):
+        check_members(inner)
+    for member in members:
+        check.instance("mix", "inner", member, Learner)
+    if isinstance(inner, tuple):
         needs = tuple(
             need
-            for index, expert in enumerate(experts)
-            for need in within(expert, "experts", *PARTS, index=index)
+            for index, member in enumerate(inner)
+            for need in within(member, "experts", *PARTS, index=index)
         )
     else:
-        count(experts)
-        needs = within(experts, "experts", *PARTS, stacked=True)
+        count(inner)
+        needs = within(inner, "experts", *PARTS, stacked=True)
     theorems = (_mixed(members, mixer),) if all(one.theorems for one in (*members, mixer)) else ()
-    hparams = MixHparams(experts, mixer)
+    hparams = MixHparams(inner, mixer)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 

@@ -66,7 +66,7 @@ def validated(
 ) -> PyTree:
     """The candidate with the smallest loss on fresh rounds.
 
-    apply: `(decision, context) -> action`: `olx.dot`, or `olx.hindsight.constant`.
+    apply: `(decision, context) -> action`: `olx.dot`, or `olx.hindsight.itself`.
     """
 
     def total(w: PyTree) -> Array:

@@ -93,8 +93,8 @@ def add_round(
     started = jnp.log(jnp.sum(state.now // jnp.asarray(hp.period)).astype(losses.dtype))
     apart = jnp.max(jnp.where(adaptive.used(state), jnp.abs(regrets), 0.0))
     return account._replace(
-        right=hp.number * (crowd / steps + account.sums[0]),
-        published=hp.number * (started / steps + steps * account.sums[1]),
+        right=hp.eta_or_span * (crowd / steps + account.sums[0]),
+        published=hp.eta_or_span * (started / steps + steps * account.sums[1]),
         met={
             NEAR: account.met[NEAR] & (apart <= 1 + 64 * jnp.finfo(apart.dtype).eps),
             LIGHT: account.met[LIGHT] & (weight <= 1),
@@ -112,4 +112,4 @@ def _steps(hp: AdaptiveHparams, dtype) -> Float[Array, " K"]:
 
 
 def _regrets(hp: AdaptiveHparams, log_weights: Array, losses: Array) -> Float[Array, " K"]:
-    return (jnp.vdot(softmax(log_weights), losses) - losses) / hp.number
+    return (jnp.vdot(softmax(log_weights), losses) - losses) / hp.eta_or_span

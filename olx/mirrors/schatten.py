@@ -68,4 +68,4 @@ def _ratio(x, exponent) -> Array:
     """A power of |x|; at 0 its limit if finite, else 0, with gradient 0."""
     size = jnp.abs(x)
     flat = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))
-    return jnp.where(size > 0, safe.or_one(size) ** exponent, flat)
+    return safe.power(size, exponent, flat)

@@ -48,7 +48,7 @@ def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
 
 def _potential(scale, w):
     w = _symmetric(w)
-    curve = spectral.Curve(Partial(_x_log_x), Partial(jnp.abs))
+    curve = spectral.Curve(Partial(safe.x_log_x), Partial(jnp.abs))
     return scale * (spectral.trace(curve, w) + jnp.log(w.shape[0]))
 
 
@@ -76,10 +76,6 @@ def _contains(w):
     symmetric = jnp.all(jnp.abs(w - w.T) <= rounding)
     positive = jnp.all(jnp.linalg.eigh(_symmetric(w))[0] >= -rounding)
     return symmetric & positive & (jnp.abs(jnp.trace(w) - 1) <= rounding)
-
-
-def _x_log_x(x):
-    return jnp.where(x > 0, x * jnp.log(safe.or_one(x)), 0.0)
 
 
 def _symmetric(a):

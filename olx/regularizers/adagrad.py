@@ -36,11 +36,11 @@ class AdaGradStats(NamedTuple):
     clock: Clock
 
 
-def adagrad(delta: Scalar = 1.0, penalty: Penalty | None = None, rate: Scalar = 1.0) -> Process:
+def adagrad(penalty: Penalty | None = None, delta: Scalar = 1.0, rate: Scalar = 1.0) -> Process:
     r"""Curvature from past gradients, plus `rate` times the penalty per round.
 
-    delta: positive; the bound of the paper needs at least the square of the largest gradient.
     penalty: a separable one, such as `l1`.
+    delta: positive; the bound of the paper needs at least the square of the largest gradient.
     rate: the step size of the learner, for the regret on penalized losses.
     """
     delta = check.positive("adagrad", "delta", delta)

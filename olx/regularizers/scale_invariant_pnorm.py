@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree
 from olx.convex import norms
 from olx.convex.norms import Norm
@@ -91,7 +92,7 @@ def level(hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats) -> Ar
 
 def ratio(top: Array, bottom: Array) -> Array:
     """The quotient, 0 where the divisor is 0."""
-    return jnp.where(bottom == 0, 0.0, top / jnp.where(bottom == 0, 1.0, bottom))
+    return safe.divide(top, bottom, 0.0, bottom != 0)
 
 
 def larger(owner: str, largest: PyTree, context: PyTree) -> PyTree:

@@ -31,14 +31,14 @@ def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
 
 
 def as_schedule(owner: str, name: str, eta: Scalar | Process, gives: str = STEP) -> Process:
-    """Turn a positive number into a constant schedule; return a schedule as it is.
+    """Turn a positive number into a constant process; return a process as it is.
 
-    gives: another kind of process to accept.
+    gives: the kind of quantity.
     """
     if isinstance(eta, Process):
-        return eta.must_give(owner, name, STEP, *({gives} - {STEP}))
+        return eta.must_give(owner, name, gives)
     eta = check.positive(owner, name, eta)
-    return Process(eta, _scalar.no_stats, _scalar.no_news, _itself, STEP, separable=True)
+    return Process(eta, _scalar.no_stats, _scalar.no_news, _itself, gives, separable=True)
 
 
 def at(hp: DecayHparams, stats: Clock, context: PyTree) -> Array:

@@ -14,6 +14,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, fig
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -100,4 +101,9 @@ def _count(stats: MistakesStats, feedback: Feedback) -> tuple[Clock, Array]:
 
 
 def _wrong(feedback: Feedback) -> Array:
+    if [jnp.ndim(leaf) for leaf in jax.tree.leaves(feedback.action)] != [0]:
+        raise TypeError(
+            "mistakes: this schedule counts mistakes of a score, which a point learner does not "
+            "have; give it to `olx.dual_ascent`."
+        )
     return feedback.outcome * feedback.action <= 0

@@ -16,8 +16,6 @@ Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stoch
 Optimization, 2011; Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1 (5).
 """
 
-import dataclasses
-
 from olx import _check as check
 from olx.core import Learner, Scalar
 from olx.frameworks.corollaries import composite_regret
@@ -42,5 +40,4 @@ def adagrad_full(eta: Scalar, delta: Scalar = 1.0) -> Learner:
     """
     eta = check.positive("adagrad_full", "eta", eta)
     regularizer = full_adagrad(check.positive("adagrad_full", "delta", delta))
-    learner = ftrl(eta, regularizer)
-    return dataclasses.replace(learner, theorems=(*learner.theorems, composite_regret(regularizer)))
+    return ftrl(eta, regularizer).carrying(composite_regret(regularizer))

@@ -27,7 +27,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts
+from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
 from olx.second_order import _tally
@@ -65,7 +65,7 @@ def diagonal_arow(r: Scalar) -> Learner:
     True
     """
     hparams = DiagonalAROWHparams(check.positive("diagonal_arow", "r", r))
-    facts, needs = Facts(separable=True), (signs("diagonal_arow"),)
+    facts, needs = Facts(coordinates=Rowwise()), (signs("diagonal_arow"),)
     theorems = (updates_made,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 

@@ -1,11 +1,11 @@
 """Streams: your own arrays, generators that are pure functions of a key, and adversaries."""
 
+from olx.streams.adversaries import contradicting as contradicting
 from olx.streams.adversaries import heaviest_expert as heaviest_expert
 from olx.streams.adversaries import random_signs as random_signs
 from olx.streams.adversaries import steepest as steepest
 from olx.streams.adversaries import threshold as threshold
 from olx.streams.adversaries import unit_vectors as unit_vectors
-from olx.streams.adversaries import zero_one as zero_one
 from olx.streams.arrays import from_arrays as from_arrays
 from olx.streams.changing import drifting as drifting
 from olx.streams.changing import rotating as rotating

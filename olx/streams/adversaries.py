@@ -31,13 +31,13 @@ class Candidates(NamedTuple):
     high: Int[Array, ""]
 
 
-def zero_one(loss: Loss) -> Adversary:
+def contradicting(loss: Loss) -> Adversary:
     """The context is always `[1.0]`, and the label contradicts the score.
 
     The learner makes a mistake in every round. The better of the two constant labels is wrong in at
     most half of them. So no deterministic classifier has small regret in mistakes.
     """
-    return Adversary(None, _checked("zero_one", loss), _nothing, _ask_one, _contradict)
+    return Adversary(None, _checked("contradicting", loss), _nothing, _ask_one, _contradict)
 
 
 def random_signs(key: Array) -> Adversary:

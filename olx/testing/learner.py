@@ -116,7 +116,7 @@ def check_weight(learner: Learner, rounds: Rounds, plain: Run, resume: Callable)
     idle_from = jax.tree.map(lambda leaf: leaf[:-1:2], states)
     idle_to = jax.tree.map(lambda leaf: leaf[1::2], states)
     close("a round of weight zero changes the state", idle_to, idle_from)
-    what = "a round of weight one is not an ordinary round"
+    what = "a round of weight 1 differs from a round without weight"
     weighted = resume(learner, weighed(rounds, 1), begin)
     close(what, after(weighted, 1), after(plain, 1), rtol=1e-6)
     close(what, weighted.losses, plain.losses, rtol=tolerance(plain))
@@ -131,10 +131,10 @@ def check_batch(
     moves = movable(learner, params)
     others = [_with_numbers(learner, factor, moves) for factor in (1.0, 0.9, 0.7)]
     together = sweep(_stack(others), loss, rounds, params)
-    apart = np.stack([play(other, rounds).losses for other in others])
-    if not np.all(np.isfinite(apart)):
+    single = np.stack([play(other, rounds).losses for other in others])
+    if not np.all(np.isfinite(single)):
         fail("losses are not finite if all numbers are smaller by a third; choose other numbers")
-    close("a batch is not a loop", together.losses, apart, rtol=tolerance(together))
+    close("a sweep differs from single runs", together.losses, single, rtol=tolerance(together))
 
 
 def check_one_program(learner: Learner, rounds: Rounds, look: Any) -> None:

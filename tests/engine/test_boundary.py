@@ -115,7 +115,7 @@ def test_a_label_too_large_for_four_bytes_is_refused():
 
 def test_what_an_adversary_answers_is_judged_too():
     learner = olx.linear(olx.ogd(0.1))
-    adversary = olx.streams.zero_one(losses.hinge)
+    adversary = olx.streams.contradicting(losses.hinge)
     run = olx.play(learner, adversary, np.zeros(1), 5)
     assert np.isfinite(run.losses).all()
 

@@ -12,6 +12,7 @@ import time
 import jax
 import jax.numpy as jnp
 import killed
+import noisy
 import numpy as np
 import pytest
 from killed import JOBS, leaves_of
@@ -150,24 +151,11 @@ def test_a_sweep_resumes_to_the_bit(tmp_path):
 
 
 def test_a_key_in_the_state_is_saved(tmp_path):
-    learner = olx.Learner(None, key_init, key_predict, key_update)
+    learner = noisy.LEARNER
     interrupted(tmp_path, learner=learner, record=olx.record.trace)
     seen = run(learner=learner, record=olx.record.trace, checkpoint=saving(tmp_path))
     same_bits(seen, run(learner=learner, record=olx.record.trace))
     assert jnp.issubdtype(seen.state[1].dtype, jax.dtypes.prng_key)
-
-
-def key_init(_, params):
-    return params, jax.random.key(3)
-
-
-def key_predict(_, state, x):
-    return jnp.vdot(state[0], x) + 0.1 * jax.random.normal(state[1])
-
-
-def key_update(_, state, feedback):
-    w = state[0] - 0.01 * feedback.grad * feedback.context
-    return w, jax.random.split(state[1], 1)[0]
 
 
 def test_a_learner_without_a_state_is_saved(tmp_path):

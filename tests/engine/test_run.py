@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import noisy
 import numpy as np
 import pytest
 from table import KINDS, TABLE
@@ -188,17 +189,7 @@ def test_a_step_size_is_not_a_new_program():
 
 
 def test_a_state_may_hold_a_key_of_a_random_generator():
-    def init(_, params):
-        return params, jax.random.key(3)
-
-    def predict(_, state, x):
-        return jnp.vdot(state[0], x) + 0.1 * jax.random.normal(state[1])
-
-    def update(_, state, feedback):
-        w = state[0] - 0.01 * feedback.grad * feedback.context
-        return w, jax.random.split(state[1], 1)[0]
-
-    learner = olx.Learner(None, init, predict, update)
+    learner = noisy.LEARNER
     wanted = rollout(learner, losses.squared, head(LONG, 40), START, record=olx.record.trace)
     seen = olx.run(learner, losses.squared, head(LONG, 40), START, record=olx.record.trace)
     close(seen.losses, wanted.losses)

@@ -415,7 +415,7 @@ def test_theorems_hold_for_few_and_for_many_experts(size, length):
 
 
 TOTALS = {
-    "ada_normal_hedge": lambda numbers: experts.ada_normal_hedge(numbers[1:], numbers[0]),
+    "ada_normal_hedge": lambda numbers: experts.ada_normal_hedge(numbers[0], numbers[1:]),
     "normal_hedge": lambda numbers: experts.normal_hedge(numbers[1:], high=1 + numbers[0]),
 }
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import olx
 from olx import classification, convex, first_order, losses, mirrors, regularizers
@@ -169,3 +170,66 @@ def test_a_batch_carries_the_numbers_of_its_theorems():
             alone = olx.certify(make(eta), *game, theorems=theorems, progress=False)
             for one, other in zip(together, alone, strict=True):
                 np.testing.assert_allclose(one.right[i], other.right, rtol=1e-12)
+
+
+SQUARE = mirrors.euclidean()
+SUNK = dataclasses.replace(SQUARE, potential=Partial(lambda w: jnp.vdot(w, w) / 2 - 1))
+ABSOLUTE = regularizers.composite(L1, rate=0.2)
+OTHER_FORMS = {  # learner, a theorem about another form of its regularizer
+    "another power": (
+        olx.ftrl(1.0, regularizers.growing(SQUARE, 0.5)),
+        olx.leader_regret(SQUARE),
+        "the regularizer must be t times `penalty`, and the step size 1",
+    ),
+    "another step size": (
+        olx.ftrl(0.5, regularizers.growing(SQUARE, 1.0)),
+        olx.leader_regret(SQUARE),
+        "the regularizer must be t times `penalty`, and the step size 1",
+    ),
+    "no root": (
+        olx.ftrl(0.5, regularizers.growing(SQUARE, 1.0)),
+        olx.root_regret(SQUARE),
+        "the regularizer must be sqrt(t) times `base` plus eta t times `penalty`",
+    ),
+    "another number": (
+        olx.ftrl(0.5, regularizers.adagrad(delta=2.0)),
+        olx.composite_regret(regularizers.adagrad(delta=3.0)),
+        "the regularizer must be `base` plus eta t times `penalty`",
+    ),
+    "another rate": (
+        olx.ftrl(0.3, ABSOLUTE),
+        olx.composite_regret(regularizers.growing(SQUARE), L1.value),
+        "the regularizer must be `base` plus eta t times `penalty`",
+    ),
+    "a negative base": (
+        olx.ftrl(0.3, SUNK),
+        olx.composite_regret(SUNK),
+        "`base` must not be negative and must not shrink",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FORMS)
+def test_a_corollary_says_nothing_about_another_form_of_the_regularizer(name):
+    learner, theorem, condition = OTHER_FORMS[name]
+    game = losses.linear_loss, GRADIENTS, ZEROS, TRUTH
+    (proof,) = olx.certify(learner, *game, theorems=(theorem,), progress=False)
+    assert set(broken(proof)) == {condition}
+    assert proof.holds
+    assert np.isinf(proof.right[-1])
+
+
+def test_a_corollary_refuses_a_learner_whose_regularizer_has_another_structure():
+    leader, steep = olx.leader_regret(SQUARE), olx.composite_regret(regularizers.adagrad())
+    for learner, theorem in [
+        (olx.ftrl(1.0, SQUARE), leader),
+        (olx.ftrl(1.0, SQUARE), steep),
+        (olx.ftrl(1.0, regularizers.growing(SQUARE)), steep),
+        (olx.ftrl(1.0, SQUARE, uphill), olx.composite_regret(SQUARE)),
+    ]:
+        with pytest.raises(TypeError, match="is about an `ftrl` of minus gradients"):
+            olx.certify(learner, losses.linear_loss, GRADIENTS, ZEROS, TRUTH, theorems=(theorem,))
+
+
+def uphill(feedback):
+    return feedback.weight * feedback.grad

@@ -210,7 +210,7 @@ BROKEN = {
     "a word": ("1,2,0\n1,two,1", "holds 'two' at row 1, column 1; encode it as a number."),
     "an empty cell": ("1,2,0\n,5,1", "has an empty cell at row 1, column 0; fill it in"),
     "a third label": ("1,-1\n2,1\n3,0\n4,1", "label 0 at row 2; a binary task has (-1, 1) only."),
-    "more labels": ("1,3\n2,4\n3,5", "holds 3 different labels (3, 4, 5), row 2 the third"),
+    "more labels": ("1,3\n2,4\n3,5", "holds 3 different labels (3, 4, 5); the third is in row 2"),
     "one label": ("1,1\n2,1", "holds the label 1.0 alone; a binary task needs two."),
     "no row": ("a,b,label", "holds no rows."),
 }

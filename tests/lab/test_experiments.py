@@ -186,7 +186,7 @@ def test_certificates_hold_and_say_how_tightly(file, tmp_path):
     learners = [OGD, {"name": "cocob", "linear": True}]
     asked = experiment(file, comparator="best", radius=2.0, bound="all", learners=learners)
     result = run(asked, tmp_path / "r")
-    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "lemma_5"]
+    proofs = [row for row in result.certificates.to_pylist() if row["name"] == "mirror_descent"]
     assert [(row["learner"], row["configuration"]) for row in proofs] == [
         ("ogd", i) for i in range(3)
     ]
@@ -227,13 +227,49 @@ def test_a_theorem_with_a_number_is_a_table_of_a_config(file, tmp_path):
     assert column(proofs, "holds").tolist() == [True, True]
 
 
+def test_a_theorem_about_sequences_gets_the_best_sequence_of_experts(tmp_path):
+    table = {"name": "fixed_share_path"}
+    learner = {"name": "fixed_share", "eta": 0.5, "alpha": 0.1}
+    data = {"name": "stream:switching_losses", "arguments": {"rounds": 60, "experts": 4}}
+    asked = {"data": [data], "comparator": "best", "bound": "all", "shifts": 3}
+    asked |= {"learners": [learner | {"theorems": ["one_mixture", table]}]}
+    proofs = run(parse(asked), tmp_path / "r").certificates
+    assert column(proofs, "name").tolist() == ["one_mixture", "fixed_share_path"]
+    assert column(proofs, "holds").tolist() == [True, True]
+    assert column(proofs, "broken").tolist() == ["", ""]
+    one, path = column(proofs, "left")
+    assert path > one
+
+
+def test_a_theorem_may_take_a_loss(file, tmp_path):
+    table = {"name": "surrogate_regret", "surrogate": "logistic"}
+    learner = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": [table]}
+    asked = experiment(file, comparator="zero", bound="all", learners=[learner])
+    [proof] = run(asked, tmp_path / "r").certificates.to_pylist()
+    assert proof["holds"]
+    assert not proof["broken"]
+
+
+def test_the_best_comparator_is_searched_in_the_set_of_the_learner(file, tmp_path):
+    winnow = {"name": "winnow", "eta": 0.1}
+    inside = winnow | {"label": "inside", "compare_in": "simplex"}
+    asked = experiment(file, comparator="best", bound="all", learners=[winnow, inside])
+    assert asked == parse(tomllib.loads(asked.text()))
+    proofs = run(asked, tmp_path / "r").certificates.to_pylist()
+    broken = {proof["learner"]: proof["broken"] for proof in proofs}
+    assert broken["inside"] == ""
+    assert "must lie in the domain; name the set of the learner: compare_in" in broken["winnow"]
+    assert "winnow_mistakes" in {proof["name"] for proof in proofs}
+
+
 def test_a_broken_condition_is_named_with_its_round(file, tmp_path):
     learner = {"name": "coin_betting", "linear": True, "lipschitz": 1e-3, "wealth": 1.0}
     asked = experiment(file, comparator="zero", bound="all", learners=[learner])
     [proof] = run(asked, tmp_path / "r").certificates.to_pylist()
     assert proof["holds"]
     assert proof["right"] == np.inf
-    assert "must be at most `lipschitz`, broken in round 1" in proof["broken"]
+    assert proof["broken"].startswith("from round 1 on: ")
+    assert "must be at most `lipschitz`" in proof["broken"]
 
 
 def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_path, monkeypatch):
@@ -248,13 +284,13 @@ def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_
 
     replayed = judge.replayed
     monkeypatch.setattr(judge, "replayed", fails_in_single)
-    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["lemma_5"]}
+    one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["mirror_descent"]}
     asked = experiment(file, comparator="zero", bound="all", precision="float32", learners=[one])
     result = run(asked, tmp_path / "r")
     [proof] = result.certificates.to_pylist()
     assert [dtype for dtype, _ in judged] == ["float32", "float64"]
     assert judged[0][1] == pytest.approx(column(result.configurations, "total")[0], rel=1e-6)
-    assert proof["apart"] < 1e-6
+    assert proof["difference"] < 1e-6
     assert not proof["holds"]
     assert proof["holds_in_double"]
     assert "in double precision yes" in certificates(result)

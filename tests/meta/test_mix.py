@@ -98,7 +98,7 @@ def test_a_mixture_is_close_to_the_best_of_its_grid(mixed):
 
 
 def test_what_is_no_batch_is_refused():
-    with pytest.raises(TypeError, match="mix: `experts` must be a batch"):
+    with pytest.raises(TypeError, match="mix: `inner` must be a batch"):
         mix(olx.ogd(0.1), olx.hedge(1.0))
 
 
@@ -147,14 +147,14 @@ def test_a_tuple_of_equals_is_the_batch_of_them(algorithms):
 
 def test_a_tuple_must_hold_learners_of_one_shape():
     grid = olx.batch(lambda eta: olx.md(eta, BALL), eta=jnp.asarray(ETAS))
-    with pytest.raises(TypeError, match="mix: `experts` must be a tuple of learners"):
+    with pytest.raises(TypeError, match="mix: `inner` must be a tuple of learners"):
         mix((olx.ogd(0.1), grid), olx.hedge(1.0))
-    with pytest.raises(TypeError, match="mix: `experts` must be a tuple of learners"):
+    with pytest.raises(TypeError, match="mix: `inner` must be a tuple of learners"):
         mix((), olx.hedge(1.0))
-    with pytest.raises(TypeError, match="mix: `experts` must be a Learner"):
+    with pytest.raises(TypeError, match="mix: `inner` must be a Learner"):
         mix((olx.ogd(0.1), 0.3), olx.hedge(1.0))
     scores = mix((olx.ogd(0.1), olx.linear(olx.ogd(0.1))), olx.hedge(1.0))
-    with pytest.raises(TypeError, match="mix: an action of `experts` has shape"):
+    with pytest.raises(TypeError, match="mix: an action of `inner` has shape"):
         scores.predict(scores.init(jnp.zeros(3)), jnp.ones(3))
 
 

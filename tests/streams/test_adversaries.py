@@ -38,8 +38,8 @@ def halving():
 
 @pytest.mark.parametrize("eta", [0.1, 3.0])
 @pytest.mark.parametrize("loss", [losses.hinge, losses.logistic, losses.zero_one])
-def test_the_zero_one_adversary_forces_a_mistake_in_every_round(eta, loss):
-    run = play(linear(descent(eta)), streams.zero_one(loss), jnp.zeros(1), 30, record=trace)
+def test_the_contradicting_adversary_forces_a_mistake_in_every_round(eta, loss):
+    run = play(linear(descent(eta)), streams.contradicting(loss), jnp.zeros(1), 30, record=trace)
     score, label = np.asarray(run.trace.feedback.action), np.asarray(run.rounds.outcome)
     assert np.all(label * score <= 0)
     assert min(np.sum(label > 0), np.sum(label < 0)) <= 15
@@ -143,11 +143,11 @@ def test_random_signs_force_a_regret_of_the_root_of_the_rounds_on_average():
 
 def test_a_batch_of_adversaries_is_swept_with_its_margin():
     margins = jnp.array([0.5, 2.0])
-    adversary = jax.vmap(lambda m: streams.zero_one(losses.margin_hinge(m)))(margins)
+    adversary = jax.vmap(lambda m: streams.contradicting(losses.margin_hinge(m)))(margins)
     first = jax.vmap(lambda a: play(linear(descent(0.1)), a, jnp.zeros(1), 3).losses[0])(adversary)
     np.testing.assert_allclose(first, margins)
 
 
 def test_a_loss_that_is_no_function_is_refused():
-    with pytest.raises(TypeError, match="zero_one: `loss` must be a function, got str"):
-        streams.zero_one("hinge")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="contradicting: `loss` must be a function, got str"):
+        streams.contradicting("hinge")  # pyright: ignore[reportArgumentType]

@@ -143,6 +143,7 @@ TOP = {
     "a metric twice": refused("error is named twice", metrics=["error", "error"]),
     "metrics as a word": refused("metrics: expected list", metrics="error"),
     "a comparator misspelt": refused("comparator: .*did you mean best", comparator="bst"),
+    "negative shifts": refused("shifts: give a number from 0 on, got -1", shifts=-1),
     "a negative radius": refused("radius: give a positive", comparator="best", radius=-1.0),
     "a radius of NaN": refused("radius", comparator="best", radius=float("nan")),
     "a radius of nobody": refused("radius: it is for the best comparator", radius=1.0),
@@ -246,6 +247,7 @@ LEARNERS = {
     "a theorem about another learner": learner(
         "no theorem hinge_mistakes", theorems=["hinge_mistakes"]
     ),
+    "a set misspelt": learner("learners.0.compare_in: .*did you mean", compare_in="simplx"),
     "an empty grid": grid("grid.eta: the list is empty", []),
     "a grid as a number": grid("grid.eta: give a list", 0.1),
     "a grid with NaN": grid("grid.eta: the list holds nan", [0.1, float("nan"), 1.0]),

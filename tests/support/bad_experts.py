@@ -28,7 +28,7 @@ def kind(call, says):
 
 POSITIVE = "`eta` must be positive, got"
 BOUNDED = "bandit: `inner` must take losses of any size, as estimates are, got `"
-A_TUPLE = "mix: `experts` must be a tuple of learners"
+A_TUPLE = "mix: `inner` must be a tuple of learners"
 UNIT = "drifting_game: `moves` must be finite multiples of a common unit"
 BAD = {
     "anytime_hedge, eta 0": value(lambda: experts.anytime_hedge(0.0), f"anytime_hedge: {POSITIVE}"),
@@ -104,17 +104,17 @@ BAD = {
         lambda: experts.game_from_experts(step), "game_from_experts: `inner` must be a Learner"
     ),
     "mix, one learner that is no batch": kind(
-        lambda: olx.meta.mix(olx.ogd(0.1), olx.hedge(1.0)), "mix: `experts` must be a batch"
+        lambda: olx.meta.mix(olx.ogd(0.1), olx.hedge(1.0)), "mix: `inner` must be a batch"
     ),
     "mix, no learners": kind(lambda: olx.meta.mix((), olx.hedge(1.0)), A_TUPLE),
     "mix, a batch in a tuple": kind(lambda: olx.meta.mix((GRID,), olx.hedge(1.0)), A_TUPLE),
     "mix, a number in a tuple": kind(
         lambda: olx.meta.mix((olx.ogd(0.1), 0.2), olx.hedge(1.0)),
-        "mix: `experts` must be a Learner",
+        "mix: `inner` must be a Learner",
     ),
     "mix, a list": kind(
         lambda: olx.meta.mix([olx.ogd(0.1)], olx.hedge(1.0)),
-        "mix: `experts` must be a Learner, got lis",
+        "mix: `inner` must be a Learner, got lis",
     ),
     "mix, no mixer": kind(
         lambda: olx.meta.mix(GRID, 0.3), "mix: `mixer` must be a Learner, got float"
@@ -203,11 +203,11 @@ BAD = {
     ),
     "quantile of points": kind(
         lambda: experts.quantile(olx.ogd(0.1), 0.5),
-        "quantile: `learner` must be one of `olx.experts` that see all losses",
+        "quantile: `inner` must be one of `olx.experts` that see all losses",
     ),
     "quantile of a potential": kind(
         lambda: experts.quantile(experts.potential_experts(lambda t, s: -s), 0.5),
-        "quantile: `learner` must be one of `olx.experts` .* with a theorem about mixtures",
+        "quantile: `inner` must be one of `olx.experts` .* with a theorem about mixtures",
     ),
     "quantile, epsilon 0": value(
         lambda: experts.quantile(experts.two_norm(), 0.0), r"`epsilon` must lie in \(0, 1\]"

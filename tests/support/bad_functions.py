@@ -15,7 +15,7 @@ from jax.scipy.special import entr, logsumexp
 
 import olx
 from olx import experts, losses, meta, mirrors, streams
-from olx.convex import sets
+from olx.convex import norms, sets
 from olx.streams.sparse_rows import SparseRows
 
 KEY = jax.random.key(0)
@@ -198,10 +198,16 @@ HINDSIGHT = {
         ValueError,
         "`loss` is not convex",
         bowl,
-        apply=olx.hindsight.constant,
+        apply=olx.hindsight.itself,
         domain=sets.ball(1.0),
     ),
 }
+
+
+def on_sparse_rows(drive, learner, width):
+    """A game on two sparse rows of three columns, from a decision of `width` numbers."""
+    rounds = olx.Rounds(streams.sparse_rows(matrix()), np.ones(2))
+    return drive(learner, losses.zero_one, rounds, np.zeros(width))
 
 
 def matrix(**parts):
@@ -280,32 +286,19 @@ SPARSE = {
         lambda: streams.read_svmlight(folder() / "none"), FileNotFoundError, "read_svmlight: "
     ),
     "sparse rows of another width": Bad(
-        lambda: olx.run(
-            olx.classification.perceptron(),
-            losses.zero_one,
-            olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
-            np.zeros(4),
-        ),
+        lambda: on_sparse_rows(olx.run, olx.classification.perceptron(), 4),
         TypeError,
         "run: `params` has shape",
     ),
     "sparse rows in a sweep of a learner that needs dense ones": Bad(
-        lambda: olx.sweep(
-            olx.batch(olx.classification.balanced_winnow, eta=np.ones(2)),
-            losses.zero_one,
-            olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
-            np.zeros(3),
+        lambda: on_sparse_rows(
+            olx.sweep, olx.batch(olx.classification.balanced_winnow, eta=np.ones(2)), 3
         ),
         TypeError,
         "sweep: sparse rows need a learner whose coordinates interact only in the score",
     ),
     "sparse rows in a rollout": Bad(
-        lambda: olx.rollout(
-            olx.classification.perceptron(),
-            losses.zero_one,
-            olx.Rounds(streams.sparse_rows(matrix()), np.ones(2)),
-            np.zeros(3),
-        ),
+        lambda: on_sparse_rows(olx.rollout, olx.classification.perceptron(), 3),
         TypeError,
         "rollout: .*sparse rows",
     ),
@@ -358,7 +351,7 @@ WRAPPERS = {
     }.items()
 } | {
     "a mixture of one learner": Bad(
-        lambda: olx.meta.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `experts` must be a batch"
+        lambda: olx.meta.mix(LEARNER, olx.hedge(0.1)), TypeError, "mix: `inner` must be a batch"
     ),
     "a model by name": Bad(
         lambda: olx.model(LEARNER, "dot"), TypeError, "model: `apply` must be a function"
@@ -431,7 +424,25 @@ PROCESSES = {
     "a regularizer as the weights of average": Bad(
         lambda: meta.average(olx.ogd(0.1), REGULARIZER),
         TypeError,
-        "average: `weights` must give a step size or a weight",
+        "average: `weights` must give a weight, got a process that gives a regularizer",
+    ),
+    "a step size as the weights of average": Bad(
+        lambda: meta.average(olx.ogd(0.1), STEPS),
+        TypeError,
+        "average: `weights` must give a weight, got a process that gives a step size",
+    ),
+    "a regularizer as the step of ogd": Bad(
+        lambda: olx.ogd(REGULARIZER), TypeError, "ogd: `eta` must give a step size, got .* regul"
+    ),
+    "a count of mistakes in a point learner": Bad(
+        lambda: olx.rollout(
+            olx.linear(olx.ogd(olx.schedules.mistakes(1.0, norms.l2()))),
+            olx.losses.hinge,
+            olx.Rounds(np.ones((3, 2)), np.ones(3)),
+            np.zeros(2),
+        ),
+        TypeError,
+        "mistakes: this schedule counts mistakes of a score",
     ),
 }
 

@@ -20,7 +20,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("optimistic", "eta"): lambda v: olx.optimistic(v, FLAT),
     ("optimistic_md", "eta"): lambda v: olx.optimistic_md(v, FLAT),
     ("adagrad", "eta"): olx.first_order.adagrad,
-    ("adagrad", "delta"): lambda v: olx.first_order.adagrad(0.1, v),
+    ("adagrad", "delta"): lambda v: olx.first_order.adagrad(0.1, delta=v),
     ("rda", "eta"): lambda v: olx.first_order.rda(v, convex.l1(1.0)),
     ("implicit", "eta"): lambda v: olx.implicit(v, losses.squared),
     ("cocob", "alpha"): olx.first_order.cocob,
@@ -99,7 +99,7 @@ IN_A_RANGE = {  # 2 and -1 lie outside
 }
 COUNTS = {
     ("play", "rounds"): lambda v: olx.play(
-        olx.linear(olx.ogd(0.1)), streams.zero_one(losses.hinge), np.zeros(1), v
+        olx.linear(olx.ogd(0.1)), streams.contradicting(losses.hinge), np.zeros(1), v
     ),
     ("every", "rounds"): olx.keep.every,
     ("log_spaced", "per_decade"): olx.keep.log_spaced,

@@ -86,5 +86,5 @@ def _play(tables: dict, row: dict, chosen: dict, level: float, noise: float) -> 
                 "slack": 2.2,
             }
             | {"tightness": 0.27, "holds": True}
-            | {"broken": "", "apart": 0.0, "holds_in_double": None}
+            | {"broken": "", "difference": 0.0, "holds_in_double": None}
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from olx.lab.data.readers import Table, digest
+from olx.lab.tasks import TASKS
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 
@@ -35,10 +36,11 @@ def fetch(address: str, sha256: str | None, folder: Path) -> Path:
 
 
 def libsvm_address(name: str, task: str | None) -> str:
-    if task not in ("binary", "multiclass", "regression"):
+    folders = [task.name for task in TASKS.values() if task.in_libsvm]
+    if task not in folders:
+        *some, last = folders
         raise ValueError(
-            f"libsvm:{name}: the collection is sorted by task; give binary, multiclass or "
-            "regression."
+            f"libsvm:{name}: the collection is sorted by task; give {', '.join(some)} or {last}."
         )
     return f"{LIBSVM}/{task}/{name}"
 

@@ -1,6 +1,8 @@
 """Figures over rounds: progressive loss, and regret with its bound."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,66 +13,91 @@ from olx.lab.report.figure import Picture, canvas, is_wide, legend, plain, save,
 from olx.lab.report.scores import Score
 
 
-def loss_curves(
-    curves: pa.Table, winners: dict[tuple[str, str], Score], order: dict[str, int], folder: Path
-) -> list[Picture]:
+class Figure(NamedTuple):
+    """The figure of one data set, while it is drawn."""
+
+    axes: Axes
+    chosen: list[Score]
+    order: dict[str, int]
+    curves: pa.Table
+
+    def draw(self, score: Score, column: str, per_round: bool = False) -> np.ndarray | None:
+        """Draw the curve of a learner; its mean over seeds, or None if there is no curve."""
+        rounds, values = _late(*_curve(self.curves, score, column))
+        if not rounds.size:
+            return None
+        values = values / rounds if per_round else values
+        _draw(self.axes, rounds, values, score.learner, self.order)
+        return values.mean(axis=0)
+
+    def draw_bound(self, score: Score) -> bool:
+        """Draw the bound of a learner, dotted; whether there is one."""
+        rounds, bounds = _late(*_curve(self.curves, score, "bound"))
+        if rounds.size:
+            colour = style(self.order[score.learner])["color"]
+            self.axes.plot(rounds, bounds.mean(axis=0), ":", color=colour, linewidth=1.4)
+        return rounds.size > 0
+
+
+def loss_curves(*about: Any) -> list[Picture]:
     """The mean loss so far of the best configuration per learner, one figure per data set."""
-    pictures = []
-    for number, (dataset, chosen) in enumerate(_by_dataset(winners).items()):
-        figure, axes = canvas(dataset, "round", "mean loss so far")
-        levels = []
-        for score in chosen:
-            rounds, totals = _late(*_curve(curves, score, "total"))
-            losses = totals / rounds
-            if rounds.size:
-                _draw(axes, rounds, losses, score.learner, order)
-                levels.append(losses.mean(axis=0))
-        if not levels:
-            continue
-        stretch(axes.xaxis, np.array([1.0, chosen[0].rounds], float))
-        if is_wide(np.concatenate(levels), 3):
-            stretch(axes.yaxis, np.concatenate(levels))
-        legend(figure, axes)
-        title = f"Progressive loss on {dataset}"
-        caption = (
-            "Mean loss up to each round, from the tenth on, of the best configuration of every "
-            f"learner. Least in the end: {chosen[0].learner}."
-        )
-        caption += _bands(chosen)
-        pictures.append(save(figure, folder, f"loss-{number}", title, caption))
-    return pictures
+    return _figures("loss", "mean loss so far", "Progressive loss", _losses, *about)
 
 
-def regret_curves(
-    curves: pa.Table, winners: dict[tuple[str, str], Score], order: dict[str, int], folder: Path
-) -> list[Picture]:
+def regret_curves(*about: Any) -> list[Picture]:
     """The regret of the best configuration per learner and its bound, one figure per data set."""
+    return _figures("regret", "regret", "Regret", _regrets, *about)
+
+
+def _figures(
+    name: str,
+    label: str,
+    title: str,
+    draw: Callable[[Figure], str | None],
+    curves: pa.Table,
+    winners: dict[tuple[str, str], Score],
+    order: dict[str, int],
+    folder: Path,
+) -> list[Picture]:
+    """One figure per data set; `draw` draws the curves and gives the caption, None for none."""
     pictures = []
     for number, (dataset, chosen) in enumerate(_by_dataset(winners).items()):
-        figure, axes = canvas(dataset, "round", "regret")
-        levels, bounded = [], False
-        for score in chosen:
-            rounds, regrets = _late(*_curve(curves, score, "regret"))
-            if not rounds.size:
-                continue
-            _draw(axes, rounds, regrets, score.learner, order)
-            levels.append(regrets.mean(axis=0))
-            rounds, bounds = _late(*_curve(curves, score, "bound"))
-            if rounds.size:
-                colour = style(order[score.learner])["color"]
-                axes.plot(rounds, bounds.mean(axis=0), ":", color=colour, linewidth=1.4)
-                bounded = True
-        if not levels:
+        figure, axes = canvas(dataset, "round", label)
+        caption = draw(Figure(axes, chosen, order, curves))
+        if caption is None:
             continue
         stretch(axes.xaxis, np.array([1.0, chosen[0].rounds], float))
-        _make_room(axes, np.concatenate(levels), bounded)
         legend(figure, axes)
-        title = f"Regret on {dataset}"
-        caption = "Regret from the tenth round on, of the best configuration of every learner."
-        caption += _bands(chosen)
-        caption += " Dotted, in the same colour: its bound, if it has one." if bounded else ""
-        pictures.append(save(figure, folder, f"regret-{number}", title, caption))
+        pictures.append(save(figure, folder, f"{name}-{number}", f"{title} on {dataset}", caption))
     return pictures
+
+
+def _losses(figure: Figure) -> str | None:
+    drawn = [figure.draw(score, "total", per_round=True) for score in figure.chosen]
+    levels = [level for level in drawn if level is not None]
+    if not levels:
+        return None
+    if is_wide(np.concatenate(levels), 3):
+        stretch(figure.axes.yaxis, np.concatenate(levels))
+    return (
+        "Mean loss up to each round, from the tenth on, of the best configuration of every "
+        f"learner. Least in the end: {figure.chosen[0].learner}.{_bands(figure.chosen)}"
+    )
+
+
+def _regrets(figure: Figure) -> str | None:
+    levels, bounded = [], False
+    for score in figure.chosen:
+        level = figure.draw(score, "regret")
+        if level is not None:
+            levels.append(level)
+            bounded |= figure.draw_bound(score)
+    if not levels:
+        return None
+    _make_room(figure.axes, np.concatenate(levels), bounded)
+    caption = "Regret from the tenth round on, of the best configuration of every learner."
+    caption += _bands(figure.chosen)
+    return caption + (" Dotted, in the same colour: its bound, if it has one." if bounded else "")
 
 
 def _by_dataset(winners: dict[tuple[str, str], Score]) -> dict[str, list[Score]]:

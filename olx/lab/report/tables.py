@@ -133,11 +133,12 @@ def _verdict(found: list[dict[str, Any]]) -> str:
         double = all(row["holds_in_double"] for row in failed)
         return "NO; in double precision yes: rounding" if double else "NO"
     broken = [row["broken"] for row in found if row["broken"]]
-    said = f"conditions broken: {broken[0]}" if broken else "yes"
+    said = f"says nothing {broken[0]}" if broken else "yes"
     if any(row["right"] == math.inf for row in found) and not broken:
-        said = "conditions broken"
-    apart = max(row["apart"] for row in found)
-    return said if apart < 1e-3 else f"{said}; played again, the losses differ by {apart:.1g}"
+        said = "says nothing"
+    difference = max(row["difference"] for row in found)
+    again = f"; played again, the losses differ by {difference:.1g}"
+    return said if difference < 1e-3 else said + again
 
 
 def _side(value: float) -> str:

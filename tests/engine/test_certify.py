@@ -11,7 +11,7 @@ import olx
 from olx import experts, losses, mirrors, schedules
 from olx.convex import sets
 from olx.experts.drifting_game import drifting_game
-from olx.recorded import ITS_OWN
+from olx.trace_checks import ITS_OWN
 
 T, D = 12, 3
 KEY = jax.random.key(5)
@@ -379,7 +379,10 @@ CARRIED = {  # beside the three of every `dual_ascent`
         olx.classification.perceptron(),
         ["lipschitz", "hinge_mistakes", "perceptron_mistakes"],
     ),
-    "winnow": (olx.classification.winnow(0.1), ["lipschitz", "hinge_mistakes"]),
+    "winnow": (
+        olx.classification.winnow(0.1),
+        ["lipschitz", "hinge_mistakes", "winnow_mistakes"],
+    ),
     "self-tuned": (
         olx.classification.self_tuned_aggressive(mirrors.euclidean(), 1.0),
         ["hinge_mistakes", "self_tuned_aggressive_mistakes"],
