@@ -1,15 +1,18 @@
 """The programs of the engine for dense rows: play a chunk of up to `capacity` rounds."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
-from olx.engine.kernel import Program
+from olx.engine.kernel import Program, unavailable
 from olx.engine.loop import alone, at, over_rounds
 from olx.engine.protocol import Watch, feedback_of, settle
 from olx.engine.refresh import refreshed
@@ -27,6 +30,24 @@ def sweep_program(watch: Watch, share: Callable | None = None) -> Program:
     return Program(functools.partial(_play, jax.vmap, watch), share=share)
 
 
+@functools.lru_cache(maxsize=256)
+def turns_program(watch: Watch, share: Callable | None = None) -> Program:
+    """Play a batch of learners on the same chunk, one learner after the other."""
+    return Program(functools.partial(_in_turn, watch), share=share)
+
+
+def takes_turns(state: PyTree) -> bool:
+    """Whether learners with these states are faster one after the other than side by side.
+
+    So it is on the CPU if each keeps a matrix: the matrix of one learner stays in the cache for a
+    chunk, and its rows fill the SIMD lanes. The matrices of all learners would not fit.
+    """
+    shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
+    matrices = [shape for shape in shapes if len(shape) > 1 and math.prod(shape) >= _MATRIX]
+    return bool(matrices) and not unavailable()
+
+
+_MATRIX = 1024  # entries
 _NAME = "configurations"
 mine, later, alike = PartitionSpec(_NAME), PartitionSpec(None, _NAME), PartitionSpec()
 last = PartitionSpec(None, None, _NAME)
@@ -80,3 +101,16 @@ def _play(
         return refreshed(over, learner, new, due), seen
 
     return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])
+
+
+def _in_turn(
+    watch: Watch,
+    state: PyTree,
+    learner: Learner,
+    loss: Loss,
+    rounds: Rounds,
+    count: Int[Array, ""],
+) -> tuple[PyTree, PyTree]:
+    play = lambda own: _play(alone, watch, *own, loss, rounds, count)
+    state, out = lax.map(play, (state, learner))
+    return state, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), out)

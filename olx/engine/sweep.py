@@ -15,7 +15,7 @@ from olx.core import Batch, Curve, Learner, Loss, Rounds, Run
 from olx.engine.block import block_program, fits
 from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
-from olx.engine.chunk import last, mine, spread, sweep_program
+from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, turns_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
@@ -89,7 +89,8 @@ def streams(
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
         state = jax.tree.map(jnp.array, first_states(owner, learners, params))
-        program = block_program if fits(learners, watch, rounds, state, count) else sweep_program
+        program = turns_program if takes_turns(state) else sweep_program
+        program = block_program if fits(learners, watch, rounds, state, count) else program
         done = play(program(watch, spread(devices)), state)
     else:
         share = spread(devices, Packed(last, mine, mine))
