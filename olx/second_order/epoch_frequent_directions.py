@@ -24,6 +24,7 @@ from olx import _safe as safe
 from olx.core import Scalar
 from olx.second_order._directions import gram_after, shrunk
 from olx.second_order._root import changed
+from olx.second_order.directions_regret import THEOREMS
 from olx.second_order.frequent_directions import DirectionsHparams, check_size
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows
 
@@ -55,7 +56,8 @@ def epoch_frequent_directions(size: int) -> Sketch:
     """
     check_size("epoch_frequent_directions", size)
     hparams = DirectionsHparams(size)
-    return Sketch(hparams, size, init, update, solve, energy, is_due, basis, rebased)
+    parts = init, update, solve, energy, is_due, basis, rebased
+    return Sketch(hparams, size, *parts, THEOREMS)
 
 
 def init(hp: DirectionsHparams, alpha: Scalar, params: PyTree) -> tuple[Epoch, PyTree]:

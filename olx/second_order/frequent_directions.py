@@ -53,6 +53,11 @@ class Directions(NamedTuple):
     lost: Float[Array, ""]  # m times the sum of rho
     due: Bool[Array, ""]  # whether the coordinates must change now
 
+    @property
+    def total(self) -> Float[Array, ""]:
+        """The trace of S S'."""
+        return jnp.sum(self.energy)
+
 
 def frequent_directions(size: int) -> Sketch:
     """The sketch of frequent directions that keeps `size` - 1 of them.
