@@ -10,7 +10,7 @@ if the gradients are close to a space of fewer than $m$ dimensions. Without epoc
 the sum of all $\rho_s$.
 
 The accounts keep a matrix with one row and one column per coordinate, so these theorems are for few
-coordinates. Ask for them by `olx.certify(learner, run, u, theorem=...)`.
+coordinates. Ask for them by `olx.certify(learner, run, u, theorems=...)`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, theorem 18; Ghashami, Liberty, Phillips, Woodruff,
 Frequent Directions: Simple and Deterministic Matrix Sketching, 2016.
@@ -85,7 +85,7 @@ def _most(hp: SketchedNewtonHparams, account: Account) -> Array:
     m, values = hp.sketch.size, jnp.linalg.eigvalsh(account.gram)
     tails = jnp.maximum(jnp.cumsum(values)[::-1], 0.0)  # Omega_0, Omega_1, ...
     tails = jnp.concatenate([tails, jnp.zeros_like(tails[:1])])[:m]
-    return jnp.min(tails / (m - jnp.arange(len(tails))))
+    return jnp.min(tails / (m - jnp.arange(len(tails), dtype=tails.dtype)))
 
 
 def _is_directions(learner: Any) -> bool:

@@ -73,7 +73,7 @@ def update(
     hp: DirectionsHparams, alpha: Scalar, small: Epoch, zg: Array, gg: Array
 ) -> tuple[Epoch, Array]:
     k = hp.size - 1
-    delta = (jnp.arange(len(zg)) == k + small.count).astype(zg.dtype)
+    delta = (jnp.arange(len(zg), dtype=jnp.int32) == k + small.count).astype(zg.dtype)
     after = Epoch(
         small.energy,
         small.frame,
@@ -124,7 +124,7 @@ def basis(small: Epoch) -> Array:
 
 def rebased(small: Epoch) -> Epoch:
     eye = jnp.eye(len(small.gram), dtype=small.gram.dtype)
-    alive = jnp.zeros_like(small.gram[0]).at[: len(small.energy)].set(small.energy > 0)
+    alive = jnp.zeros_like(small.gram[0]).at[: len(small.energy)].set(jnp.sign(small.energy))
     return small._replace(frame=eye, gram=jnp.diag(alive), count=jnp.zeros_like(small.count))
 
 
