@@ -1,0 +1,183 @@
+r"""Sketched online Newton steps: second-order learning at the cost of a few gradients.
+
+With $g_t = \ell_t'(\langle w_t, x_t\rangle)\, x_t$, $\hat g_t = \sqrt{\sigma + \eta_t}\, g_t$ and a
+sketch $S_t^\top S_t \approx \sum_{s \le t} \hat g_s \hat g_s^\top$ of few rows,
+
+$$A_t = \alpha I + S_t^\top S_t, \qquad u_{t+1} = w_t - A_t^{-1} g_t, \qquad
+  w_{t+1} = \arg\min_{|\langle w, x_{t+1}\rangle| \le C} \|w - u_{t+1}\|_{A_t}.$$
+
+The projection is known when the row is: its score is $\langle u_{t+1}, x_{t+1}\rangle$ clipped to
+$[-C, C]$, and $w = u - c A^{-1} x$ with $c = \tau_C(\langle u, x\rangle) / x^\top A^{-1} x$, where
+$\tau_C$ is the part of a score outside $[-C, C]$.
+
+$\sigma$ is the curvature of the losses: $\ell(a) \ge \ell(b) + \ell'(b)(a - b) + \frac\sigma2
+(\ell'(b)(a - b))^2$. Without curvature, $\eta_t = \sqrt{m / t} / (C L)$ for losses of slope at most
+$L$ on $[-C, C]$.
+
+The state is $w = \bar u + Z^\top b$, with the rows $Z$ of the sketch. An update adds multiples of
+$x_t$ to $\bar u$ and to the rows of $Z$, so sparse rows cost their non-zeros (Algorithms 15, 18 and
+22 in one). From time to time a sketch changes coordinates: $\bar u + Z^\top b$ becomes $\bar u$.
+
+A round of weight $c$ is the loss $c\, \ell$, whose slope is $c\, \ell'$ and whose curvature is
+$\sigma / c$.
+
+For every $u$ with $|\langle u, x_s\rangle| \le C$, any sketch and rounds of weight 1
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
+  \frac12 \sum_{s \le t} g_s^\top A_s^{-1} g_s +
+  \frac12 \sum_{s \le t} (w_s - u)^\top (A_s - A_{s-1} - \sigma g_s g_s^\top) (w_s - u).$$
+
+Luo, Optimal and Adaptive Online Learning, 2016, algorithm 11 and proposition 1; Luo, Agarwal,
+Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _clock as clock
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts, Refresh, Refreshed, Rowwise
+from olx.frameworks.lift import dot
+from olx.second_order import _slab
+from olx.second_order._sketched_step import (
+    SketchedNewtonHparams,
+    SketchedNewtonState,
+    score,
+    step,
+)
+from olx.second_order.sketch import Sketch, combined, dtype_of, mixed, nothing, product
+from olx.theorem import theorem
+
+
+def sketched_newton(
+    sketch: Sketch | None,
+    alpha: Scalar,
+    bound: Scalar | None = None,
+    *,
+    curvature: Scalar | None = None,
+    lipschitz: Scalar | None = None,
+) -> Learner:
+    r"""Newton steps with a sketch of the squares of the gradients. The first weights are `params`.
+
+    sketch: `random_projection`, `frequent_directions`, `oja` and others; None for no second-order
+        information, which is gradient descent with the step 1 / `alpha`.
+    alpha: positive. A small number trusts the sketch from the first rounds on.
+    bound: $C$, positive; None for no projection.
+    curvature: $\sigma$, positive; 0 if None. For `losses.squared` and outcomes in $[-C, C]$ it is
+        $1 / (4 C^2)$.
+    lipschitz: $L$, positive; then $\eta_t = \sqrt{m / t} / (C L)$, else $\eta_t = 0$. It needs
+        `bound`.
+
+    A sketch needs `curvature` if the loss has it, else `lipschitz`.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> from olx.second_order import oja
+    >>> rounds, u = olx.streams.linear_regression(jax.random.key(0), rounds=300, features=5)
+    >>> x = rounds.context * jnp.array([10.0, 1.0, 1.0, 1.0, 1.0])
+    >>> rounds = rounds._replace(context=x)
+    >>> def total(sketch):
+    ...     learner = sketched_newton(sketch, 100.0, curvature=1.0)
+    ...     return olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(5)).total
+    >>> bool(total(oja(1, key=jax.random.key(0))) < 0.5 * total(None))
+    True
+    """
+    alpha = check.positive("sketched_newton", "alpha", alpha)
+    slab = _slab.numbers("sketched_newton", bound, curvature, lipschitz, used=sketch is not None)
+    sketch = nothing() if sketch is None else sketch
+    check.instance("sketched_newton", "sketch", sketch, Sketch)
+    changing = Facts(coordinates=Refreshed(), refresh=Refresh(is_due, refreshed))
+    facts = Facts(coordinates=Rowwise()) if sketch.due_fn is None else changing
+    return Learner(
+        SketchedNewtonHparams(sketch, alpha, slab),
+        init,
+        predict,
+        update,
+        facts=facts,
+        theorems=(newton_regret, *sketch.theorems),
+    )
+
+
+def init(hp: SketchedNewtonHparams, params: PyTree) -> SketchedNewtonState:
+    small, rows = hp.sketch.init(hp.alpha, params)
+    mix = jnp.zeros((() if rows is None else jax.tree.leaves(rows)[0].shape[:1]), dtype_of(params))
+    return SketchedNewtonState(params, mix, rows, small, clock.start(hp, params))
+
+
+def predict(hp: SketchedNewtonHparams, state: SketchedNewtonState, context: PyTree) -> Array:
+    return _slab.clipped(hp.slab, score(state, context, product(state.rows, context)))
+
+
+def update(
+    hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback
+) -> SketchedNewtonState:
+    return step(hp, state, feedback).after
+
+
+def is_due(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Array:
+    assert hp.sketch.due_fn is not None  # the factory states the fact only then
+    return hp.sketch.due_fn(state.small)
+
+
+def refreshed(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> SketchedNewtonState:
+    """The same weights and the same matrix in other coordinates."""
+    sketch = hp.sketch
+    assert sketch.basis_fn is not None
+    assert sketch.rebased_fn is not None
+    return SketchedNewtonState(
+        combined(state.rows, state.mix, state.base),
+        jnp.zeros_like(state.mix),
+        mixed(sketch.basis_fn(state.small), state.rows),
+        sketch.rebased_fn(state.small),
+        state.clock,
+    )
+
+
+class Account(NamedTuple):
+    slab: _slab.Account
+    start: Float[Array, ""]  # alpha |u - w_1|^2
+    terms: Float[Array, ""]  # the sum of the terms whose differences are added
+
+
+def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
+    u = check.comparator("certify", u, state.base)
+    apart = tree.sub(u, state.base)
+    start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
+    return Account(_slab.open_account(start), start, jnp.zeros_like(start))
+
+
+def add_round(
+    hp: SketchedNewtonHparams,
+    account: Account,
+    state: SketchedNewtonState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
+    along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
+    gap = tree.sub(combined(state.rows, now.mix, now.base), u)
+    before = product(state.rows, gap)
+    after = before + now.delta * (now.ghat * (feedback.action - along))
+    old = hp.sketch.energy_fn(state.small, before)
+    new = hp.sketch.energy_fn(now.after.small, after)
+    known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
+    drift = new - old - known
+    slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)
+    return Account(slab, account.start, account.terms + new + old + known)
+
+
+def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
+    right = (account.start + account.slab.energy + account.slab.drift) / 2
+    proof = _slab.sides(account.slab, right)
+    return dataclasses.replace(proof, scale=proof.scale + account.terms)
+
+
+newton_regret = theorem(
+    "newton_regret", "Luo 2016, proposition 1", open_account, add_round, both_sides
+)
