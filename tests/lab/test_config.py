@@ -190,7 +190,7 @@ def test_a_name_in_two_modules_is_the_one_that_fits():
 
 def test_a_learner_made_of_learners():
     text = {"name": "meta.mix", "mixer": {"name": "hedge", "eta": 1.0}}
-    text["experts"] = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.2]}}
+    text["inner"] = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.2]}}
     experts = factories.make("", text, Learner).hparams.experts
     assert experts.hparams.inner.hparams.eta.hparams.tolist() == [0.1, 0.2]
 
