@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -45,9 +46,8 @@ def projection_terms(epsilon: Scalar) -> Theorem:
     epsilon: in [0, 1).
     """
     epsilon = check.between("projection_terms", "epsilon", epsilon, 0.0, 0.999999)
-    parts = open_account, add_round, both_sides
-    source = "Luo 2016, theorem 17"
-    return theorem("projection_terms", source, *parts, epsilon, about=_PROJECTION)
+    parts = (Partial(part, epsilon) for part in (open_account, add_round, both_sides))
+    return theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
 
 
 def open_account(
