@@ -38,12 +38,12 @@ def shrunk(
 ) -> Shrunk:
     r"""energy: of the old directions. cross: $G V^\top$. gram: $G G^\top$.
 
-    A part of $G$ outside $V$ whose square is below eps$^{1/2}$ of the largest row counts as 0: its
-    direction could not be known to more than half of the digits.
+    A part of $G$ outside $V$ whose square is below eps$^{0.6}$ of the largest row counts as 0: its
+    direction would be known to fewer than half of the digits.
     """
     k, eps = len(energy), float(jnp.finfo(energy.dtype).eps)
     squares, axes = _residual(gram - cross @ cross.T)
-    legal = squares > eps**0.5 * jnp.max(jnp.diagonal(gram))
+    legal = squares > eps**0.6 * jnp.max(jnp.diagonal(gram))
     lengths = jnp.where(legal, safe.sqrt(squares), 0.0)
     spread = jnp.concatenate([cross, axes * lengths], axis=1)
     old = jnp.concatenate([energy, jnp.zeros_like(lengths)])
