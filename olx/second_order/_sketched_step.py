@@ -61,7 +61,7 @@ def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedba
     base, mix = tree.add_scale(state.base, -back, x), state.mix + back * pulled
     eta = _slab.eta(hp.slab, sketch.size, state.clock.now)
     slope = c * feedback.grad
-    ghat = feedback.grad * safe.sqrt(c * hp.slab.curvature + c**2 * eta)
+    ghat = feedback.grad * safe.sqrt(_slab.rate(hp.slab, sketch.size, state.clock.now, c))
     small, delta = sketch.update(hp.alpha, state.small, ghat * zx, ghat**2 * xx)
     pulled, spread = sketch.solve_fn(hp.alpha, small, zx + delta * (ghat * xx), xx)
     push = slope / hp.alpha

@@ -64,9 +64,10 @@ def eta(hp: SlabHparams, size: int, number: Array) -> Array:
     return jnp.sqrt(size / number) / (hp.bound * hp.lipschitz)
 
 
-def rate(hp: SlabHparams, size: int, number: Array) -> Array:
-    r"""$\sigma + \eta_t$."""
-    return hp.curvature + eta(hp, size, number)
+def rate(hp: SlabHparams, size: int, number: Array, weight: Scalar) -> Array:
+    r"""$c \sigma + c^2 \eta_t$ for a round of weight $c$, whose loss $c\, \ell$ has the slope
+    $c\, \ell'$ and the curvature $\sigma / c$."""
+    return weight * hp.curvature + weight**2 * eta(hp, size, number)
 
 
 class Account(NamedTuple):

@@ -100,7 +100,7 @@ def update(hp: SlabHparams, state: InvariantState, feedback: Feedback) -> Invari
     x = vector(feedback.context)
     now = look(hp, state, x)
     slope = feedback.weight * feedback.grad
-    growth = _slab.rate(hp, x.size, state.clock.now) * slope**2
+    growth = _slab.rate(hp, x.size, state.clock.now, feedback.weight) * feedback.grad**2
     fresh, size = now.fresh & (growth > 0), jnp.vdot(now.n, now.n)
     along, total = state.root @ now.phi, 1 + growth * now.spread
     back = safe.divide(now.margin - now.score, jnp.where(now.fresh, size, now.spread))

@@ -339,7 +339,7 @@ TABLE = {
     "aggressive perceptron": (
         stacked(pnorm_at(2.0), pnorm_at(3.2)),
         SIGNED,
-        {"lemma 3": (carried("steps"), 0.9), "corollary 2": (carried("mistakes"), 0.9)},
+        {"lemma 3": (carried("sum_of_steps"), 0.9), "corollary 2": (carried("mistakes"), 0.9)},
     ),
     "PA and PA-II": (
         stacked(passive_aggressive(), passive_aggressive_2(0.05), passive_aggressive_2(1.0)),

@@ -195,14 +195,14 @@ CASES = {
         (1.0, 0.1),
         lambda x, y: ref.coin_betting(x, y, SLOPE, 6.0, 1.0),
         (0.8,),
-        theorems=("wealth",),
+        theorems=("betting_regret",),
     ),
     "coordinate betting": Case(
         LINEAR(lambda wealth: coordinate_betting(6.0, wealth)),
         (1.0, 0.1),
         lambda x, y: ref.coordinate_betting(x, y, SLOPE, 6.0, 1.0),
         (0.6,),
-        theorems=("wealth",),
+        theorems=("betting_regret",),
     ),
     "cocob": Case(LINEAR(cocob), (100.0, 2.0), lambda x, y: ref.cocob(x, y, SLOPE, 100.0)),
 }
