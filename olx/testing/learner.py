@@ -37,7 +37,8 @@ def check_learner(
     - The gradient of the total loss is finite; in float64 it agrees with finite differences.
     - A run that stops and resumes has the same bits. A round of weight zero changes nothing.
     - A dictionary of parameters gives the same losses as one vector.
-    - Its `facts` are true: sweeps of 1 to 128 configurations and sparse rows equal `rollout`.
+    - Its `facts` are true: sweeps of 1 to 128 configurations and sparse rows equal `rollout`, also
+      in float32. A point learner is put into `olx.linear` for this.
     - Its theorems hold after every round.
     - The program can be lowered for every platform; the platforms need not be present.
 

@@ -2,8 +2,11 @@
 
 The engine plays a learner in blocks of rounds if its updates add multiples of the context, and on
 the coordinates of a sparse row if it is separable. The form depends on the number of configurations
-and on the kind of rows, so several numbers and both kinds are checked.
+and on the kind of rows, so several numbers and both kinds are checked. A point learner is checked
+inside `linear`, on a stream made for this, because its facts are about that.
 """
+
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +19,13 @@ from olx.engine.block import ROWS
 from olx.engine.rollout import rollout
 from olx.engine.run import run
 from olx.engine.sweep import sweep
-from olx.facts import Linear, Lumps, Refreshed, Rowwise
+from olx.facts import AddsGradient, Facts, Linear, Lumps, Refreshed, Rowwise
+from olx.frameworks.lift import linear
+from olx.losses.entropic import logistic
 from olx.streams.sparse_rows import sparse_rows
 from olx.testing.played import movable
 from olx.testing.report import close, tolerance
+from olx.testing.single import check_single
 
 WIDTHS = (1, 3, 63, 64, 65, 128)
 SPARSE_WIDTHS = (3, 64)  # fewer: the form does not depend on the number of configurations
@@ -27,8 +33,12 @@ SPARSE_WIDTHS = (3, 64)  # fewer: the form does not depend on the number of conf
 
 def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
     """Every form in which the engine plays the learner equals `rollout`, at every width."""
+    if _is_point_learner(learner, rounds, params):
+        learner, loss, rounds = linear(learner), logistic, _labelled(params)
     sparse = _takes_sparse_rows(learner, rounds, params)
     numbers = bool(jax.tree.leaves(learner))
+    if learner.facts.refresh is not None:
+        _check_refresh(learner, loss, rounds, params)
     if learner.facts.adds is None and not sparse:
         return
     rounds = _stretched(_with_context(rounds, params))
@@ -54,12 +64,40 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
             _compare(
                 f"a sweep of {width} on sparse rows is not rollout", seen, wanted, slice(width)
             )
+    check_single(learners, loss, rounds, params, sparse)
+
+
+def _check_refresh(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """After some rounds without refreshes, a refresh does not change a prediction."""
+    never = dataclasses.replace(learner, facts=Facts())
+    state = jax.jit(lambda rounds: rollout(never, loss, rounds, params).state)(rounds)
+    context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
+    seen, wanted = (learner.predict(s, context) for s in (learner.refreshed(state), state))
+    close("a refresh changes a prediction", seen, wanted, 1e-5)
 
 
 def _compare(what: str, seen: Run, wanted: Run, which: int | slice) -> None:
     of = lambda run: (run.losses, run.state)
     part = jax.tree.map(lambda leaf: leaf[which], of(wanted))
     close(what, of(seen), part, rtol=tolerance(seen))
+
+
+def _is_point_learner(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
+    """Whether it plays a vector shaped like `params`, and states facts about such a learner."""
+    stated = learner.facts.coordinates is not None or isinstance(learner.facts.adds, AddsGradient)
+    own = all(need.where == "params" for need in learner.needs)  # else no stream can be made
+    if not stated or not own or np.ndim(params) != 1:
+        return False
+    context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
+    action = jax.eval_shape(lambda: learner.predict(learner.init(params), context))
+    return np.shape(action) == np.shape(params)
+
+
+def _labelled(params: jax.Array) -> Rounds:
+    """Random rows of about unit length, with random signs as labels."""
+    draw, kind = np.random.default_rng(0), jnp.result_type(params)
+    x = draw.normal(size=(ROWS, *params.shape)) / np.sqrt(params.size)
+    return Rounds(x.astype(kind), draw.choice([-1.0, 1.0], ROWS).astype(kind))
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:

@@ -13,6 +13,7 @@ from olx import losses, mirrors, streams
 from olx.convex import norms, sets
 from olx.facts import AddsContext, AddsGradient
 from olx.testing.theorems import check_theorems
+from olx.testing.widths import check_widths
 
 GOOD = mirrors.euclidean()
 THETA = jnp.array([0.5, -1.0, 2.0])
@@ -185,3 +186,82 @@ def test_a_point_learner_that_says_it_adds_contexts_is_found_out():
     rounds = olx.Rounds(None, ROUNDS.context)
     with pytest.raises(AssertionError, match="a sweep of 64 is not rollout"):
         olx.testing.check_learner(point, half_distance, rounds, jnp.zeros(4), trees=False)
+
+
+def point(step, **facts):
+    """Gradient descent with another step, as a point learner that states facts."""
+    update = lambda hp, w, f: w + step(hp, w, f)
+    return olx.Learner(0.1, lambda hp, w: w, lambda hp, w, x: w, update, facts=olx.Facts(**facts))
+
+
+def together(hp, w, feedback):
+    return plain(hp, w, feedback) / (1 + jnp.sum(w**2))
+
+
+def squares(hp):
+    return norms.powers(2.0)
+
+
+def shrink(hp, w, feedback):
+    return plain(hp, w, feedback) - 0.1 * w
+
+
+def large(hp, w):
+    return jnp.asarray(True)
+
+
+def longer(hp, w):
+    return 2 * w
+
+
+MISTAKEN = "says it takes sparse rows, but they differ"
+FALSE_CLAIMS = {
+    "adds a gradient": (
+        point(plain, adds=AddsGradient(lambda hp, f: -2 * hp * f.weight)),
+        "a sweep of 64 is not rollout",
+    ),
+    "separable": (point(together, coordinates=olx.Separable()), MISTAKEN),
+    "separable, but all entries shrink": (point(shrink, coordinates=olx.Separable()), MISTAKEN),
+    "rowwise": (point(together, coordinates=olx.Rowwise()), MISTAKEN),
+    "lumps": (
+        point(lambda hp, w, f: plain(hp, w, f) - hp * w**3, coordinates=olx.Lumps(squares)),
+        MISTAKEN,
+    ),
+    "linear": (
+        dataclasses.replace(
+            learner(together), facts=olx.Facts(coordinates=olx.Linear(lambda hp: hp.inner))
+        ),
+        MISTAKEN,
+    ),
+    "refreshed": (
+        point(together, coordinates=olx.Refreshed(), refresh=olx.Refresh(large, lambda hp, w: w)),
+        MISTAKEN,
+    ),
+    "refresh": (
+        point(plain, coordinates=olx.Refreshed(), refresh=olx.Refresh(large, longer)),
+        "a refresh changes a prediction",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FALSE_CLAIMS)
+def test_a_false_claim_about_a_learner_is_found_out(name):
+    learner, message = FALSE_CLAIMS[name]
+    bare = name != "linear"
+    loss = half_distance if bare else losses.squared
+    rounds = olx.Rounds(None, ROUNDS.context) if bare else ROUNDS
+    with pytest.raises(AssertionError, match=message):
+        check_widths(learner, loss, rounds, jnp.linspace(-0.5, 1.0, 4))
+
+
+TRUE_CLAIMS = {
+    "omd": olx.omd(0.1, mirrors.euclidean()),
+    "pnorm": olx.omd(0.1, mirrors.pnorm(1.5)),
+    "coin betting": olx.first_order.coin_betting(),
+}
+
+
+@pytest.mark.parametrize("name", TRUE_CLAIMS)
+def test_a_true_claim_about_a_point_learner_is_accepted(name):
+    rounds = olx.Rounds(None, ROUNDS.context)
+    check_widths(TRUE_CLAIMS[name], half_distance, rounds, jnp.linspace(-0.5, 1.0, 4))
