@@ -16,7 +16,7 @@ import olx
 from benchmarks import data, peers, targets
 from benchmarks.data import Examples
 from benchmarks.dense import EARLY, LOOP, agreement, play
-from benchmarks.race import Contestant, race
+from benchmarks.race import Contestant, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 from olx import second_order
@@ -25,6 +25,7 @@ WIDTHS = (48, 200)
 WIDE = 1000
 SIZES = (0, 5, 10, 20)
 CONFIGURATIONS = 64
+COLUMNS = (1_000, 10_000, 100_000, 1_000_000)
 SQUARED, HINGE = olx.losses.squared, olx.losses.hinge
 OLX = "olx from device"
 
@@ -49,18 +50,17 @@ def measure(settings: Settings) -> Group:
     rows += _sweep(data.dense(settings.size(8000, 500), WIDTHS[0]), settings, timings)
     for width in (*WIDTHS, WIDE):
         rows += _sketches(data.dense(settings.size(20_000, 1000), width), settings, timings)
+    rows += _columns(settings, timings)
     return Group("Second-order learners", rows, timings)
 
 
 def _matrix(name: str, examples: Examples, settings: Settings, timings: dict) -> list[Row]:
     make, loss = MATRICES[name]
     case = f"d={examples.width}, {name}"
-    print(f"  {case}", flush=True)
     learner = make(peers.ETA)
     ours = Contestant(OLX, lambda: play(learner, loss, *map(jnp.asarray, examples)), examples.count)
     loop = peers.numba(name, examples, module="matrix_loops")
-    seen = race([ours, loop], settings.rounds)
-    timings[case] = [timing.as_dict() for timing in seen.values()]
+    seen = kept_race(case, [ours, loop], settings.rounds, timings)
     target = targets.at_least(targets.SECOND_ORDER.get(name))
     rows = [compared(case, seen[OLX], seen[LOOP], target)]
     if not seen[LOOP].failure:
@@ -71,7 +71,6 @@ def _matrix(name: str, examples: Examples, settings: Settings, timings: dict) ->
 
 def _sweep(examples: Examples, settings: Settings, timings: dict) -> list[Row]:
     case = f"d={examples.width}, {CONFIGURATIONS} configurations of arow_original"
-    print(f"  {case}", flush=True)
     etas = np.geomspace(0.1, 10, CONFIGURATIONS)
     learners = olx.batch(second_order.arow_original, r=jnp.asarray(etas))
     rounds = olx.Rounds(*map(jnp.asarray, examples))
@@ -79,8 +78,7 @@ def _sweep(examples: Examples, settings: Settings, timings: dict) -> list[Row]:
     sweep = lambda: olx.sweep(learners, HINGE, rounds, start, keep=keep)
     ours = Contestant(OLX, lambda: sweep, examples.count * CONFIGURATIONS)
     loop = peers.numba("arow_original", examples, etas, module="matrix_loops")
-    seen = race([ours, loop], settings.rounds)
-    timings[case] = [timing.as_dict() for timing in seen.values()]
+    seen = kept_race(case, [ours, loop], settings.rounds, timings)
     target = targets.at_least(targets.SECOND_ORDER_SWEEP)
     return [compared(case, seen[OLX], seen[LOOP], target)]
 
@@ -91,14 +89,12 @@ def _sketches(examples: Examples, settings: Settings, timings: dict) -> list[Row
         cache = peers.VowpalCache(folder, examples)
         for size in SIZES:
             case = f"d={examples.width}, Oja m={size}"
-            print(f"  {case}", flush=True)
             learner = oja(size)
             ours = play(learner, SQUARED, *map(jnp.asarray, examples))
             options = ("--OjaNewton", "--sketch_size", str(max(size, 1)), "--normalize", "false")
             theirs = [] if size == 0 else [peers.vowpal(cache, *options)]
             mine = Contestant(OLX, lambda ours=ours: ours, examples.count)
-            seen = race([mine, *theirs], settings.rounds)
-            timings[case] = [timing.as_dict() for timing in seen.values()]
+            seen = kept_race(case, [mine, *theirs], settings.rounds, timings)
             if theirs:
                 wanted = targets.OJA if (examples.width, size) == (WIDE, 10) else None
                 peer = seen[theirs[0].name]
@@ -109,6 +105,33 @@ def _sketches(examples: Examples, settings: Settings, timings: dict) -> list[Row
                 missed = peers.vowpal_error(cache, *options)
                 rows.append(Row(case, theirs[0].name, missed, None, "progressive error of theirs"))
     return rows
+
+
+def _columns(settings: Settings, timings: dict) -> list[Row]:
+    """How the cost of a sparse row depends on the number of columns.
+
+    The state is made before; copying it is subtracted, as the time of a run of few rows.
+    """
+    case, count, few = "sparse rows, Oja m=10, cost of columns", settings.size(20_000, 1000), 500
+    learner, contestants = oja(10), []
+    for width in COLUMNS:
+        examples, start = data.sparse(count, width), jnp.zeros(width)
+        state = learner.init(start)
+        for part in (examples, examples.first(few)):
+            rounds = olx.Rounds(olx.streams.sparse_rows(part.rows), part.labels)
+            run = lambda rounds=rounds, start=start, state=state: jax.block_until_ready(
+                olx.run(learner, SQUARED, rounds, start, state=state, keep=olx.keep.totals).state
+            )
+            name = f"d={width:,}, {part.count} rows"
+            contestants.append(Contestant(name, lambda run=run: run, part.count))
+    seen = kept_race(case, contestants, settings.rounds, timings)
+    long = [seen[f"d={width:,}, {count} rows"].median for width in COLUMNS]
+    short = [seen[f"d={width:,}, {few} rows"].median for width in COLUMNS]
+    each = [(a - b) / (count - few) * 1e9 for a, b in zip(long, short, strict=True)]
+    return [
+        Row(case, f"d={width:,} / d={COLUMNS[0]:,}", spent / each[0], None, f"({spent:.0f} ns)")
+        for width, spent in zip(COLUMNS, each, strict=True)
+    ]
 
 
 def oja(size: int) -> olx.Learner:

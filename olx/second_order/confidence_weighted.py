@@ -18,9 +18,10 @@ $$\text{CW: } \Big[ \frac{-m \psi + \sqrt{m^2 \phi^4 / 4 + v \phi^2 \xi}}{v \xi}
   \frac{-(2 m n + \phi^2 m v) + \phi \sqrt{\phi^2 m^2 v^2 + 4 n v (n + v \phi^2)}}
   {2 (n^2 + n v \phi^2)} \Big]_+.$$
 
-CW meets the constraint exactly, so one wrong label can change it much. SCW-I pays $C$ per unit by
-which the constraint is missed, SCW-II pays $C$ times its square. No bound is known that a run could
-be checked against.
+CW meets the constraint exactly, so one wrong label can change it much: on labels that contradict
+each other $P$ falls faster and faster. A row whose $v$ is below the root of the smallest float is
+not learned from. SCW-I pays $C$ per unit by which the constraint is missed, SCW-II pays $C$ times
+its square. No bound is known that a run could be checked against.
 
 Crammer, Dredze, Pereira, Exact Convex Confidence-Weighted Learning, 2008; Wang, Zhao, Hoi, Exact
 Soft Confidence-Weighted Learning, 2012.
@@ -116,6 +117,8 @@ def squared_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
 
 
 def _step(hp: ConfidenceHparams, row: Row, feedback: Feedback, alpha: Array) -> Step:
+    least = float(jnp.finfo(row.spread.dtype).tiny) ** 0.5
+    alpha = jnp.where(row.spread > least, alpha, 0.0)
     v, moved = row.spread, alpha * row.spread * hp.phi
     root = safe.divide(2 * v, safe.sqrt(moved**2 + 4 * v) + moved)  # the root of u
     total = safe.or_one(root + moved)
