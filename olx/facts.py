@@ -58,6 +58,7 @@ class Lump:
     move the dual.
     """
 
+    term: Partial  # (entries, level) -> the term of each, divided by exp(level)
     log_term: Partial  # entries -> the logarithm of the term of each; -inf for a term of 0
     entry: Partial  # the logarithm of a term -> an entry with this term
     hollow: bool = static(default=True)  # whether an entry of 0 has a term of 0

@@ -184,7 +184,7 @@ def power_of(hp: ALMAHparams) -> Scalar:
 
 
 def _lump(hp: ALMAHparams) -> Lump:
-    return norms.powers(power_of(hp))
+    return norms.squares() if hp.p is None else norms.powers(hp.p)
 
 
 def _size(hp: ALMAHparams, x: PyTree) -> Array:
