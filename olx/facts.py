@@ -51,8 +51,14 @@ class Linear:
 
 @pytree
 class Lump:
-    """A term per entry of a vector, and an entry for a given term: many entries made one."""
+    """A term per entry of a vector, and an entry for a given term: many entries made one.
 
+    A mirror map gives one if its conjugate is a function of the sum of the terms of a dual, up to a
+    constant. The map must have no centering, and its `retract` must be the identity: only gradients
+    move the dual.
+    """
+
+    term: Partial  # (entries, level) -> the term of each, divided by exp(level)
     log_term: Partial  # entries -> the logarithm of the term of each; -inf for a term of 0
     entry: Partial  # the logarithm of a term -> an entry with this term
     hollow: bool = static(default=True)  # whether an entry of 0 has a term of 0

@@ -157,4 +157,4 @@ regret_on_corrections = theorem(
 
 
 def _lump(hp: ALMAHparams) -> Lump:
-    return norms.powers(power_of(hp))
+    return norms.squares() if hp.p is None else norms.powers(hp.p)

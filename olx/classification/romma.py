@@ -149,7 +149,7 @@ half_spaces = theorem("half_spaces", "Li, Long 2002", open_account, add_round, b
 
 
 def _lump(hp: ROMMAHparams) -> Lump:
-    return norms.powers(2.0)
+    return norms.squares()
 
 
 def _asks(hp: ROMMAHparams, feedback: Feedback) -> Array:

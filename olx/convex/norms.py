@@ -61,7 +61,12 @@ def power_squared(p: Scalar, x: PyTree):
 
 def powers(p: Scalar) -> Lump:
     r"""The terms $|x_i|^p$ of a p-norm."""
-    return Lump(Partial(_log_power, p), Partial(_log_root, p))
+    return Lump(Partial(_term, p), Partial(_log_power, p), Partial(_log_root, p))
+
+
+def squares() -> Lump:
+    r"""The terms $x_i^2$ of the Euclidean norm."""
+    return Lump(Partial(_square), Partial(_log_power, 2.0), Partial(_log_root, 2.0))
 
 
 def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
@@ -74,6 +79,14 @@ def _scaled_sum(p, x):
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same norm
     largest = safe.or_one(largest)
     return largest, jnp.sum(_even_power(jnp.asarray(p, flat.dtype), flat / largest))
+
+
+def _term(p, x, level):
+    return jnp.exp(_log_power(p, x) - level)
+
+
+def _square(x, level):
+    return jnp.square(x * jnp.exp(-level / 2))
 
 
 def _log_power(p, x):

@@ -45,7 +45,7 @@ def lumped(
     def seen_by(learner: Learner, lanes: Array, whole: Whole) -> Array:
         """The state on the coordinates of the row and on the extra one for all others."""
         lump, least = lump_of(learner), 1.6 * jnp.log(jnp.finfo(lanes.dtype).tiny)
-        away = whole.total.value - jnp.sum(terms(lump, lanes, whole))
+        away = whole.total.value - jnp.sum(lump.term(lanes, whole.level))
         log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)  # a term that rounds to 0
         extra = lump.entry(log + whole.level).astype(lanes.dtype).reshape(1, 1)
         return jnp.concatenate([lanes, extra]) * whole.scale
@@ -64,10 +64,10 @@ def lumped(
         unit = jnp.where(folds, 1.0, scale)
         same = (new.table[:-1] == old[:-1]) & (unit == whole.scale)
         rows = jnp.where(same, lanes, new.table[:-1] / unit)  # what did not change keeps its bits
-        added, gone = (terms(lump_of(learner), some, whole) for some in (rows, lanes))
+        added, gone = (lump_of(learner).term(some, whole.level) for some in (rows, lanes))
         total = _sum.add(whole.total, jnp.sum(added - gone))
-        some = jnp.any(lump_of(learner).log_term(rows) > -jnp.inf)
-        peak = jnp.maximum(jnp.maximum(whole.peak, total.value), jnp.where(some, 1.0, 0.0))
+        least = jnp.where(jnp.any(rows != 0), 1.0, 0.0)  # tiny first weights need another level
+        peak = jnp.maximum(jnp.maximum(whole.peak, total.value), least)
         peak = jnp.where(folds, jnp.inf, peak)
         return Packed(rows, new.rest, Whole(unit, total, whole.level, peak)), scale / unit
 
@@ -92,18 +92,13 @@ def lump_of(learner: Learner) -> Lump:
     return learner.facts.coordinates.lump_fn(learner.hparams)
 
 
-def terms(lump: Lump, rows: Array, whole: Whole) -> Array:
-    """The terms of some rows of the table, in units of the level."""
-    return jnp.exp(lump.log_term(rows) - whole.level)
-
-
 def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
     """The same state; where the sum of all terms is not exact enough, it is computed again."""
 
     def again(learner: Learner, rows: Array, whole: Whole) -> Whole:
         top = jnp.max(lump_of(learner).log_term(rows))
         level = jnp.where(jnp.isfinite(top), top, 0.0).astype(whole.level.dtype)
-        total = jnp.sum(terms(lump_of(learner), rows, whole._replace(level=level)))
+        total = jnp.sum(lump_of(learner).term(rows, level))
         fresh = Whole(whole.scale, _sum.start(total), level, total)
         return jax.tree.map(lambda new, old: jnp.where(stale(whole), new, old), fresh, whole)
 

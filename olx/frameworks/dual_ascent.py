@@ -167,11 +167,12 @@ def _lump(hp: DualAscentHparams) -> Lump:
     """The terms of `acc`, whose dual is `acc / c` with a fixed c."""
     lump, c = hp.mirror.lump, 1 / hp.eta.at(None, None)
     assert lump is not None  # `dual_ascent` has checked
-    return Lump(Partial(_shrunk, c, lump.log_term), Partial(_grown, c, lump.entry), lump.hollow)
+    term, log_term = (Partial(_shrunk, c, f) for f in (lump.term, lump.log_term))
+    return Lump(term, log_term, Partial(_grown, c, lump.entry), lump.hollow)
 
 
-def _shrunk(c: Scalar, log_term: Partial, acc: Array) -> Array:
-    return log_term(acc / c)
+def _shrunk(c: Scalar, function: Partial, acc: Array, *others: Array) -> Array:
+    return function(acc / c, *others)
 
 
 def _grown(c: Scalar, entry: Partial, log: Array) -> Array:

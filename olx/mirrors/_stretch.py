@@ -28,8 +28,8 @@ def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
 
 
 def _stretched_lump(lump: Lump, total: Scalar) -> Lump:
-    log_term, entry = Partial(_grown, total, lump.log_term), Partial(_divided, total, lump.entry)
-    return Lump(log_term, entry, lump.hollow)
+    term, log_term = (Partial(_grown, total, f) for f in (lump.term, lump.log_term))
+    return Lump(term, log_term, Partial(_divided, total, lump.entry), lump.hollow)
 
 
 def _divided(total, function, log):
@@ -40,8 +40,8 @@ def _shrunk(total, function, w):
     return function(jax.tree.map(lambda leaf: leaf / total, w))
 
 
-def _grown(total, function, theta):
-    return function(tree.scale(total, theta))
+def _grown(total, function, theta, *others):
+    return function(tree.scale(total, theta), *others)
 
 
 def _between(total, function, theta):

@@ -27,7 +27,6 @@ from olx.facts import Lump
 from olx.mirrors._probe import check_curvature
 
 Function = Callable[[PyTree], Array]
-
 _BESIDE = 2e-6
 
 
@@ -40,9 +39,7 @@ class MirrorMap:
     retraction: a stable closed form of `retract`; derived if None.
     centering: replaces a dual by a smaller one with the same decisions, now and after later sums.
         If decisions have a fixed sum, it subtracts one number from all coordinates.
-    lump: given if the conjugate is a function of the sum of its terms, and nothing else moves a
-        dual coordinate whose gradient is zero: there is no centering, and `retract` is the
-        identity. An additive constant that depends on the number of coordinates does not matter.
+    lump: of a conjugate that is a function of one sum, if only gradients move duals (`olx.Lump`).
     separable, identity: whether $\psi$ is a sum over coordinates; whether $\nabla\psi(w) = w$.
     """
 
@@ -86,8 +83,7 @@ class MirrorMap:
 
     def outside(self, u: PyTree) -> Array:
         r"""The indicator of the domain: 0 inside, infinite outside."""
-        inside = True if self.contains is None else self.contains(u)
-        return jnp.where(inside, 0.0, jnp.inf)
+        return jnp.where(True if self.contains is None else self.contains(u), 0.0, jnp.inf)
 
     def starts(self, w: PyTree) -> Array:
         """Whether a learner can start at `w`: it lies in the domain and its dual is finite.

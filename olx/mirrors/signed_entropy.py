@@ -44,7 +44,7 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
         modulus=1.0,
         contains=Partial(_in_ball),
         retraction=Partial(_domain.same),
-        lump=Lump(Partial(_log_pair), Partial(_of_pair), hollow=False),
+        lump=Lump(Partial(_pair), Partial(_log_pair), Partial(_of_pair), hollow=False),
         offset=Partial(_constants),
     )
     return stretched(unit, total)
@@ -60,6 +60,10 @@ def _signed_conjugate(theta):
     top = lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same value
     total = jnp.sum(jnp.exp(flat - top) + jnp.exp(-flat - top))
     return top + jnp.log(total) - jnp.log(2 * flat.size)
+
+
+def _pair(theta, level):
+    return jnp.exp(theta - level) + jnp.exp(-theta - level)
 
 
 def _log_pair(theta):

@@ -119,7 +119,7 @@ BROKEN_LEARNERS = {
     "knows its basis": (
         dataclasses.replace(
             learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3),
-            facts=olx.Facts(coordinates=olx.Lumps(lambda hp: norms.powers(2.0))),
+            facts=olx.Facts(coordinates=olx.Lumps(lambda hp: norms.squares())),
         ),
         "says it takes sparse rows, but they differ",
     ),
@@ -199,7 +199,7 @@ def together(hp, w, feedback):
 
 
 def squares(hp):
-    return norms.powers(2.0)
+    return norms.squares()
 
 
 def shrink(hp, w, feedback):
