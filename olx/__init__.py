@@ -12,6 +12,7 @@ from olx import mirrors as mirrors
 from olx import record as record
 from olx import regularizers as regularizers
 from olx import schedules as schedules
+from olx import second_order as second_order
 from olx import streams as streams
 from olx import testing as testing
 from olx.certificate import Certificate as Certificate
