@@ -73,6 +73,10 @@ class Learner:
     def update(self, state: PyTree, feedback: Feedback) -> PyTree:
         """The next state. A round of weight zero does not change the state."""
         new = self.update_fn(self.hparams, state, feedback)
+        if self.facts.refresh is not None:
+            due = self.facts.refresh.due_fn(self.hparams, new)
+            apply = Partial(self.facts.refresh.apply_fn, self.hparams)
+            new = jax.lax.cond(due, apply, lambda same: same, new)
         if isinstance(feedback.weight, int | float) and feedback.weight != 0:
             return new
         return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)

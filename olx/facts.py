@@ -16,6 +16,17 @@ class AddsContext(NamedTuple):
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 
 
+class Refresh(NamedTuple):
+    """A change of coordinates: the same learner, in a state that rounds less.
+
+    `due_fn` uses only leaves that are not per coordinate. `apply_fn` acts on each coordinate alone,
+    given the other leaves.
+    """
+
+    due_fn: Callable[..., Any]  # (hparams, state) -> whether to change now
+    apply_fn: Callable[..., Any]  # (hparams, state) -> state
+
+
 class Facts(NamedTuple):
     """The facts that a learner states about itself; none by default.
 
@@ -28,9 +39,11 @@ class Facts(NamedTuple):
         if entries with zero gradient add nothing to them. `linear` of it then plays sparse rows.
     rotates: a predictor whose state is one vector and numbers, and that plays the same in any
         orthogonal basis. Entries where a context is zero then change by one common factor.
+    refresh: a change of coordinates that some rounds need after their update.
     """
 
     adds: AddsGradient | AddsContext | None = None
     separable: bool = False
     rowwise: bool = False
     rotates: bool = False
+    refresh: Refresh | None = None

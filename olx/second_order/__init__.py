@@ -10,6 +10,9 @@ from olx.second_order.confidence_weighted import (
 from olx.second_order.diagonal_arow import diagonal_arow as diagonal_arow
 from olx.second_order.invariant_newton import invariant_newton as invariant_newton
 from olx.second_order.newton import newton as newton
+from olx.second_order.oja import adaptive_oja as adaptive_oja
+from olx.second_order.oja import oja as oja
+from olx.second_order.random_projection import random_projection as random_projection
 from olx.second_order.rank_one import Rule as Rule
 from olx.second_order.rank_one import Step as Step
 from olx.second_order.rank_one import rank_one as rank_one
@@ -18,4 +21,6 @@ from olx.second_order.ridge import ridge as ridge
 from olx.second_order.second_order_perceptron import (
     second_order_perceptron as second_order_perceptron,
 )
+from olx.second_order.sketch import Sketch as Sketch
+from olx.second_order.sketched_newton import sketched_newton as sketched_newton
 from olx.second_order.vaw import vaw as vaw

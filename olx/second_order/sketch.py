@@ -1,0 +1,117 @@
+r"""A sketch of a sum of squares: few numbers that stand for $\sum_s \hat g_s \hat g_s^\top$.
+
+A sketch keeps a matrix $S$ with few rows, as $S = R Z$: $Z$ has one column per coordinate, $R$ is
+small. With $A = \alpha I + S^\top S$,
+
+$$A^{-1} = \frac1\alpha \big( I - Z^\top B Z \big), \qquad
+  B = R^\top (\alpha I + S S^\top)^{-1} R.$$
+
+A sketch never sees a vector with one entry per coordinate: it gets products $Z \hat g$ and squared
+lengths, and it answers with the vector $\delta$ of the change $Z \leftarrow Z + \delta \hat
+g^\top$. So a round touches only the coordinates of its row.
+
+Luo, Optimal and Adaptive Online Learning, 2016, chapter 4; Luo, Agarwal, Cesa-Bianchi, Langford,
+Efficient Second Order Online Learning by Sketching, 2016.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+from optax import tree
+
+from olx._pytree import pytree, static
+from olx.core import Scalar
+from olx.theorem import Theorem
+
+
+@pytree
+class Sketch:
+    """A rule that keeps $S$. All functions live at module level; `small` is its own state.
+
+    The last three functions change coordinates: if `due_fn` says so, $Z$ becomes `basis_fn` times
+    $Z$ and `small` becomes `rebased_fn`, for the same $S$. They are None for a sketch that never
+    needs it.
+    """
+
+    hparams: PyTree
+    size: int = static()  # the number m of the theory
+    init_fn: Callable[..., Any] = static()  # (hparams, alpha, params) -> (small, Z)
+    update_fn: Callable[..., Any] = static()  # (hparams, alpha, small, Z g, g.g) -> (small, delta)
+    solve_fn: Callable[..., Any] = static()  # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
+    energy_fn: Callable[..., Any] = static()  # (small, Z v) -> |S v|^2
+    due_fn: Callable[..., Any] | None = static(default=None)  # (small) -> bool
+    basis_fn: Callable[..., Any] | None = static(default=None)  # (small) -> matrix
+    rebased_fn: Callable[..., Any] | None = static(default=None)  # (small) -> small
+    theorems: tuple[Theorem, ...] = ()  # about the learner with this sketch
+
+    def init(self, alpha: Scalar, params: PyTree) -> tuple[PyTree, PyTree]:
+        return self.init_fn(self.hparams, alpha, params)
+
+    def update(self, alpha: Scalar, small: PyTree, zg: Array, gg: Array) -> tuple[PyTree, Array]:
+        return self.update_fn(self.hparams, alpha, small, zg, gg)
+
+
+def product(rows: PyTree, x: PyTree) -> Float[Array, " m"] | Float[Array, ""]:
+    """$Z x$; 0 if there are no rows."""
+    if rows is None:
+        return jnp.zeros((), jnp.result_type(*jax.tree.leaves(x)))
+    parts = jax.tree.map(lambda z, x: jnp.tensordot(z, x, np.ndim(x)), rows, x)
+    return jnp.asarray(sum(jax.tree.leaves(parts)))
+
+
+def combined(rows: PyTree, b: Float[Array, " m"], base: PyTree) -> PyTree:
+    r"""`base` plus $Z^\top b$."""
+    if rows is None:
+        return base
+    return jax.tree.map(lambda z, base: base + jnp.tensordot(b, z, 1), rows, base)
+
+
+def grown(rows: PyTree, delta: Float[Array, " m"], x: PyTree) -> PyTree:
+    r"""$Z + \delta x^\top$."""
+    if rows is None:
+        return None
+    return jax.tree.map(lambda z, x: z + jnp.multiply.outer(delta, x), rows, x)
+
+
+def mixed(basis: Float[Array, "m m"], rows: PyTree) -> PyTree:
+    """The matrix `basis` times $Z$."""
+    return jax.tree.map(lambda z: jnp.tensordot(basis, z, 1), rows)
+
+
+def empty_rows(count: int, params: PyTree) -> PyTree:
+    """$Z = 0$ with `count` rows."""
+    return jax.tree.map(lambda leaf: jnp.zeros((count, *np.shape(leaf)), leaf.dtype), params)
+
+
+def nothing() -> Sketch:
+    """The sketch $S = 0$: gradient descent with the step $1 / \\alpha$."""
+    return Sketch(None, 0, _init, _update, _solve, _energy)
+
+
+def _init(hp: None, alpha: Scalar, params: PyTree) -> tuple[None, None]:
+    return None, None
+
+
+def _update(hp: None, alpha: Scalar, small: None, zg: Array, gg: Array) -> tuple[None, Array]:
+    return None, zg
+
+
+def _solve(alpha: Scalar, small: None, zx: Array, xx: Array) -> tuple[Array, Array]:
+    return zx, xx
+
+
+def _energy(small: None, zv: Array) -> Array:
+    return jnp.zeros_like(zv)
+
+
+def dtype_of(params: PyTree) -> Any:
+    return jnp.result_type(*jax.tree.leaves(params))
+
+
+def columns(params: PyTree) -> int:
+    """The number of coordinates."""
+    return int(tree.size(params))
