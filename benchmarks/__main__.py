@@ -22,6 +22,7 @@ from benchmarks import (
     first_order,
     lab,
     report,
+    second_order,
     sparse,
     sweeps,
 )
@@ -34,6 +35,7 @@ GROUPS = {
     "experts": experts.measure,
     "derived": derived.measure,
     "first_order": first_order.measure,
+    "second_order": second_order.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

@@ -91,9 +91,9 @@ def play(learner: Any, loss: Callable, rows: Any, labels: Any) -> Callable[[], o
     return lambda: olx.run(learner, loss, rounds, start, record=olx.record.actions)
 
 
-def agreement(case: str, ours: olx.Run, loop: str, early: Examples) -> Row:
+def agreement(case: str, ours: olx.Run, loop: str, early: Examples, module: str = "loops") -> Row:
     """Check that both did the same work: compare the scores of the first rounds."""
-    scores = peers.numba(loop, early).prepare()()
+    scores = peers.numba(loop, early, module=module).prepare()()
     apart = float(np.max(np.abs(np.asarray(ours.trace) - scores)))
     target = targets.at_most(targets.AGREEMENT)
     return Row(case, LOOP, apart, target, "largest difference of scores")

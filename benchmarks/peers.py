@@ -5,6 +5,7 @@ so and the comparison continues.
 """
 
 import functools
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,6 +73,13 @@ def vowpal(cache: VowpalCache, *options: str) -> Contestant:
     return Contestant(f"Vowpal Wabbit {options[0]}", prepare, cache.examples.count)
 
 
+def vowpal_error(cache: VowpalCache, *options: str) -> float:
+    """The share of rounds in which the score of Vowpal Wabbit has the wrong sign."""
+    path = f"{cache.arguments[1]}.scores"
+    _vowpal([*cache.arguments, *options, "-p", path], cache.examples.count)
+    return float(np.mean(np.loadtxt(path) * cache.examples.labels <= 0))
+
+
 def river(name: str, examples: Examples, make: Callable[[Any], Any]) -> Contestant:
     """A river model, predicting and learning one dictionary at a time.
 
@@ -108,15 +116,15 @@ def river_logistic(step: str, loss: str, examples: Examples) -> Contestant:
     return river(f"LogisticRegression({step}, {loss})", examples, make)
 
 
-def numba(loop: str, examples: Examples, etas: Sequence[float] = (ETA,)) -> Contestant:
-    """A loop of `benchmarks.loops`, called once per step size."""
+def numba(
+    loop: str, examples: Examples, etas: Sequence[float] = (ETA,), module: str = "loops"
+) -> Contestant:
+    """A loop of a module of `benchmarks`, called once per step size."""
     rows, labels = examples
     scores = np.empty(examples.count, np.float32)
 
     def prepare() -> Callable[[], Any]:
-        from benchmarks import loops
-
-        run = getattr(loops, loop)
+        run = getattr(importlib.import_module(f"benchmarks.{module}"), loop)
         if not isinstance(rows, np.ndarray):
             run = functools.partial(run, rows.indptr, rows.indices, rows.data, examples.width)
         else:

@@ -55,6 +55,9 @@ HEDGE_FLOOR = 3.0  # time of olx / time of one pass over memory, from 10,000 exp
 DERIVED = 1.3  # time of the derived form / time of the hand-written one
 FIRST_ORDER = 2.0  # time of a learner / time of PA-I at the same width
 ADA_NORMAL_HEDGE = 2.5  # time of AdaNormalHedge / time of Hedge
+SECOND_ORDER = {"arow": 1.2, "arow_original": 1.2}  # against the numba loop
+SECOND_ORDER_SWEEP = 10.0  # 64 configurations at 48 features, against 64 calls of the numba loop
+OJA = 3.0  # m = 10 at 1,000 features, against Vowpal Wabbit
 LAB = 1.5  # time of the lab for a sweep / time of the engine
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths

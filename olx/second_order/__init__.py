@@ -8,6 +8,10 @@ from olx.second_order.confidence_weighted import (
     soft_confidence_weighted as soft_confidence_weighted,
 )
 from olx.second_order.diagonal_arow import diagonal_arow as diagonal_arow
+from olx.second_order.epoch_frequent_directions import (
+    epoch_frequent_directions as epoch_frequent_directions,
+)
+from olx.second_order.frequent_directions import frequent_directions as frequent_directions
 from olx.second_order.invariant_newton import invariant_newton as invariant_newton
 from olx.second_order.newton import newton as newton
 from olx.second_order.oja import adaptive_oja as adaptive_oja
