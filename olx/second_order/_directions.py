@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from olx import _safe as safe
@@ -44,7 +43,7 @@ def shrunk(
     """
     k, eps = len(energy), float(jnp.finfo(energy.dtype).eps)
     squares, axes = _residual(gram - cross @ cross.T)
-    legal = squares > np.sqrt(eps) * jnp.max(jnp.diagonal(gram))
+    legal = squares > eps**0.5 * jnp.max(jnp.diagonal(gram))
     lengths = jnp.where(legal, safe.sqrt(squares), 0.0)
     spread = jnp.concatenate([cross, axes * lengths], axis=1)
     old = jnp.concatenate([energy, jnp.zeros_like(lengths)])

@@ -22,20 +22,30 @@ STEEP = "slopes must not exceed `lipschitz`"
 
 @pytree
 class SlabHparams:
-    bound: Scalar  # C
+    bound: Scalar | None  # C; None if the slabs are the whole space
     curvature: Scalar  # sigma
     lipschitz: Scalar | None  # L; None if every eta_t is 0
 
 
 def numbers(
-    owner: str, bound: Scalar, curvature: Scalar | None, lipschitz: Scalar | None
+    owner: str,
+    bound: Scalar | None,
+    curvature: Scalar | None,
+    lipschitz: Scalar | None,
+    used: bool = True,
 ) -> SlabHparams:
-    """The numbers of a Newton step on slabs; refuses illegal ones in the name of `owner`."""
-    if curvature is None and lipschitz is None:
+    """The numbers of a Newton step on slabs; refuses illegal ones in the name of `owner`.
+
+    used: whether the step uses the curvature, so that one of the last two numbers must be given.
+    """
+    if used and curvature is None and lipschitz is None:
         raise TypeError(
             f"{owner}: give `curvature` if the loss has it, else `lipschitz`, the largest slope."
         )
-    bound = check.positive(owner, "bound", bound)
+    if bound is not None:
+        bound = check.positive(owner, "bound", bound)
+    elif lipschitz is not None:
+        raise TypeError(f"{owner}: `lipschitz` needs `bound`: it bounds the slopes on the slabs.")
     sigma = 0.0 if curvature is None else check.positive(owner, "curvature", curvature)
     if lipschitz is not None:
         lipschitz = check.positive(owner, "lipschitz", lipschitz)
@@ -44,12 +54,12 @@ def numbers(
 
 def clipped(hp: SlabHparams, score: Array) -> Array:
     """The score of the projected weights."""
-    return jnp.clip(score, -hp.bound, hp.bound)
+    return score if hp.bound is None else jnp.clip(score, -hp.bound, hp.bound)
 
 
 def eta(hp: SlabHparams, size: int, number: Array) -> Array:
     r"""$\eta_t = \sqrt{\text{size} / t} / (C L)$."""
-    if hp.lipschitz is None:
+    if hp.lipschitz is None or hp.bound is None:
         return jnp.zeros_like(number)
     return jnp.sqrt(size / number) / (hp.bound * hp.lipschitz)
 
@@ -96,6 +106,7 @@ def add(
     )
     rounding = 64 * jnp.finfo(size.dtype).eps
     below = other < own + change + hp.curvature / 2 * change**2 - rounding * size
+    widest = jnp.inf if hp.bound is None else hp.bound * (1 + rounding)
     steepest = jnp.inf if hp.lipschitz is None else hp.lipschitz * (1 + rounding)
     return Account(
         account.regret + (own - other),
@@ -105,7 +116,7 @@ def add(
         account.squares + square,
         account.rates + eta,
         eta * jnp.ones_like(size),
-        account.inside & (jnp.abs(along) <= hp.bound * (1 + rounding)),
+        account.inside & (jnp.abs(along) <= widest),
         account.curved & ~below,
         account.flat & (jnp.abs(slope) <= steepest),
         account.unit & (jnp.asarray(feedback.weight) == 1),
@@ -114,7 +125,7 @@ def add(
 
 def steps(hp: SlabHparams, account: Account) -> Array:
     r"""$2 (C L)^2 \sum_s \eta_s$."""
-    if hp.lipschitz is None:
+    if hp.lipschitz is None or hp.bound is None:
         return jnp.zeros_like(account.rates)
     return 2 * (hp.bound * hp.lipschitz) ** 2 * account.rates
 

@@ -24,6 +24,7 @@ from olx import _safe as safe
 from olx.core import Scalar
 from olx.second_order._directions import gram_after, shrunk
 from olx.second_order._root import changed
+from olx.second_order.directions_regret import THEOREMS
 from olx.second_order.frequent_directions import DirectionsHparams, check_size
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows
 
@@ -55,7 +56,8 @@ def epoch_frequent_directions(size: int) -> Sketch:
     """
     check_size("epoch_frequent_directions", size)
     hparams = DirectionsHparams(size)
-    return Sketch(hparams, size, init, update, solve, energy, is_due, basis, rebased)
+    parts = init, update, solve, energy, is_due, basis, rebased
+    return Sketch(hparams, size, *parts, THEOREMS)
 
 
 def init(hp: DirectionsHparams, alpha: Scalar, params: PyTree) -> tuple[Epoch, PyTree]:
@@ -71,7 +73,7 @@ def update(
     hp: DirectionsHparams, alpha: Scalar, small: Epoch, zg: Array, gg: Array
 ) -> tuple[Epoch, Array]:
     k = hp.size - 1
-    delta = (jnp.arange(len(zg)) == k + small.count).astype(zg.dtype)
+    delta = (jnp.arange(len(zg), dtype=jnp.int32) == k + small.count).astype(zg.dtype)
     after = Epoch(
         small.energy,
         small.frame,
@@ -122,7 +124,7 @@ def basis(small: Epoch) -> Array:
 
 def rebased(small: Epoch) -> Epoch:
     eye = jnp.eye(len(small.gram), dtype=small.gram.dtype)
-    alive = jnp.zeros_like(small.gram[0]).at[: len(small.energy)].set(small.energy > 0)
+    alive = jnp.zeros_like(small.gram[0]).at[: len(small.energy)].set(jnp.sign(small.energy))
     return small._replace(frame=eye, gram=jnp.diag(alive), count=jnp.zeros_like(small.count))
 
 

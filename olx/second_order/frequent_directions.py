@@ -35,6 +35,7 @@ from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.core import Scalar
 from olx.second_order._directions import gram_after, shrunk
+from olx.second_order.directions_regret import THEOREMS
 from olx.second_order.oja import spectral_solve
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows
 
@@ -53,6 +54,11 @@ class Directions(NamedTuple):
     lost: Float[Array, ""]  # m times the sum of rho
     due: Bool[Array, ""]  # whether the coordinates must change now
 
+    @property
+    def total(self) -> Float[Array, ""]:
+        """The trace of S S'."""
+        return jnp.sum(self.energy)
+
 
 def frequent_directions(size: int) -> Sketch:
     """The sketch of frequent directions that keeps `size` - 1 of them.
@@ -69,9 +75,9 @@ def frequent_directions(size: int) -> Sketch:
     True
     """
     check_size("frequent_directions", size)
-    return Sketch(
-        DirectionsHparams(size), size, init, update, solve, energy, is_due, basis, rebased
-    )
+    hparams = DirectionsHparams(size)
+    parts = init, update, solve, energy, is_due, basis, rebased
+    return Sketch(hparams, size, *parts, THEOREMS)
 
 
 def init(hp: DirectionsHparams, alpha: Scalar, params: PyTree) -> tuple[Directions, PyTree]:

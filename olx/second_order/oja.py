@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
@@ -151,7 +150,7 @@ def energy(small: OjaState, zv: Array) -> Array:
 
 def is_due(small: OjaState) -> Array:
     """Whether rounding errors of V = F Z may be larger than those of Z by eps^(-1/4)."""
-    return small.square > len(small.energy) / np.sqrt(float(jnp.finfo(small.square.dtype).eps))
+    return small.square > len(small.energy) * float(jnp.finfo(small.square.dtype).eps) ** -0.5
 
 
 def basis(small: OjaState) -> Array:

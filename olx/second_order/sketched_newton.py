@@ -21,10 +21,17 @@ $x_t$ to $\bar u$ and to the rows of $Z$, so sparse rows cost their non-zeros (A
 A round of weight $c$ is the loss $c\, \ell$, whose slope is $c\, \ell'$ and whose curvature is
 $\sigma / c$.
 
-Luo, Optimal and Adaptive Online Learning, 2016, algorithm 11; its theorems are in
-`olx.second_order.sketched_regret`.
+For every $u$ with $|\langle u, x_s\rangle| \le C$, any sketch and rounds of weight 1
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
+  \frac12 \sum_{s \le t} g_s^\top A_s^{-1} g_s +
+  \frac12 \sum_{s \le t} (w_s - u)^\top (A_s - A_{s-1} - \sigma g_s g_s^\top) (w_s - u).$$
+
+Luo, Optimal and Adaptive Online Learning, 2016, algorithm 11 and proposition 1; Luo, Agarwal,
+Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -34,47 +41,26 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
-from olx._clock import Clock
-from olx._pytree import pytree
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh
 from olx.frameworks.lift import dot
-from olx.second_order.sketch import Sketch, combined, dtype_of, grown, mixed, nothing, product
-
-
-@pytree
-class SketchedNewtonHparams:
-    sketch: Sketch
-    alpha: Scalar
-    bound: Scalar | None
-    curvature: Scalar | None
-    lipschitz: Scalar | None
-
-
-class SketchedNewtonState(NamedTuple):
-    base: PyTree
-    mix: Array  # one number per row of `rows`; the weights are base + mix @ rows
-    rows: PyTree  # the matrix Z
-    small: PyTree  # the state of the sketch
-    clock: Clock
-
-
-class Step(NamedTuple):
-    """What a round computes."""
-
-    base: PyTree  # the weights played are base + mix @ rows, with the rows before the round
-    mix: Array
-    ghat: Array  # the sketched vector is ghat * x
-    delta: Array  # the rows change by delta times the sketched vector
-    spread: Float[Array, ""]  # alpha x'A^(-1)x, with the matrix after the round
-    after: SketchedNewtonState
+from olx.second_order import _slab
+from olx.second_order._sketched_step import (
+    SketchedNewtonHparams,
+    SketchedNewtonState,
+    score,
+    step,
+)
+from olx.second_order.sketch import Sketch, combined, dtype_of, mixed, nothing, product
+from olx.theorem import theorem
 
 
 def sketched_newton(
     sketch: Sketch | None,
     alpha: Scalar,
     bound: Scalar | None = None,
+    *,
     curvature: Scalar | None = None,
     lipschitz: Scalar | None = None,
 ) -> Learner:
@@ -82,11 +68,14 @@ def sketched_newton(
 
     sketch: `random_projection`, `frequent_directions`, `oja` and others; None for no second-order
         information, which is gradient descent with the step 1 / `alpha`.
-    alpha: positive. Small numbers trust the sketch from the first rounds on.
-    bound: $C$; scores are projected to $[-C, C]$. None for no projection.
-    curvature: $\sigma$; for `losses.squared` and outcomes in $[-C, C]$ it is $1 / (4 C^2)$.
-    lipschitz: $L$; if given, $\eta_t = \sqrt{m/t} / (C L)$ is added to the curvature. It needs
+    alpha: positive. A small number trusts the sketch from the first rounds on.
+    bound: $C$, positive; None for no projection.
+    curvature: $\sigma$, positive; 0 if None. For `losses.squared` and outcomes in $[-C, C]$ it is
+        $1 / (4 C^2)$.
+    lipschitz: $L$, positive; then $\eta_t = \sqrt{m / t} / (C L)$, else $\eta_t = 0$. It needs
         `bound`.
+
+    A sketch needs `curvature` if the loss has it, else `lipschitz`.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> from olx.second_order import oja
@@ -99,26 +88,19 @@ def sketched_newton(
     >>> bool(total(oja(1, key=jax.random.key(0))) < 0.5 * total(None))
     True
     """
-    name = "sketched_newton"
-    if sketch is not None:
-        check.instance(name, "sketch", sketch, Sketch)
-        if curvature is None and lipschitz is None:
-            raise ValueError(
-                f"{name}: give `curvature` or `lipschitz`; without both the sketch would stay 0."
-            )
-    if lipschitz is not None and bound is None:
-        raise ValueError(f"{name}: `lipschitz` needs `bound`: the slopes are bounded on it.")
+    alpha = check.positive("sketched_newton", "alpha", alpha)
+    slab = _slab.numbers("sketched_newton", bound, curvature, lipschitz, used=sketch is not None)
     sketch = nothing() if sketch is None else sketch
-    alpha = check.positive(name, "alpha", alpha)
-    given = {"bound": bound, "curvature": curvature, "lipschitz": lipschitz}
-    numbers = [
-        None if number is None else check.positive(name, field, number)
-        for field, number in given.items()
-    ]
-    hparams = SketchedNewtonHparams(sketch, alpha, *numbers)
+    check.instance("sketched_newton", "sketch", sketch, Sketch)
     refresh = None if sketch.due_fn is None else Refresh(is_due, refreshed)
-    facts = Facts(separable=True, refresh=refresh)
-    return Learner(hparams, init, predict, update, facts=facts, theorems=sketch.theorems)
+    return Learner(
+        SketchedNewtonHparams(sketch, alpha, slab),
+        init,
+        predict,
+        update,
+        facts=Facts(separable=True, refresh=refresh),
+        theorems=(newton_regret, *sketch.theorems),
+    )
 
 
 def init(hp: SketchedNewtonHparams, params: PyTree) -> SketchedNewtonState:
@@ -128,36 +110,13 @@ def init(hp: SketchedNewtonHparams, params: PyTree) -> SketchedNewtonState:
 
 
 def predict(hp: SketchedNewtonHparams, state: SketchedNewtonState, context: PyTree) -> Array:
-    score = _score(state, context, product(state.rows, context))
-    return score if hp.bound is None else jnp.clip(score, -hp.bound, hp.bound)
+    return _slab.clipped(hp.slab, score(state, context, product(state.rows, context)))
 
 
 def update(
     hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback
 ) -> SketchedNewtonState:
     return step(hp, state, feedback).after
-
-
-def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback) -> Step:
-    """The projection of this round, the change of the sketch, and the step."""
-    x, sketch, slope = feedback.context, hp.sketch, feedback.grad
-    zx, xx = product(state.rows, x), jnp.asarray(tree.vdot(x, x))
-    pulled, spread = sketch.solve_fn(hp.alpha, state.small, zx, xx)
-    score = _score(state, x, zx)
-    c = safe.divide(score - predict(hp, state, x), spread)
-    base, mix = tree.add_scale(state.base, -c, x), state.mix + c * pulled
-    ghat = slope * _root(hp, state, feedback.weight)
-    small, delta = sketch.update(hp.alpha, state.small, ghat * zx, ghat**2 * xx)
-    pulled, spread = sketch.solve_fn(hp.alpha, small, zx + delta * (ghat * xx), xx)
-    push = feedback.weight * slope / hp.alpha
-    after = SketchedNewtonState(
-        tree.add_scale(base, -push - jnp.sum(delta * mix) * ghat, x),
-        mix + push * pulled,
-        grown(state.rows, delta, tree.scale(ghat, x)),
-        small,
-        clock.tick(hp, state.clock, feedback),
-    )
-    return Step(base, mix, ghat, delta, spread, after)
 
 
 def is_due(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Array:
@@ -179,19 +138,45 @@ def refreshed(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Sketched
     )
 
 
-def _score(state: SketchedNewtonState, x: PyTree, zx: Array) -> Array:
-    check.same_shape("sketched_newton", "the context", x, "`params`", state.base)
-    return dot(state.base, x) + jnp.sum(state.mix * zx)
+class Account(NamedTuple):
+    slab: _slab.Account
+    start: Float[Array, ""]  # alpha |u - w_1|^2
+    terms: Float[Array, ""]  # the sum of the terms whose differences are added
 
 
-def _root(hp: SketchedNewtonHparams, state: SketchedNewtonState, weight: Scalar) -> Array:
-    r"""$\sqrt{c \sigma + c^2 \eta_t}$ for a round of weight $c$."""
-    sigma = 0.0 if hp.curvature is None else hp.curvature
-    return safe.sqrt(weight * sigma + weight**2 * eta(hp, state.clock))
+def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
+    u = check.comparator("certify", u, state.base)
+    apart = tree.sub(u, state.base)
+    start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
+    return Account(_slab.open_account(start), start, jnp.zeros_like(start))
 
 
-def eta(hp: SketchedNewtonHparams, now: Clock) -> Array:
-    r"""$\eta_t$ of the next round."""
-    if hp.lipschitz is None or hp.bound is None:
-        return jnp.zeros_like(now.now)
-    return jnp.sqrt(hp.sketch.size / now.now) / (hp.bound * hp.lipschitz)
+def add_round(
+    hp: SketchedNewtonHparams,
+    account: Account,
+    state: SketchedNewtonState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
+    along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
+    gap = tree.sub(combined(state.rows, now.mix, now.base), u)
+    before = product(state.rows, gap)
+    after = before + now.delta * (now.ghat * (feedback.action - along))
+    old = hp.sketch.energy_fn(state.small, before)
+    new = hp.sketch.energy_fn(now.after.small, after)
+    known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
+    drift = new - old - known
+    slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)
+    return Account(slab, account.start, account.terms + new + old + known)
+
+
+def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
+    right = (account.start + account.slab.energy + account.slab.drift) / 2
+    proof = _slab.sides(account.slab, right)
+    return dataclasses.replace(proof, scale=proof.scale + account.terms)
+
+
+newton_regret = theorem(
+    "newton_regret", "Luo 2016, proposition 1", open_account, add_round, both_sides
+)

@@ -1,5 +1,6 @@
 """Rows of the table: second-order algorithms."""
 
+import jax
 from cases import ONES, REGRESSION, TRUTH, ZEROS, Case, classification, regression
 
 import olx
@@ -17,6 +18,13 @@ def margins(learner: olx.Learner) -> Case:
     return classification(learner, (ZEROS, 5 * TRUTH))
 
 
+def sketched(sketch: olx.second_order.Sketch | None, **numbers) -> olx.Learner:
+    return second_order.sketched_newton(sketch, 4.0, BOUND, **{"curvature": CURVATURE} | numbers)
+
+
+KEY = jax.random.key(11)
+OJA = second_order.oja(2, key=KEY)
+
 SECOND_ORDER = {
     "vaw": forecast(second_order.vaw(2.0)),
     "ridge": forecast(second_order.ridge(2.0)),
@@ -32,4 +40,12 @@ SECOND_ORDER = {
     "newton": forecast(second_order.newton(0.5, BOUND, curvature=CURVATURE)),
     "newton, lipschitz": forecast(second_order.newton(0.5, BOUND, lipschitz=4 * BOUND)),
     "newton, invariant": forecast(second_order.invariant_newton(BOUND, curvature=CURVATURE)),
+    "newton, not sketched": forecast(sketched(None)),
+    "newton, random projection": forecast(sketched(second_order.random_projection(3, KEY))),
+    "newton, frequent directions": forecast(sketched(second_order.frequent_directions(3))),
+    "newton, epochs": forecast(sketched(second_order.epoch_frequent_directions(2))),
+    "newton, oja": forecast(sketched(OJA, lipschitz=2 * BOUND)),
+    "newton, adaptive oja": forecast(sketched(second_order.adaptive_oja(2, key=KEY))),
+    "newton, oja, adapted": forecast(second_order.diagonal_adaptation(sketched(OJA))),
+    "ogd, adapted": forecast(second_order.diagonal_adaptation(olx.linear(olx.ogd(0.1)))),
 }

@@ -1,0 +1,111 @@
+r"""Diagonal adaptation: scale each coordinate of the rows before another learner sees them.
+
+The inner learner sees $x_t / \sqrt{D_t}$ in place of $x_t$, entry by entry, where
+
+$$D_t = 0.1 + \sum_{s < t} (\ell_s'(\text{score}_s)\, x_s)^2$$
+
+sums the squared gradients in the raw rows. With `sketched_newton` and Oja's sketch this is the
+learner of the experiments in the source; with gradient descent it is close to AdaGrad. (The source
+gives $D_1$ only. A sum that starts at 0.1 is also defined for coordinates that were always 0.)
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 4.6.2.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts, Refresh
+from olx.needs import within
+from olx.theorem import INNER, View, through
+
+
+@pytree
+class AdaptationHparams:
+    inner: Learner
+    start: Scalar
+
+
+class AdaptationState(NamedTuple):
+    inner: PyTree
+    squares: PyTree  # D
+
+
+def diagonal_adaptation(inner: Learner, start: Scalar = 0.1) -> Learner:
+    r"""Play `inner` on rows whose entries are divided by the roots of $D_t$.
+
+    inner: a predictor with one score, such as `sketched_newton` or `olx.linear(olx.ogd(0.1))`. Its
+        theorems are about the scaled rows, and so is `u`.
+    start: the first $D$, positive.
+
+    A round of weight $c$ counts as the loss $c\, \ell$.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learner = diagonal_adaptation(olx.linear(olx.ogd(1.0)), start=1.0)
+    >>> rounds = olx.Rounds(jnp.array([[3.0, 0.0], [4.0, 1.0]]), jnp.ones(2))
+    >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(2))
+    >>> run.state.squares[0] > 1 + 9  # the first slope is -1
+    Array(True, dtype=bool)
+    """
+    check.instance("diagonal_adaptation", "inner", inner, Learner)
+    start = check.positive("diagonal_adaptation", "start", start)
+    refresh = None if inner.facts.refresh is None else Refresh(is_due, refreshed)
+    return Learner(
+        AdaptationHparams(inner, start),
+        init,
+        predict,
+        update,
+        facts=Facts(separable=inner.facts.separable, refresh=refresh),
+        needs=within(inner, "inner", "params", "outcome", "weight"),
+        theorems=tuple(through(VIEW, one) for one in inner.theorems),
+    )
+
+
+def init(hp: AdaptationHparams, params: PyTree) -> AdaptationState:
+    squares = jax.tree.map(lambda leaf: jnp.full_like(leaf, hp.start), params)
+    return AdaptationState(hp.inner.init(params), squares)
+
+
+def predict(hp: AdaptationHparams, state: AdaptationState, context: PyTree) -> Array:
+    score = hp.inner.predict(state.inner, _scaled(state, context))
+    if np.shape(score) != ():
+        raise TypeError(
+            "diagonal_adaptation: `inner` must predict one score, got an action of shape "
+            f"{np.shape(score)}; lift a learner of points: `olx.linear(inner)`."
+        )
+    return score
+
+
+def update(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> AdaptationState:
+    inner, slope = hp.inner, feedback.weight * feedback.grad
+    squares = jax.tree.map(lambda d, x: d + (slope * x) ** 2, state.squares, feedback.context)
+    told = _told(hp, state, feedback)
+    return AdaptationState(inner.update_fn(inner.hparams, state.inner, told), squares)
+
+
+def is_due(hp: AdaptationHparams, state: AdaptationState) -> Array:
+    refresh: Any = hp.inner.facts.refresh
+    return refresh.due_fn(hp.inner.hparams, state.inner)
+
+
+def refreshed(hp: AdaptationHparams, state: AdaptationState) -> AdaptationState:
+    refresh: Any = hp.inner.facts.refresh
+    return AdaptationState(refresh.apply_fn(hp.inner.hparams, state.inner), state.squares)
+
+
+def _scaled(state: AdaptationState, context: PyTree) -> PyTree:
+    check.same_shape("diagonal_adaptation", "the context", context, "`params`", state.squares)
+    return jax.tree.map(lambda x, d: x / jnp.sqrt(d), context, state.squares)
+
+
+def _told(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> Feedback:
+    return feedback._replace(context=_scaled(state, feedback.context))
+
+
+VIEW = View(INNER.learner_fn, INNER.state_fn, _told)

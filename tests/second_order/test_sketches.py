@@ -1,0 +1,282 @@
+"""Sketched Newton steps against dense references in NumPy, the full matrix, and their theorems."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference_second_order as full
+import reference_sketches as ref
+from jax import random
+
+import olx
+from olx import losses, second_order
+from olx.second_order import (
+    adaptive_oja,
+    diagonal_adaptation,
+    epoch_frequent_directions,
+    frequent_directions,
+    oja,
+    random_projection,
+    sketched_newton,
+)
+
+T, D, M = 2000, 12, 4
+C, SIGMA, L, ALPHA = 3.0, 1 / 36, 6.0, 60.0
+KEY = random.key(3)
+NOISE = np.random.default_rng(0)
+X = NOISE.normal(size=(T, D)) * np.geomspace(3.0, 0.3, D)
+TRUTH = NOISE.normal(size=D) / 6
+Y = np.clip(X @ TRUTH + 0.1 * NOISE.normal(size=T), -C, C)
+FLAT = NOISE.normal(size=(T, M - 1)) @ NOISE.normal(size=(M - 1, D))  # of rank M - 1
+HOLES = X * (NOISE.random(X.shape) < 0.15)
+SKETCHES = {
+    "random projection": random_projection(M, KEY),
+    "frequent directions": frequent_directions(M),
+    "epochs": epoch_frequent_directions(M),
+    "oja": oja(M, key=KEY),
+    "oja, fast": oja(M, 2.0, key=KEY),
+}
+
+
+def draws(count):
+    """The vectors of `random_projection`."""
+    _, keys = jax.lax.scan(lambda key, _: tuple(random.split(key)), KEY, length=count)
+    return np.asarray(jax.vmap(lambda key: random.normal(key, (M,)))(keys)) / np.sqrt(M)
+
+
+def reference(name, rows=X):
+    start = np.asarray(SKETCHES["oja"].init(1.0, jnp.zeros(D))[1])
+    return {
+        "random projection": lambda: ref.RandomProjection(draws(len(rows)), D),
+        "frequent directions": lambda: ref.FrequentDirections(M, D),
+        "epochs": lambda: ref.EpochFrequentDirections(M, D),
+        "oja": lambda: ref.Oja(start, lambda t: 1 / t),
+        "oja, fast": lambda: ref.Oja(start, lambda t: min(2 / t, 1.0)),
+    }[name]()
+
+
+def newton(sketch, alpha=ALPHA, lipschitz=None):
+    return sketched_newton(sketch, alpha, C, curvature=SIGMA, lipschitz=lipschitz)
+
+
+def played(learner, rows=X, record=olx.record.actions):
+    rounds = olx.Rounds(jnp.asarray(rows), jnp.asarray(Y[: len(rows)]))
+    play = lambda rounds: olx.rollout(learner, losses.squared, rounds, jnp.zeros(D), record=record)
+    return jax.jit(play)(rounds)
+
+
+def slope(score, t):
+    return score - Y[t]
+
+
+def no_rate(t):
+    return 0.0
+
+
+@pytest.mark.parametrize("rows", [X, HOLES], ids=["dense", "holes"])
+@pytest.mark.parametrize("name", SKETCHES)
+def test_scores_are_those_of_the_dense_reference(name, rows):
+    wanted = ref.sketched_newton(rows, slope, reference(name), ALPHA, C, no_rate, SIGMA)
+    seen = played(newton(SKETCHES[name]), rows).trace
+    np.testing.assert_allclose(seen, wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_scores_with_falling_rates_and_adaptation_are_those_of_the_reference(name):
+    rate, rows = (lambda t: np.sqrt(M / t) / (C * L)), X[:500]
+    sketch = reference(name, rows)
+    wanted = ref.sketched_newton(rows, slope, sketch, 2.0, C, rate, SIGMA, adapt=True)
+    seen = played(diagonal_adaptation(newton(SKETCHES[name], 2.0, L)), rows).trace
+    np.testing.assert_allclose(seen, wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("sketch", "rows"),
+    [
+        (frequent_directions(D + 1), X),
+        (frequent_directions(M), FLAT),
+        (epoch_frequent_directions(M), FLAT),
+    ],
+)
+def test_directions_that_lose_nothing_are_the_full_newton_step(sketch, rows):
+    wanted = full.newton(rows, slope, ALPHA, C, no_rate, SIGMA)
+    run = played(newton(sketch), rows)
+    np.testing.assert_allclose(run.trace, wanted, atol=1e-8)
+    assert run.state.small.lost < 1e-8
+
+
+def test_no_sketch_is_gradient_descent():
+    plain, descent = sketched_newton(None, ALPHA), olx.linear(olx.ogd(1 / ALPHA))
+    np.testing.assert_allclose(played(plain).trace, played(descent).trace, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [oja, adaptive_oja])
+def test_oja_finds_the_leading_eigenvalues(make):
+    scales = np.array([3.0, 2.0, 1.5] + [0.1] * (D - 3))
+    rows = jnp.asarray(np.random.default_rng(1).normal(size=(T, D)) * scales / 3)
+    sketch = make(3, key=KEY)
+
+    @jax.jit
+    def feed(rows):
+        def one(carry, g):
+            small, z = carry
+            small, delta = sketch.update(1.0, small, z @ g, g @ g)
+            z = z + jnp.outer(delta, g)
+            due, basis = sketch.due_fn(small), sketch.basis_fn(small)
+            again = lambda: (sketch.rebased_fn(small), basis @ z)
+            return jax.lax.cond(due, again, lambda: (small, z)), due
+
+        return jax.lax.scan(one, sketch.init(1.0, jnp.zeros(D)), rows)
+
+    (small, z), due = feed(rows)
+    v = np.asarray(sketch.basis_fn(small) @ z)
+    np.testing.assert_allclose(v @ v.T, np.eye(3), atol=1e-8)
+    true = np.linalg.eigvalsh(np.asarray(rows).T @ np.asarray(rows))[::-1][:3]
+    np.testing.assert_allclose(small.clock.past * small.energy, true, rtol=0.15)
+    assert np.asarray(due).sum() < T / 20
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_a_round_needs_only_the_coordinates_of_its_row(name):
+    """What an engine for sparse rows may do: an update on some coordinates, a refresh on all."""
+    learner, rows = newton(SKETCHES[name]), HOLES[:60]
+    state, scores = learner.init(jnp.zeros(D)), []
+    refresh = learner.facts.refresh
+
+    @functools.partial(jax.jit, static_argnums=1)
+    def small_round(state, width, some, x, y):
+        part = state._replace(base=state.base[some], rows=state.rows[:, some])
+        score = learner.predict(part, x)
+        value, grad = jax.value_and_grad(losses.squared)(score, y)
+        told = olx.Feedback(x, score, y, None, value, grad)
+        new = learner.update_fn(learner.hparams, part, told)
+        base, z = state.base.at[some].set(new.base), state.rows.at[:, some].set(new.rows)
+        return score, new._replace(base=base, rows=z)
+
+    for row, y in zip(rows, Y[: len(rows)], strict=True):
+        some = np.flatnonzero(row)
+        score, state = small_round(state, len(some), some, row[some], y)
+        if refresh is not None and refresh.due_fn(learner.hparams, state):
+            state = refresh.apply_fn(learner.hparams, state)
+        scores.append(score)
+    np.testing.assert_allclose(scores, played(learner, rows).trace, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_theorems_hold_and_say_something(name):
+    learner = newton(SKETCHES[name], 5.0, L)
+    run = played(learner, X[:300] / 3, olx.record.trace)
+    proofs = olx.certify(learner, run, jnp.asarray(TRUTH))
+    assert proofs.holds, str(proofs)
+    assert proofs["newton_regret"].tightness > 0.01
+    assert np.isfinite(proofs["newton_regret"].right[-1])
+
+
+@pytest.mark.parametrize("name", ["frequent directions", "epochs"])
+def test_directions_lose_no_more_than_the_best_low_rank(name):
+    learner = newton(SKETCHES[name])
+    run = played(learner, X[:300], olx.record.trace)
+    asked = second_order.best_rank_regret(), second_order.lost_trace()
+    proofs = olx.certify(learner, run, jnp.asarray(TRUTH), theorems=asked)
+    assert proofs.holds, str(proofs)
+    assert proofs["lost_trace"].tightness > 0.3
+    assert np.isfinite(proofs["best_rank_regret"].right[-1])
+
+
+def test_a_large_projection_costs_little():
+    learner = sketched_newton(random_projection(400, KEY), ALPHA, C, curvature=SIGMA)
+    run = played(learner, X[:100], olx.record.trace)
+    at = lambda epsilon: olx.certify(
+        learner, run, jnp.zeros(D), theorems=(second_order.projection_terms(epsilon),)
+    )
+    loose, tight = at(0.5), at(0.01)
+    assert loose.holds
+    assert loose[0].tightness > 0.4
+    assert np.isinf(tight[0].right[-1])  # no sketch is that close, and the certificate says so
+    assert "1 - `epsilon`" in str(tight)
+
+
+def test_the_bound_on_directions_is_looser_for_the_source():
+    learner = newton(frequent_directions(M), 5.0, L)
+    proof = olx.certify(learner, played(learner, X[:300] / 3, olx.record.trace), jnp.asarray(TRUTH))
+    assert np.all(proof["directions_regret"].right <= proof["directions_regret"].published)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_single_precision_stays_sound_on_badly_conditioned_rows(name):
+    noise = np.random.default_rng(2)
+    turn = np.linalg.qr(noise.normal(size=(D, D)))[0]
+    x = noise.normal(size=(100_000, D)) * np.geomspace(1.0, 1e-3, D) @ turn
+    y = np.clip(x @ noise.normal(size=D), -C, C)
+    rounds = olx.Rounds(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
+    learner = newton(SKETCHES[name], 2.0)
+    start = jnp.zeros(D, jnp.float32)
+    run = jax.jit(lambda rounds: olx.rollout(learner, losses.squared, rounds, start))(rounds)
+    assert np.all(np.isfinite(run.losses))
+    assert run.losses[-1000:].mean() < 0.01 * run.losses[:10].mean()
+    small, z = run.state.small, np.asarray(run.state.rows, np.float64)
+    if name == "random projection":
+        inverse = np.asarray(small.root, np.float64) @ np.asarray(small.root, np.float64).T
+        np.testing.assert_allclose(inverse @ (2.0 * np.eye(M) + z @ z.T), np.eye(M), atol=1e-2)
+    else:
+        v = np.asarray(SKETCHES[name].basis_fn(small), np.float64) @ z
+        v = v[: len(small.energy)]
+        np.testing.assert_allclose(v @ v.T, np.eye(len(v)), atol=1e-3)
+
+
+def test_a_tiny_slope_does_not_harm_the_directions():
+    rows = X[:50].copy()
+    rows[25:] *= 1e-16
+    learner = newton(frequent_directions(M))
+    state = played(learner, rows).state
+    v = np.asarray(learner.hparams.sketch.basis_fn(state.small) @ state.rows)[: M - 1]
+    np.testing.assert_allclose(v @ v.T, np.eye(M - 1), atol=1e-10)
+
+
+def test_weight_is_the_loss_many_times():
+    """For a known curvature, a round of weight 2 adds twice the squares to the sketch."""
+    learner = sketched_newton(frequent_directions(M), ALPHA, curvature=SIGMA)
+    rounds = olx.Rounds(jnp.asarray(X[:1]), jnp.asarray(Y[:1]), 2.0 * jnp.ones(1))
+    once = olx.rollout(learner, losses.squared, rounds._replace(weight=None), jnp.zeros(D))
+    twice = olx.rollout(learner, losses.squared, rounds, jnp.zeros(D))
+    np.testing.assert_allclose(twice.state.small.energy, 2 * once.state.small.energy)
+
+
+def test_a_batch_over_keys_repeats_the_game():
+    make = lambda key: newton(random_projection(M, key))
+    learners = olx.batch(make, key=random.split(KEY, 3))
+    rounds = olx.Rounds(jnp.asarray(X[:50]), jnp.asarray(Y[:50]))
+    runs = olx.sweep(learners, losses.squared, rounds, jnp.zeros(D))
+    assert len(np.unique(np.asarray(runs.losses[:, -1]))) == 3
+
+
+BAD = {
+    "sketched_newton: give `curvature`": lambda: sketched_newton(oja(2, key=KEY), 1.0),
+    "sketched_newton: `lipschitz` needs `bound`": lambda: sketched_newton(
+        oja(2, key=KEY), 1.0, lipschitz=1.0
+    ),
+    "sketched_newton: `alpha` must be positive": lambda: sketched_newton(None, 0.0),
+    "sketched_newton: `bound` must be positive": lambda: sketched_newton(None, 1.0, -1.0),
+    "sketched_newton: `sketch` must be a Sketch": lambda: sketched_newton(3, 1.0, curvature=1.0),
+    "oja: `size` must be an integer": lambda: oja(0, key=KEY),
+    "oja: `rate` must be positive": lambda: oja(2, 0.0, key=KEY),
+    "adaptive_oja: `rate` must be positive": lambda: adaptive_oja(2, -1.0, key=KEY),
+    "oja: `size` must be at most": lambda: oja(5, key=KEY).init(1.0, jnp.zeros(3)),
+    "random_projection: `size` must be": lambda: random_projection(1.5, KEY),
+    "frequent_directions: `size` must be at least 2": lambda: frequent_directions(1),
+    "epoch_frequent_directions: `size` must be": lambda: epoch_frequent_directions(1),
+    "diagonal_adaptation: `start` must be": lambda: diagonal_adaptation(newton(None), 0.0),
+    "diagonal_adaptation: `inner` must be a Learner": lambda: diagonal_adaptation(3),
+    "projection_terms: `epsilon` must": lambda: second_order.projection_terms(1.0),
+    "diagonal_adaptation: `inner` must predict one score": lambda: played(
+        diagonal_adaptation(olx.ogd(0.1))
+    ),
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_arguments_are_refused_by_name(words):
+    with pytest.raises((TypeError, ValueError), match=words.replace("(", r"\(")):
+        BAD[words]()
