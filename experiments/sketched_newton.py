@@ -56,10 +56,12 @@ def learners(curvature: float) -> dict[str, Callable]:
     }
 
 
-def errors(make: Callable, loss: Callable, rounds: olx.Rounds) -> np.ndarray:
+def errors(
+    make: Callable, loss: Callable, rounds: olx.Rounds, steps: np.ndarray = STEPS
+) -> np.ndarray:
     """The share of mistakes of one pass for each step size, played as one program."""
     start = jnp.zeros(rounds.context.shape[1])
-    batch = olx.batch(make, step=jnp.asarray(STEPS, start.dtype))
+    batch = olx.batch(make, step=jnp.asarray(steps, start.dtype))
     runs = olx.sweep(batch, loss, rounds, start, measure=mistake, keep=olx.keep.totals)
     return np.asarray(runs.curve.sums[:, -1]) / len(rounds.outcome)
 
