@@ -9,11 +9,12 @@ of size 10, after one pass in file order. The learner is that of table D.3 with 
   rows       of the adapted rows alone, with the same scales and slope 1
   in print   the published number; its unit is not stated
 
-The printed numbers are fractions, not percentages: in all sets ours, as fractions, have the same
-size. With many sparse features the sketch has not yet found all ten directions, so that it
-underestimates by 80 to 90 %. Sets with 8 to 14 features have tiny tenth eigenvalues (with the bias,
-`diabetes` has 9 features, and 9 are compared), and the sketch overestimates them several times.
-These depend on the first directions, which are random.
+The printed numbers are fractions, not percentages: ours, as fractions, differ from them by 1 to
+13 % on the three sets with many sparse features, where the sketch has not found all ten directions
+and underestimates, and by a factor of at most 2.5 on four of the other five. Those have 8 to 14
+features, so their tenth eigenvalue is tiny and is overestimated several times; on magic04 it is 111
+times against 11. These depend on the first directions, which are random. With the bias, diabetes
+has 9 features, and 9 eigenvalues are compared.
 
     OLX_DATA=... python -m experiments.sketch_eigenvalues
     OLX_DATA=... python -m experiments.sketch_eigenvalues --sets heart diabetes
