@@ -14,6 +14,8 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     label: str = ""  # what tables call it; the name if empty
     order: Literal["shuffled", "file"] = "shuffled"  # file: played once, in file order
     rows: int | None = None  # the number of rows used, after shuffling; all if None
+    labels: list[float | str] | None = None  # only rows with these labels; all if None
+    without: list[int] = []  # the numbers of columns to leave out, from 0 on
     task: str | None = None  # of olx.lab.tasks
     binarize: float | str | list[float | str] | None = None
     scale: str = "none"

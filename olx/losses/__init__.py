@@ -4,6 +4,7 @@ from olx.losses.entropic import exponential as exponential
 from olx.losses.entropic import logistic as logistic
 from olx.losses.hinges import hinge as hinge
 from olx.losses.hinges import margin_hinge as margin_hinge
+from olx.losses.hinges import modified_huber as modified_huber
 from olx.losses.hinges import squared_hinge as squared_hinge
 from olx.losses.hinges import zero_one as zero_one
 from olx.losses.points import PointLoss as PointLoss

@@ -6,12 +6,18 @@ With $\alpha = -\tau y$:
   1-Lipschitz;
 - squared hinge: $\ell = \frac12 \max(0, 1 - y s)^2$, $\ell^* = \frac12 \alpha^2 - \alpha$ on
   $\alpha \ge 0$; 1-self-bounded;
+- modified Huber: the squared hinge continued by a line below $y s = -1$, where its slope stays
+  $-2 y$. Its slope is that of the squared loss for a score clipped to $[-1, 1]$, as in Vowpal
+  Wabbit. $\ell^*$ is that of the squared hinge, on $0 \le \alpha \le 2$; 2-Lipschitz and
+  1-self-bounded. It is half of the loss of this name in scikit-learn;
 - zero-one: 1 for a mistake, $y s \le 0$, else 0; not convex, without a conjugate, with slope 0.
 
 The slope is 0 wherever the loss is 0, also at the kink. So a gradient learner changes its state
 exactly if the loss is positive. The loss of a NaN score is NaN, so that divergence is seen.
 
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and A.3.
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and A.3;
+Zhang, Solving Large Scale Linear Prediction Problems Using Stochastic Gradient Descent Algorithms,
+2004.
 """
 
 import jax.numpy as jnp
@@ -73,6 +79,23 @@ def _squared_hinge_prox(_, step, center, label):
     return center + label * jnp.where(gap <= 0, 0.0, gap) * step / (1 + step)
 
 
+def _modified_huber(_, score, label):
+    gap = 1 - label * score
+    curved = jnp.where(gap <= 2, gap, 2.0) ** 2 / 2
+    return jnp.where(gap <= 0, 0.0, jnp.where(gap <= 2, curved, 2 * gap - 2))
+
+
+def _modified_huber_conjugate(_, tau, label):
+    alpha = -tau * label
+    return jnp.where((alpha >= 0) & (alpha <= 2), alpha**2 / 2 - alpha, jnp.inf)
+
+
+def _modified_huber_prox(_, step, center, label):
+    gap = 1 - label * center
+    push = jnp.where(gap <= 0, 0.0, gap) * step / (1 + step)
+    return center + label * jnp.minimum(push, 2 * step)
+
+
 hinge = margin_hinge(1.0)
 squared_hinge = ScoreLoss(
     self_bound=1.0,
@@ -80,5 +103,13 @@ squared_hinge = ScoreLoss(
     conjugate_fn=_squared_hinge_conjugate,
     prox_fn=_squared_hinge_prox,
     needs=(signs("squared_hinge"),),
+)
+modified_huber = ScoreLoss(
+    lipschitz=2.0,
+    self_bound=1.0,
+    value_fn=_modified_huber,
+    conjugate_fn=_modified_huber_conjugate,
+    prox_fn=_modified_huber_prox,
+    needs=(signs("modified_huber"),),
 )
 zero_one = ScoreLoss(value_fn=_zero_one, needs=(signs("zero_one"),))

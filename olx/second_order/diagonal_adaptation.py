@@ -8,6 +8,10 @@ sums the squared gradients in the raw rows. With `sketched_newton` and Oja's ske
 learner of the experiments in the source; with gradient descent it is close to AdaGrad. (The source
 gives $D_1$ only. A sum that starts at 0.1 is also defined for coordinates that were always 0.)
 
+With `current` the inner learner predicts with $x_t / \sqrt{D_t}$ and then learns from
+$x_t / \sqrt{D_{t+1}}$, in which this round counts. So no step is long, whatever the units of a
+coordinate; this is what Vowpal Wabbit does, and the published errors are attained only so.
+
 Luo, Optimal and Adaptive Online Learning, 2016, section 4.6.2.
 """
 
@@ -19,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._pytree import pytree
+from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Linear, Refresh, Refreshed, Rowwise
 from olx.needs import within
@@ -30,6 +34,7 @@ from olx.theorem import INNER, View, through
 class AdaptationHparams:
     inner: Learner
     start: Scalar
+    current: bool = static()
 
 
 class AdaptationState(NamedTuple):
@@ -37,12 +42,13 @@ class AdaptationState(NamedTuple):
     squares: PyTree  # D
 
 
-def diagonal_adaptation(inner: Learner, start: Scalar = 0.1) -> Learner:
+def diagonal_adaptation(inner: Learner, start: Scalar = 0.1, current: bool = False) -> Learner:
     r"""Play `inner` on rows whose entries are divided by the roots of $D_t$.
 
     inner: a predictor with one score, such as `sketched_newton` or `olx.linear(olx.ogd(0.1))`. Its
         theorems are about the scaled rows, and so is `u`.
     start: the first $D$, positive.
+    current: whether a round counts in the scale of its own update. Then no theorem is known.
 
     A round of weight $c$ counts as the loss $c\, \ell$.
 
@@ -55,14 +61,15 @@ def diagonal_adaptation(inner: Learner, start: Scalar = 0.1) -> Learner:
     """
     check.instance("diagonal_adaptation", "inner", inner, Learner)
     start = check.positive("diagonal_adaptation", "start", start)
+    check.instance("diagonal_adaptation", "current", current, bool)
     return Learner(
-        AdaptationHparams(inner, start),
+        AdaptationHparams(inner, start, current),
         init,
         predict,
         update,
         facts=_facts(inner),
         needs=within(inner, "inner", "params", "outcome", "weight"),
-        theorems=tuple(through(VIEW, one) for one in inner.theorems),
+        theorems=() if current else tuple(through(VIEW, one) for one in inner.theorems),
     )
 
 
@@ -84,7 +91,8 @@ def predict(hp: AdaptationHparams, state: AdaptationState, context: PyTree) -> A
 def update(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> AdaptationState:
     inner, slope = hp.inner, feedback.weight * feedback.grad
     squares = jax.tree.map(lambda d, x: d + (slope * x) ** 2, state.squares, feedback.context)
-    told = _told(hp, state, feedback)
+    after = AdaptationState(state.inner, squares)
+    told = _told(hp, after if hp.current else state, feedback)
     return AdaptationState(inner.step(state.inner, told), squares)
 
 

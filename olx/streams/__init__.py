@@ -13,6 +13,7 @@ from olx.streams.changing import switching as switching
 from olx.streams.classification import linear_classification as linear_classification
 from olx.streams.classification import logistic_labels as logistic_labels
 from olx.streams.classification import r_of_k as r_of_k
+from olx.streams.classification import stretched_classification as stretched_classification
 from olx.streams.experts import alternating_losses as alternating_losses
 from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses

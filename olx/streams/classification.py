@@ -2,7 +2,8 @@ r"""Classification by a half-space, labels $y = \pm 1$.
 
 Each stream is a pure function of its key. Counts shape arrays, so they are static under `jit`.
 
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.1.
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.1; Luo,
+Optimal and Adaptive Online Learning, 2016, section 4.6.
 """
 
 import jax
@@ -56,6 +57,35 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
     context = jax.random.normal(for_rows, (rounds, features))
     outcome = 2 * coins(for_labels, jax.nn.sigmoid(context @ truth), (rounds,)) - 1
     return Stream(Rounds(context, outcome), truth)
+
+
+def stretched_classification(
+    key: Array, rounds: int, features: int, stretched: int, condition: Scalar
+) -> Stream:
+    r"""Normal rows, stretched along some directions of a random basis.
+
+    The covariance of the rows has the eigenvalue 1, and `stretched` eigenvalues that rise linearly
+    to `condition`. The labels and the normal numbers behind the rows do not depend on `condition`,
+    so a learner that is invariant to linear maps makes the same mistakes at each. The truth, for
+    which $\|A^{1/2} u\| = 1$ with the covariance $A$, separates the labels.
+
+    condition: at least 1.
+
+    >>> rounds, u = stretched_classification(jax.random.key(0), 50, 4, 2, condition=100.0)
+    >>> bool(jnp.all(rounds.outcome * (rounds.context @ u) > 0))
+    True
+    """
+    _check("stretched_classification", rounds, features)
+    whole("stretched_classification", "stretched", stretched, 0, features)
+    condition = check.between("stretched_classification", "condition", condition, 1.0, jnp.inf)
+    for_rows, for_basis, for_truth = jax.random.split(key, 3)
+    white = jax.random.normal(for_rows, (rounds, features))
+    basis, _ = jnp.linalg.qr(jax.random.normal(for_basis, (features, features)))
+    plain = directions(for_truth, (features,))
+    places = jnp.maximum(jnp.arange(1.0 - features + stretched, 1.0 + stretched), 0.0)
+    spread = jnp.sqrt(1 + (condition - 1) * places / max(stretched, 1))
+    outcome = jnp.where(white @ plain >= 0, jnp.ones(rounds), -1.0)
+    return Stream(Rounds((white * spread) @ basis.T, outcome), basis @ (plain / spread))
 
 
 def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:

@@ -42,6 +42,12 @@ LOSSES = {
         SIGN,
         1e-6,
     ),
+    "modified_huber": (
+        losses.modified_huber,
+        lambda s: cp.huber(cp.pos(1 - cp.multiply(SIGN, s)), 2) / 2,
+        SIGN,
+        1e-6,
+    ),
     "logistic": (losses.logistic, lambda s: cp.logistic(-cp.multiply(SIGN, s)), SIGN, 1e-6),
     "exponential": (losses.exponential, lambda s: cp.exp(-cp.multiply(SIGN, s)), SIGN, 1e-6),
     "linear": (losses.linear_loss, lambda s: cp.multiply(SCORE, s), SCORE, 1e-6),

@@ -132,6 +132,24 @@ def test_several_labels_may_count_as_plus_one(tmp_path):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
+def test_rows_are_chosen_by_label_and_columns_by_number(sparse, tmp_path):
+    x, y = np.arange(12.0).reshape(4, 3), np.array([4, 9, 7, 9])
+    rows = scipy.sparse.csr_array(x)
+    parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": x.shape}
+    np.savez(tmp_path / "a.npz", y=y, n_train=3, **(parts if sparse else {"X": x}))
+    file = str(tmp_path / "a.npz")
+    found = load(file, labels=[4, 9], without=[1], binarize=9)
+    context = found.context.toarray() if sparse else found.context
+    np.testing.assert_array_equal(context, x[[0, 1, 3]][:, [0, 2]])
+    assert found.outcome.tolist() == [-1, 1, 1]
+    assert found.train == 2
+    with pytest.raises(ValueError, match="holds no label 5 to choose rows by"):
+        load(file, labels=[5])
+    with pytest.raises(ValueError, match="has the columns 0 to 2; 3 is none"):
+        load(file, without=[3])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
 def test_features_are_scaled_as_asked(sparse, tmp_path):
     if sparse:
         rows = scipy.sparse.csr_array(X)

@@ -65,6 +65,7 @@ INFINITE = {
     "absolute": (1.001, -1.001, 7.0),
     "epsilon_insensitive": (-1.001, 1.001, 7.0),
     "squared_hinge": (0.001, 0.5, 3.0),
+    "modified_huber": (-2.001, 0.001, 7.0),
     "logistic": (-1.001, 0.001, 7.0),
     "exponential": (0.001, 1.0, 2.0),
 }

@@ -21,6 +21,7 @@ BY_NAME = {
     "hinge": losses.hinge,
     "margin_hinge": losses.margin_hinge(0.4),
     "squared_hinge": losses.squared_hinge,
+    "modified_huber": losses.modified_huber,
     "logistic": losses.logistic,
     "exponential": losses.exponential,
 }
@@ -32,6 +33,9 @@ FORMULAS = {
     "hinge": lambda s, y: np.maximum(0, 1 - y * s),
     "margin_hinge": lambda s, y: np.maximum(0, 0.4 - y * s),
     "squared_hinge": lambda s, y: np.maximum(0, 1 - y * s) ** 2 / 2,
+    "modified_huber": lambda s, y: np.where(
+        y * s < -1, -2 * y * s, np.maximum(0, 1 - y * s) ** 2 / 2
+    ),
     "logistic": lambda s, y: np.log1p(np.exp(-y * s)),
     "exponential": lambda s, y: np.exp(-y * s),
 }
@@ -58,6 +62,7 @@ def test_a_loss_is_its_formula(name):
         (losses.hinge, 0.25, -1.0, 1.25),
         (losses.margin_hinge(3.0), 0.25, 1.0, 2.75),
         (losses.squared_hinge, -1.0, 1.0, 2.0),
+        (losses.modified_huber, -1.5, 1.0, 3.0),
         (losses.logistic, 0.0, 1.0, 0.6931471805599453),
         (losses.exponential, 2.0, -1.0, 7.38905609893065),
         (losses.zero_one, 0.0, 1.0, 1.0),
@@ -80,6 +85,9 @@ def test_a_value_is_the_one_found_by_hand(loss, score, outcome, value):
         (losses.margin_hinge(0.5), 0.5, 1.0, 0.0),
         (losses.squared_hinge, 1.0, 1.0, 0.0),
         (losses.squared_hinge, 0.0, -1.0, 1.0),
+        (losses.modified_huber, 1.0, 1.0, 0.0),
+        (losses.modified_huber, -1.0, 1.0, -2.0),
+        (losses.modified_huber, 7.0, -1.0, 2.0),
         (losses.absolute, 2.0, 2.0, 0.0),
         (losses.absolute, 2.1, 2.0, 1.0),
         (losses.epsilon_insensitive(0.5), 2.5, 2.0, 0.0),
@@ -112,6 +120,8 @@ def test_a_conjugate_is_the_supremum_over_scores(name):
         ("margin_hinge", -0.001, -1.0, False),
         ("squared_hinge", 0.001, 1.0, False),
         ("squared_hinge", -9.0, 1.0, True),
+        ("modified_huber", -2.0, 1.0, True),
+        ("modified_huber", -2.001, 1.0, False),
         ("absolute", 1.001, 0.3, False),
         ("absolute", -1.0, 0.3, True),
         ("epsilon_insensitive", -1.001, 0.3, False),

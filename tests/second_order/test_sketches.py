@@ -92,6 +92,17 @@ def test_scores_with_falling_rates_and_adaptation_are_those_of_the_reference(nam
     np.testing.assert_allclose(seen, wanted, atol=1e-8)
 
 
+def test_an_adaptation_counts_the_round_before_its_update_if_asked():
+    rows, w, squares, wanted = X[:200], np.zeros(D), np.full(D, 0.1), []
+    for x, y in zip(rows, Y, strict=False):
+        wanted.append(w @ (x / np.sqrt(squares)))
+        g = wanted[-1] - y
+        squares = squares + (g * x) ** 2
+        w = w - 0.5 * g * x / np.sqrt(squares)
+    learner = diagonal_adaptation(olx.linear(olx.ogd(0.5)), current=True)
+    np.testing.assert_allclose(played(learner, rows).trace, wanted, atol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("sketch", "rows"),
     [
@@ -268,6 +279,9 @@ BAD = {
     "frequent_directions: `size` must be at least 2": lambda: frequent_directions(1),
     "epoch_frequent_directions: `size` must be": lambda: epoch_frequent_directions(1),
     "diagonal_adaptation: `start` must be": lambda: diagonal_adaptation(newton(None), 0.0),
+    "diagonal_adaptation: `current` must be a bool": lambda: diagonal_adaptation(
+        newton(None), current=1
+    ),
     "diagonal_adaptation: `inner` must be a Learner": lambda: diagonal_adaptation(3),
     "projection_terms: `epsilon` must": lambda: second_order.projection_terms(1.0),
     "diagonal_adaptation: `inner` must predict one score": lambda: played(

@@ -22,6 +22,7 @@ GENERATORS = {
     "linear_classification": (streams.linear_classification, (T, D), (D,)),
     "logistic_labels": (streams.logistic_labels, (T, D), (D,)),
     "r_of_k": (streams.r_of_k, (T, D, 2, 3), (D,)),
+    "stretched_classification": (streams.stretched_classification, (T, D, 2), (D,)),
     "expert_losses": (streams.expert_losses, (T, D), (D,)),
     "drifting_losses": (streams.drifting_losses, (T, D), (T, D)),
     "switching_losses": (streams.switching_losses, (T, D), (T, D)),
@@ -34,6 +35,7 @@ NUMBERS = {
     "linear_classification": {"margin": 0.0, "noise": 0.0},
     "heavy_tailed": {"dof": 3.0, "noise": 0.0},
     "ill_conditioned": {"condition": 100.0, "noise": 0.0},
+    "stretched_classification": {"condition": 9.0},
     "drifting": {"speed": 0.03, "noise": 0.0},
     "rotating": {"speed": 0.2, "noise": 0.0},
     **{name: {"noise": 0.0} for name in ("linear_regression", "sparse", "switching")},
@@ -187,6 +189,18 @@ def test_r_of_k_is_separated_in_the_simplex_with_its_margin(r, k):
     assert 0.2 < np.mean(y > 0) < 0.8
 
 
+def test_stretched_rows_have_their_spectrum_and_keep_their_labels():
+    make = lambda condition: functools.partial(
+        streams.stretched_classification, condition=condition
+    )
+    plain, wide = at_once(make(1.0), 20_000, 5, 2), at_once(make(9.0), 20_000, 5, 2)
+    np.testing.assert_array_equal(plain.rounds.outcome, wide.rounds.outcome)
+    for (x, y, _), u in (plain, wide):
+        assert np.min(y * (x @ u)) > 0
+    spectrum = np.linalg.eigvalsh(np.cov(wide.rounds.context.T))
+    np.testing.assert_allclose(spectrum, [1.0, 1.0, 1.0, 5.0, 9.0], rtol=0.05)
+
+
 @pytest.mark.parametrize("name", EXPERTS)
 def test_losses_of_experts_are_bits_and_the_truth_a_vertex(name):
     (_, losses, _), truth = made(name)
@@ -263,6 +277,14 @@ def test_the_numbers_of_a_generator_are_swept():
         (lambda k: streams.rotating(k, 9, 1), "rotating: `features` must be an integer from 2"),
         (lambda k: streams.r_of_k(k, 9, 6, 2, 6), "r_of_k: `k` must be an integer from 1 to 5"),
         (lambda k: streams.r_of_k(k, 9, 6, 4, 3), "r_of_k: `r` must be an integer from 1 to 3"),
+        (
+            lambda k: streams.stretched_classification(k, 9, 6, 7, 2.0),
+            "`stretched` must be an integer from 0 to 6",
+        ),
+        (
+            lambda k: streams.stretched_classification(k, 9, 6, 2, 0.5),
+            "`condition` must lie in",
+        ),
         (lambda k: streams.expert_losses(k, 9, 6, 0.6), "`gap` must lie in"),
         (lambda k: streams.linear_classification(k, 9, 6, 0.0, 1.5), "`noise` must lie in"),
     ],

@@ -172,6 +172,7 @@ SIGN_LOSSES = {
     "hinge": losses.hinge,
     "margin_hinge": losses.margin_hinge(2.0),
     "squared_hinge": losses.squared_hinge,
+    "modified_huber": losses.modified_huber,
     "logistic": losses.logistic,
     "exponential": losses.exponential,
     "zero_one": losses.zero_one,

@@ -48,4 +48,7 @@ SECOND_ORDER = {
     "newton, adaptive oja": forecast(sketched(second_order.adaptive_oja(2, key=KEY))),
     "newton, oja, adapted": forecast(second_order.diagonal_adaptation(sketched(OJA))),
     "ogd, adapted": forecast(second_order.diagonal_adaptation(olx.linear(olx.ogd(0.1)))),
+    "ogd, adapted at once": forecast(
+        second_order.diagonal_adaptation(olx.linear(olx.ogd(0.1)), current=True)
+    ),
 }

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,27 @@ def read_file(path: Path, target: str | int | None = None, sha256: str | None = 
     if scipy.sparse.issparse(table.x) and table.x.nnz == 0:
         raise ValueError(f"{path} has labels and no feature.")
     return table
+
+
+def chosen(
+    place: str, table: Table, labels: Sequence[float | str] | None, without: Sequence[int]
+) -> Table:
+    """The rows with one of `labels`, and all columns except those `without`."""
+    x, y, train = table
+    if labels is not None:
+        if y is None:
+            raise ValueError(f"{place} holds no labels to choose rows by.")
+        for label in labels:
+            if label not in y.tolist():
+                raise ValueError(f"{place} holds no label {label} to choose rows by.")
+        rows = np.isin(y, list(labels))
+        x, y = x[rows], y[rows]
+        train = None if train is None else int(rows[:train].sum())
+    for column in without:
+        if not 0 <= column < x.shape[1]:
+            raise ValueError(f"{place} has the columns 0 to {x.shape[1] - 1}; {column} is none.")
+    kept = np.setdiff1d(np.arange(x.shape[1]), without)
+    return Table(x[:, kept] if len(without) else x, y, train)
 
 
 def digest(path: Path) -> str:

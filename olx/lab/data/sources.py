@@ -25,7 +25,7 @@ from olx.lab.data import dataset as shape
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.download import fetch, from_openml, libsvm_address
 from olx.lab.data.generated import generated
-from olx.lab.data.readers import SUFFIXES, Table, read_file
+from olx.lab.data.readers import SUFFIXES, Table, chosen, read_file
 from olx.lab.data.scaling import SCALES
 from olx.lab.refusals import nearest
 
@@ -49,6 +49,8 @@ def load(
     name: str,
     folder: str | os.PathLike | None = None,
     *,
+    labels: Sequence[float | str] | None = None,
+    without: Sequence[int] = (),
     task: str | None = None,
     binarize: float | str | Sequence[float | str] | None = None,
     scale: str = "none",
@@ -62,6 +64,8 @@ def load(
 ) -> Dataset:
     """Load the data set `name`, as above; files come from `folder`, $OLX_DATA, or the cache.
 
+    labels: only rows with these labels, such as two classes of many; None for all.
+    without: the numbers of columns to leave out, from 0 on.
     task: one of `olx.lab.tasks`. Known sets have a task; a file with two labels is binary.
     binarize: the label, or the labels, that count as +1, against all others.
     scale: of the features: none, rows (each of length 1), standard (each column of mean 0 and
@@ -83,7 +87,8 @@ def load(
     if name.startswith("stream:"):
         options = {"task": task, "binarize": binarize, "target": target, "sha256": sha256}
         options |= {"bias": bias or None, "center_target": center_target or None}
-        options |= {"scale": None if scale == "none" else scale}
+        options |= {"scale": None if scale == "none" else scale, "labels": labels}
+        options |= {"without": without or None}
         for word, value in options.items():
             if value is not None:
                 raise ValueError(f"{name} is generated and takes no {word}; only arguments.")
@@ -91,8 +96,10 @@ def load(
     entry, table = _find(name, folder, target, sha256, task)
     if arguments:
         raise ValueError(f"{name}: only a stream takes arguments.")
+    place = name if entry.what else str(entry.name)
+    table = chosen(place, table, labels, without)
     made = shape.prepare(
-        name if entry.what else str(entry.name),
+        place,
         table.x,
         None if table.y is None else np.asarray(table.y),
         task=tasks.TASKS[entry.task] if asked is None and entry.task else asked,

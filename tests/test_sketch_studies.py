@@ -1,0 +1,54 @@
+"""The experiments with sketches, on small streams."""
+
+import jax
+import numpy as np
+import pytest
+
+import olx
+from experiments import sketch_eigenvalues, sketched_newton
+from olx.second_order import oja
+from olx.second_order import sketched_newton as newton
+
+
+@pytest.fixture(scope="module")
+def rounds():
+    return olx.streams.stretched_classification(jax.random.key(0), 1500, 12, 2, 100.0).rounds
+
+
+def test_a_sketch_of_all_stretched_directions_errs_less_than_gradient_descent(rounds):
+    makers = sketched_newton.learners(curvature=0.1)
+    steps = 2.0 ** np.arange(-9, -2)
+    best = lambda name: sketched_newton.errors(
+        makers[name], olx.losses.logistic, rounds, steps
+    ).min()
+    assert best("Oja, m = 5") < 0.7 * best("Oja, m = 0")
+
+
+def test_errors_of_eigenvalues_fall_as_rows_are_seen(rounds):
+    learner = newton(oja(2, key=jax.random.key(1)), 1.0, curvature=0.1)
+    slopes, energy = sketched_newton.sketched(learner, sketched_newton.slope_one, rounds)
+    np.testing.assert_array_equal(slopes, 1.0)
+    vectors = np.sqrt(0.1) * np.asarray(rounds.context)
+    early, late = sketched_newton.eigenvalue_errors(vectors, energy, np.array([40, 1499]))
+    assert late < 0.15
+    assert late < early
+
+
+def test_exact_eigenvalues_have_no_error():
+    rows = np.diag([3.0, 2.0, 1.0])
+    energy = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [3.0, 4 / 3]])
+    assert sketched_newton.eigenvalue_errors(rows, energy, np.array([3])) == pytest.approx(0.0)
+
+
+def test_the_table_shows_the_best_step_of_each_learner():
+    errors = np.full((1, len(sketched_newton.STEPS)), 0.5)
+    errors[0, 3] = 0.25
+    text = sketched_newton.table([10.0], dict.fromkeys(sketched_newton.NAMES, errors))
+    assert text.count("0.2500 (2^-9)") == 4
+
+
+def test_adapted_rows_are_compared_with_their_sketch(rounds):
+    few = jax.tree.map(lambda leaf: leaf[:300], rounds._replace(weight=None))
+    learned, alone = sketch_eigenvalues.compare(few, steps=np.array([0.5, 1.0]))
+    assert 0 < learned < 1e3
+    assert 0 < alone < 1e3
