@@ -112,7 +112,6 @@ class Batch:
         return next(iter(self.axes.values())).shape[0]
 
     def __getitem__(self, i: int) -> Learner:
-        """Learner number `i`."""
         return jax.tree.map(lambda leaf: leaf[i], self.learners)
 
 

@@ -111,6 +111,6 @@ def _in_turn(
     rounds: Rounds,
     count: Int[Array, ""],
 ) -> tuple[PyTree, PyTree]:
-    play = lambda own: _play(alone, watch, *own, loss, rounds, count)
+    play = lambda own: _play(alone, watch, own[0], own[1], loss, rounds, count)
     state, out = lax.map(play, (state, learner))
     return state, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), out)
