@@ -18,7 +18,8 @@ The thesis does not state some choices; ours are:
              With less the sketch learns its directions late, with more it follows the last row.
   step sizes 2^-12 to 2^6. The grid of the thesis begins at 2^-3, which is too large for these rows,
              if they are used as they are made: at condition 200 size 10 then loses to gradient
-             descent. The weights grow along directions that the sketch finds later, and then cannot shrink.
+             descent. The weights grow along directions that the sketch finds later, and then
+             cannot shrink.
   labels     the sign of a random combination of the numbers before they are stretched.
 
     python -m experiments.sketched_newton
