@@ -18,6 +18,7 @@ TABLE = {
     "adagrad": regularizers.adagrad(convex.l1(L1), 0.5, rate=0.7),
     "composite": regularizers.composite(convex.l1(L1), rate=0.7, power=0.25),
     "constant": regularizers.constant(mirrors.pnorm(1.5)),
+    "full_adagrad": regularizers.full_adagrad(0.5),
     "growing": regularizers.growing(mirrors.euclidean(), 0.25),
     "largest_context": regularizers.largest_context(mirrors.euclidean()),
     "scale_invariant_adagrad": regularizers.scale_invariant_adagrad(2.0),
@@ -45,6 +46,10 @@ def reference(name, gradients, rows):
         return t**0.25 * square / 2 + 0.7 * t * L1 * np.sum(np.abs(W))
     if name == "constant":
         return np.sum(np.abs(W) ** 1.5) ** (2 / 1.5) / 2 / 0.5
+    if name == "full_adagrad":
+        values, vectors = np.linalg.eigh(gradients.T @ gradients)
+        root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+        return W @ (0.5 * np.eye(D) + root) @ W / 2
     if name == "growing":
         return t**0.25 * square / 2
     if name == "largest_context":

@@ -291,11 +291,9 @@ SPARSE = {
         "run: `params` has shape",
     ),
     "sparse rows in a sweep of a learner that needs dense ones": Bad(
-        lambda: on_sparse_rows(
-            olx.sweep, olx.batch(olx.classification.balanced_winnow, eta=np.ones(2)), 3
-        ),
+        lambda: on_sparse_rows(olx.sweep, olx.batch(olx.classification.winnow, eta=np.ones(2)), 3),
         TypeError,
-        "sweep: sparse rows need a learner whose coordinates interact only in the score",
+        "sweep: sparse rows need a learner that states how its coordinates interact",
     ),
     "sparse rows in a rollout": Bad(
         lambda: on_sparse_rows(olx.rollout, olx.classification.perceptron(), 3),

@@ -36,9 +36,9 @@ def linear_ogd(eta):
 ADVISED = olx.experts.ada_normal_hedge
 
 EXPERT = {
-    "ada normal hedge": experts(ADVISED(PRIOR), DRAWN),
-    "ada normal hedge, exponent": experts(ADVISED(PRIOR, 0.5), DRAWN),
-    "ada normal hedge, sleeping": experts(ADVISED(PRIOR), SLEEPY),
+    "ada normal hedge": experts(ADVISED(prior=PRIOR), DRAWN),
+    "ada normal hedge, exponent": experts(ADVISED(0.5, PRIOR), DRAWN),
+    "ada normal hedge, sleeping": experts(ADVISED(prior=PRIOR), SLEEPY),
     "normal hedge dt": experts(olx.experts.normal_hedge_dt(PRIOR)),
     "normal hedge": experts(olx.experts.normal_hedge(PRIOR), DRAWN),
     "two norm": experts(olx.experts.two_norm(PRIOR)),
@@ -52,10 +52,10 @@ EXPERT = {
     "ada normal hedge tv": experts(olx.experts.ada_normal_hedge_tv(24, PRIOR)),
     "ada normal hedge streaming": experts(olx.experts.ada_normal_hedge_streaming(24, PRIOR)),
     "sampled": experts(olx.experts.sampled(olx.hedge(0.7), KEY))._replace(trees=False),
-    "committed": experts(olx.experts.committed(ADVISED(PRIOR), KEY))._replace(trees=False),
+    "committed": experts(olx.experts.committed(ADVISED(prior=PRIOR), KEY))._replace(trees=False),
     "bandit": vertices(olx.experts.bandit(olx.hedge(0.2), KEY)),
     "linearized": regression(
-        olx.experts.linearized(ADVISED(PRIOR, low=-20.0, high=20.0)), UNIFORM, SIMPLEX_BALL
+        olx.experts.linearized(ADVISED(prior=PRIOR, low=-20.0, high=20.0)), UNIFORM, SIMPLEX_BALL
     ),
     "exp3": vertices(olx.experts.exp3(0.2, KEY)),
 }
