@@ -59,7 +59,7 @@ def played(name: str, rounds: int, kind: type) -> tuple[float, np.ndarray, bool]
         run = olx.run(learner, loss, part, start, state=state, keep=olx.keep.totals)
         state, total = run.state, total + float(run.total)
         root = np.asarray(state.root, float)
-        inverse = root @ root.T
+        inverse = float(getattr(state, "scale", 1)) * root @ root.T
         legal = np.isfinite(total) and np.all(np.isfinite(inverse))
         sound = bool(sound and legal and np.linalg.matrix_rank(root) == WIDTH)
     return total / rounds, inverse, sound

@@ -10,14 +10,15 @@ $$w \leftarrow w + a\, P x, \qquad P \leftarrow h\, (P - b\, P x x^\top P).$$
 $A \leftarrow A + x x^\top / r$ is $b = 1 / (r + \chi)$. If also $\theta = A w$ grows by $z x$, then
 $a = (r z - m) / (r + \chi)$.
 
-The state holds a root $S$ of the inverse, $P = S S^\top$, and not $P$ itself. So $P$ is symmetric
-and positive definite by construction, and single precision bears condition numbers up to the square
-of what it would bear otherwise. With $\varphi = S^\top x$ the change of $P$ is
+The state holds a root of the inverse, $P = s\, S S^\top$ with a number $s$, and not $P$ itself. So
+$P$ is symmetric and positive definite by construction, and single precision bears condition numbers
+up to the square of what it would bear otherwise. With $\varphi = S^\top x$ the change of $P$ is
 
-$$S \leftarrow \sqrt h\, (S - k\, P x\, \varphi^\top), \qquad k = \frac{b}{1 + \sqrt{1 - b \chi}},$$
+$$S \leftarrow S - k\, S \varphi \varphi^\top, \qquad k = \frac{b s}{1 + \sqrt{1 - b \chi}}, \qquad
+  s \leftarrow h s,$$
 
-because $(I - k \varphi \varphi^\top)^2 = I - b \varphi \varphi^\top$. A round costs $O(d^2)$;
-nothing is factorized.
+because $(I - k \varphi \varphi^\top)^2 = I - b s\, \varphi \varphi^\top$. A round costs $O(d^2)$;
+nothing is factorized. A large $s$ is multiplied into $S$ now and then.
 
 Potter, Stern, Statistical Filtering of Space Navigation Measurements, 1963, for the root; Orabona,
 Crammer, Cesa-Bianchi, 2015, section 6, for the rules.
@@ -35,6 +36,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
+from olx.facts import Facts, Refresh
 from olx.needs import Need
 from olx.theorem import Theorem
 
@@ -45,7 +47,7 @@ class Step(NamedTuple):
     move: Array  # a
     shrink: Array  # b, at most 1 / spread
     kept: Array  # 1 - b * spread, computed without cancellation
-    grow: Scalar | None = None  # h; None for 1
+    grow: Scalar = 1.0  # h
 
 
 @pytree
@@ -80,7 +82,8 @@ class RankOneHparams:
 
 class RankOneState(NamedTuple):
     w: Float[Array, " d"]
-    root: Float[Array, "d d"]  # S, with P = S S'
+    root: Float[Array, "d d"]  # S, with P = scale * S S'
+    scale: Float[Array, ""]
     clock: Clock
 
 
@@ -88,12 +91,14 @@ def rank_one(
     rule: Rule,
     prior: Scalar = 1.0,
     *,
+    grows: bool = False,
     needs: tuple[Need, ...] = (),
     theorems: tuple[Theorem, ...] = (),
 ) -> Learner:
     r"""A predictor by a second-order rule, for rules of your own; see the pages of the package.
 
     prior: positive; the first matrix is $A_0$ = `prior` times the identity.
+    grows: whether steps of the rule may have a `grow` above 1.
     needs, theorems: as in `olx.Learner`.
 
     The context is shaped like `params`: an array, or a tree of arrays, which is read as one vector.
@@ -102,13 +107,14 @@ def rank_one(
     check.instance("rank_one", "rule", rule, Rule)
     prior = check.positive("rank_one", "prior", prior)
     hparams = RankOneHparams(rule, prior)
-    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
+    facts = Facts(refresh=Refresh(is_due, folded)) if grows else Facts()
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def init(hp: RankOneHparams, params: PyTree) -> RankOneState:
     w = jnp.zeros_like(vector(params))
     root = jnp.eye(w.size, dtype=w.dtype) / jnp.sqrt(jnp.asarray(hp.prior, w.dtype))
-    return RankOneState(w, root, clock.start(hp, params))
+    return RankOneState(w, root, jnp.ones((), w.dtype), clock.start(hp, params))
 
 
 def predict(hp: RankOneHparams, state: RankOneState, context: PyTree) -> Array:
@@ -118,19 +124,35 @@ def predict(hp: RankOneHparams, state: RankOneState, context: PyTree) -> Array:
 
 def update(hp: RankOneHparams, state: RankOneState, feedback: Feedback) -> RankOneState:
     row, phi = look(state, vector(feedback.context))
-    step = hp.rule.step(row, feedback)
-    along = state.root @ phi  # P x
-    k = step.shrink / (1 + jnp.sqrt(step.kept))
-    root = state.root - jnp.outer(k * along, phi)
-    if step.grow is not None:
-        root = root * jnp.minimum(jnp.sqrt(step.grow), _most(root))
-    return RankOneState(state.w + step.move * along, root, clock.tick(hp, state.clock, feedback))
+    step, along = hp.rule.step(row, feedback), state.root @ phi
+    k = step.shrink * state.scale / (1 + jnp.sqrt(step.kept))
+    return RankOneState(
+        state.w + (step.move * state.scale) * along,
+        state.root - jnp.outer(k * along, phi),
+        state.scale * step.grow,
+        clock.tick(hp, state.clock, feedback),
+    )
+
+
+def is_due(hp: RankOneHparams, state: RankOneState) -> Array:
+    return state.scale > _LARGE
+
+
+def folded(hp: RankOneHparams, state: RankOneState) -> RankOneState:
+    """The same matrix with a scale of 1; its entries stay below the root of the largest float."""
+    most = float(jnp.finfo(state.root.dtype).max) ** 0.25
+    factor = jnp.minimum(jnp.sqrt(state.scale), jnp.maximum(most / jnp.max(jnp.abs(state.root)), 1))
+    return state._replace(root=factor * state.root, scale=jnp.ones_like(state.scale))
+
+
+_LARGE = 1e6
 
 
 def look(state: RankOneState, x: Float[Array, " d"]) -> tuple[Row, Float[Array, " d"]]:
     r"""The row as the rule sees it, and $\varphi = S^\top x$."""
     phi = x @ state.root
-    return Row(jnp.vdot(state.w, x), jnp.vdot(phi, phi), state.clock.now, x.size), phi
+    spread = state.scale * jnp.vdot(phi, phi)
+    return Row(jnp.vdot(state.w, x), spread, state.clock.now, x.size), phi
 
 
 def weight_if(counts: Array, feedback: Feedback) -> Array:
@@ -150,12 +172,6 @@ def adding(row: Row, r: Scalar, z: Scalar, weight: Scalar = 1.0) -> Step:
     """
     total = r + weight * row.spread
     return Step(weight * (r * z - row.margin) / total, weight / total, r / total)
-
-
-def _most(root: Float[Array, "d d"]) -> Array:
-    """The largest factor by which the root may grow; products of its entries stay finite."""
-    largest = float(jnp.finfo(root.dtype).max) ** 0.25
-    return jnp.maximum(largest / jnp.max(jnp.abs(root)), 1.0)
 
 
 def vector(tree: Any) -> Float[Array, " d"]:

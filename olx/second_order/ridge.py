@@ -62,7 +62,8 @@ def ridge(a: Scalar, forget: Scalar = 1.0) -> Learner:
     """
     a = check.positive("ridge", "a", a)
     forget = check.above("ridge", "forget", forget, 0, 1)
-    return rank_one(Rule(forget, score, step), a, theorems=(least_squares,))
+    rule = Rule(forget, score, step)
+    return rank_one(rule, a, grows=True, theorems=(least_squares,))
 
 
 def score(forget: Scalar, margin: Array, spread: Array) -> Array:

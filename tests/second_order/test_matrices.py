@@ -146,6 +146,7 @@ def test_confidence_weighted_meets_its_constraint_after_every_update():
     after = olx.rollout(learner, losses.hinge, rounds, jnp.zeros(D), record=keep).trace
     margin = LABELS * np.einsum("td,td->t", after.w, X)
     spread = np.linalg.norm(np.einsum("td,tdk->tk", X, after.root), axis=1)
+    assert np.all(np.asarray(after.scale) == 1)
     assert np.all(margin >= PHI * spread - 1e-9)
 
 
@@ -208,3 +209,15 @@ REFUSED = [
 def test_illegal_numbers_are_refused_by_name(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_forgetting_for_ever_overflows_nowhere():
+    """Only one direction has data; in the others the inverse grows until it is held."""
+    rows = np.zeros((20_000, 3), np.float32)
+    rows[:, 0] = 1.0
+    rounds = olx.Rounds(jnp.asarray(rows), jnp.ones(20_000, jnp.float32))
+    learner = second_order.ridge(1.0, 0.9)
+    run = olx.run(learner, losses.squared, rounds, jnp.zeros(3, jnp.float32))
+    assert np.all(np.isfinite(run.losses))
+    assert np.all(np.isfinite(run.state.root))
+    np.testing.assert_allclose(run.state.w[0], 1.0, rtol=1e-5)
