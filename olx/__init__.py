@@ -15,9 +15,9 @@ from olx import schedules as schedules
 from olx import second_order as second_order
 from olx import streams as streams
 from olx import testing as testing
+from olx.adversary import Adversary as Adversary
 from olx.certificate import Certificate as Certificate
 from olx.convex.norms import Norm as Norm
-from olx.core import Adversary as Adversary
 from olx.core import Batch as Batch
 from olx.core import Feedback as Feedback
 from olx.core import Learner as Learner

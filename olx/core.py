@@ -1,4 +1,4 @@
-r"""The types of the game: rounds, feedback, learners, processes, adversaries and runs.
+r"""The types of the game: rounds, feedback, learners, processes and runs.
 
 In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the outcome $y_t$ and
 pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
@@ -77,7 +77,8 @@ class Learner:
         new = self.step(state, feedback)
         if self.facts.refresh is None:
             return new
-        return lax.cond(self.due(new, feedback.weight), self.refreshed, lambda state: state, new)
+        better = lambda state: self.refreshed(state, self.sums(state))
+        return lax.cond(self.due(new, feedback.weight), better, lambda state: state, new)
 
     def step(self, state: PyTree, feedback: Feedback) -> PyTree:
         """The next state before its refresh; the same as `update` for a learner without one."""
@@ -91,10 +92,15 @@ class Learner:
         assert self.facts.refresh is not None  # the caller has checked
         return self.facts.refresh.due_fn(self.hparams, state) & (jnp.asarray(weight) != 0)
 
-    def refreshed(self, state: PyTree) -> PyTree:
-        """The state in better coordinates."""
+    def sums(self, state: PyTree) -> PyTree:
+        """What a refresh needs to know about all coordinates."""
+        refresh = self.facts.refresh
+        return refresh and refresh.sum_fn and refresh.sum_fn(self.hparams, state)
+
+    def refreshed(self, state: PyTree, sums: PyTree) -> PyTree:
+        """The state in better coordinates; `sums` are those of all coordinates."""
         assert self.facts.refresh is not None  # the caller has checked
-        return self.facts.refresh.apply_fn(self.hparams, state)
+        return self.facts.refresh.apply_fn(self.hparams, state, sums)
 
     def carrying(self, *theorems: Theorem) -> "Learner":
         """The same learner, which also carries `theorems`."""
@@ -152,26 +158,6 @@ class Process:
                 f"{self.gives}."
             )
         return self
-
-
-@pytree
-class Adversary:
-    """A player that chooses each outcome after it has seen the action of the learner."""
-
-    hparams: PyTree
-    loss: Loss  # (action, outcome) -> scalar, a pytree
-    init_fn: Callable[..., Any] = static()  # (hparams) -> state
-    ask_fn: Callable[..., Any] = static()  # (hparams, state) -> context
-    answer_fn: Callable[..., Any] = static()  # (hparams, state, action) -> (outcome, state)
-
-    def init(self) -> PyTree:
-        return self.init_fn(self.hparams)
-
-    def ask(self, state: PyTree) -> PyTree:
-        return self.ask_fn(self.hparams, state)
-
-    def answer(self, state: PyTree, action: PyTree) -> tuple[PyTree, PyTree]:
-        return self.answer_fn(self.hparams, state, action)
 
 
 @pytree

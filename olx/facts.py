@@ -92,10 +92,13 @@ class Refresh:
     apply_fn: it gives the same learner in better coordinates; predictions change by rounding only.
         It acts on each coordinate alone, given the numbers that are not per coordinate, and changes
         these numbers in the same way whatever the coordinates are.
+    sum_fn: sums over all coordinates that `apply_fn` needs, such as products of weights; entries
+        of 0 must add nothing to them. None if it needs no sums.
     """
 
     due_fn: Callable[..., Any]  # (hparams, state) -> bool
-    apply_fn: Callable[..., Any]  # (hparams, state) -> state
+    apply_fn: Callable[..., Any]  # (hparams, state, sums) -> state
+    sum_fn: Callable[..., Any] | None = None  # (hparams, state) -> sums
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

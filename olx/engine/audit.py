@@ -31,9 +31,9 @@ class AuditState(NamedTuple):
 def audited(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
     """Play `inner` and evaluate `theorems` against the comparator `u`."""
     hparams = AuditHparams(inner, theorems, u)
-    facts = Facts() if inner.facts.refresh is None else Facts(refresh=Refresh(_due, _refreshed))
+    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
     needs = within(inner, "inner", *PARTS)
-    return Learner(hparams, init, predict, update, facts=facts, needs=needs)
+    return Learner(hparams, init, predict, update, facts=Facts(refresh=refresh), needs=needs)
 
 
 def init(hp: AuditHparams, params: PyTree) -> AuditState:
@@ -64,5 +64,9 @@ def _due(hp: AuditHparams, state: AuditState) -> Array:
     return hp.inner.due(state.inner, 1.0)
 
 
-def _refreshed(hp: AuditHparams, state: AuditState) -> AuditState:
-    return AuditState(hp.inner.refreshed(state.inner), state.ledgers)
+def _sums(hp: AuditHparams, state: AuditState) -> PyTree:
+    return hp.inner.sums(state.inner)
+
+
+def _refreshed(hp: AuditHparams, state: AuditState, sums: PyTree) -> AuditState:
+    return AuditState(hp.inner.refreshed(state.inner, sums), state.ledgers)

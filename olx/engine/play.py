@@ -6,7 +6,8 @@ from jax import lax
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Adversary, Learner, Rounds, Run
+from olx.adversary import Adversary
+from olx.core import Learner, Rounds, Run
 from olx.engine import contexts
 from olx.engine.boundary import check_game, first_state
 from olx.engine.protocol import Record, Watch, feedback_of, settle

@@ -25,7 +25,7 @@ def refreshed(over: Callable, learner: Learner, state: PyTree, due: Array | None
         return state
 
     def change(_: Int[Array, ""], state: PyTree) -> PyTree:
-        better = over(Learner.refreshed)(learner, state)
+        better = over(_better)(learner, state)
         return jax.tree.map(lambda new, old: _where(due, new, old), better, state)
 
     return lax.fori_loop(0, jnp.any(due).astype(int), change, state)
@@ -45,24 +45,46 @@ def refreshing(
     def asks(learner: Learner, row: Array, rest: tuple) -> Array:
         return learner.due(state_of(layout, row, rest), now.weight)
 
-    def better(learner: Learner, rows: Array, rest: tuple) -> Packed:
-        return rows_of(layout, learner.refreshed(state_of(layout, rows, rest)))
+    def better(learner: Learner, rows: Array, rest: tuple, sums: PyTree) -> Packed:
+        return rows_of(layout, learner.refreshed(state_of(layout, rows, rest), sums))
 
-    def change(block: Int[Array, ""], carry: Packed) -> Packed:
+    def sums_of(learner: Learner, rows: Array, rest: tuple) -> PyTree:
+        return learner.sums(state_of(layout, rows, rest))
+
+    def part_of(table: Array, block: Int[Array, ""]) -> tuple[Array, Array, Array]:
+        """The numbers of the rows of a block, the rows, and which are in no block before it."""
         start = block * size
         first = jnp.minimum(start, count - size)  # the last block overlaps the block before it
-        old = lax.dynamic_slice_in_dim(carry.table, first, size)
-        part = over(better, (0, 2, 0), Packed(2, 0))(learner, old, new.rest)
-        open_rows = (first + jnp.arange(size) >= start).reshape(-1, *(1,) * (old.ndim - 1))
-        rows = jnp.where(due & open_rows, part.table, old)
+        rows = lax.dynamic_slice_in_dim(table, first, size)
+        numbers = (first + jnp.arange(size)).reshape(-1, *(1,) * (rows.ndim - 1))
+        return numbers, rows, numbers >= start
+
+    def add(block: Int[Array, ""], total: PyTree) -> PyTree:
+        numbers, rows, fresh = part_of(new.table, block)
+        rows = jnp.where(fresh & (numbers < count - 1), rows, 0.0)  # the last row is padding
+        return jax.tree.map(jnp.add, total, over(sums_of, (0, 2, 0))(learner, rows, new.rest))
+
+    def change(block: Int[Array, ""], carry: Packed) -> Packed:
+        numbers, old, fresh = part_of(carry.table, block)
+        part = over(better, (0, 2, 0, 0), Packed(2, 0))(learner, old, new.rest, total)
+        rows = jnp.where(due & fresh, part.table, old)
         rest = jax.tree.map(lambda new, old: _where(due, new, old), part.rest, new.rest)
-        return Packed(lax.dynamic_update_slice_in_dim(carry.table, rows, first, 0), rest)
+        return Packed(
+            lax.dynamic_update_slice_in_dim(carry.table, rows, numbers.reshape(-1)[0], 0), rest
+        )
 
     due = over(asks, (0, 2, 0))(learner, new.table[:1], new.rest)
     blocks = jnp.where(jnp.any(due), -(-count // size), 0)
+    shapes = jax.eval_shape(over(sums_of, (0, 2, 0)), learner, new.table[:1], new.rest)
+    empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    total = lax.fori_loop(0, blocks, add, empty)
     return lax.fori_loop(0, blocks, change, new), score, room
 
 
 def _where(due: Bool[Array, "..."], new: Array, old: Array) -> Array:
     """The new value where it is due; `due` has the axis of configurations, which comes first."""
     return jnp.where(due.reshape(due.shape + (1,) * (new.ndim - due.ndim)), new, old)
+
+
+def _better(learner: Learner, state: PyTree) -> PyTree:
+    return learner.refreshed(state, learner.sums(state))

@@ -116,7 +116,7 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
 
 def _facts(inner: Learner, linear: bool) -> Facts:
     """The facts of a model; only a linear one leaves coordinates apart."""
-    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed)
+    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
     if not linear:
         return Facts(refresh=refresh)
     adds = AddsContext(_coefficient) if isinstance(inner.facts.adds, AddsGradient) else None
@@ -141,8 +141,12 @@ def _due(hp: LiftHparams, state: PyTree) -> Array:
     return hp.inner.due(state, 1.0)
 
 
-def _refreshed(hp: LiftHparams, state: PyTree) -> PyTree:
-    return hp.inner.refreshed(state)
+def _sums(hp: LiftHparams, state: PyTree) -> PyTree:
+    return hp.inner.sums(state)
+
+
+def _refreshed(hp: LiftHparams, state: PyTree, sums: PyTree) -> PyTree:
+    return hp.inner.refreshed(state, sums)
 
 
 def _inside(hp: LiftHparams) -> Learner:

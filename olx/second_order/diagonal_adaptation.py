@@ -100,12 +100,16 @@ def is_due(hp: AdaptationHparams, state: AdaptationState) -> Array:
     return hp.inner.due(state.inner, 1.0)
 
 
-def refreshed(hp: AdaptationHparams, state: AdaptationState) -> AdaptationState:
-    return AdaptationState(hp.inner.refreshed(state.inner), state.squares)
+def sums(hp: AdaptationHparams, state: AdaptationState) -> PyTree:
+    return hp.inner.sums(state.inner)
+
+
+def refreshed(hp: AdaptationHparams, state: AdaptationState, sums: PyTree) -> AdaptationState:
+    return AdaptationState(hp.inner.refreshed(state.inner, sums), state.squares)
 
 
 def _facts(inner: Learner) -> Facts:
-    refresh = None if inner.facts.refresh is None else Refresh(is_due, refreshed)
+    refresh = None if inner.facts.refresh is None else Refresh(is_due, refreshed, sums)
     match inner.facts.coordinates:
         case Rowwise() | Linear():
             return Facts(coordinates=Rowwise())

@@ -26,7 +26,7 @@ from olx.second_order._directions import gram_after, shrunk
 from olx.second_order._root import changed
 from olx.second_order.directions_regret import THEOREMS
 from olx.second_order.frequent_directions import DirectionsHparams, check_size
-from olx.second_order.sketch import Sketch, dtype_of, empty_rows
+from olx.second_order.sketch import Sketch, dtype_of, empty_rows, orthonormal
 
 
 class Epoch(NamedTuple):
@@ -118,8 +118,8 @@ def is_due(small: Epoch) -> Array:
     return small.count > len(small.energy)
 
 
-def basis(small: Epoch) -> Array:
-    return small.frame
+def basis(small: Epoch, gram: Array) -> Array:
+    return orthonormal(small.frame, gram)
 
 
 def rebased(small: Epoch) -> Epoch:

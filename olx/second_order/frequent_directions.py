@@ -28,7 +28,7 @@ Liberty, Phillips, Woodruff, Frequent Directions: Simple and Deterministic Matri
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx import _safe as safe
@@ -37,7 +37,7 @@ from olx.core import Scalar
 from olx.second_order._directions import gram_after, shrunk
 from olx.second_order.directions_regret import THEOREMS
 from olx.second_order.oja import spectral_solve
-from olx.second_order.sketch import Sketch, dtype_of, empty_rows
+from olx.second_order.sketch import PERIOD, Sketch, dtype_of, empty_rows, orthonormal
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 
@@ -52,7 +52,8 @@ class Directions(NamedTuple):
     frame: Float[Array, "k m"]  # F; the last row of Z is the spare one
     gram: Float[Array, "m m"]  # of the rows of Z
     lost: Float[Array, ""]  # m times the sum of rho
-    due: Bool[Array, ""]  # whether the coordinates must change now
+    age: Int[Array, ""]  # rounds since the coordinates changed
+    due: Bool[Array, ""]  # whether they must change now
 
     @property
     def total(self) -> Float[Array, ""]:
@@ -84,7 +85,9 @@ def init(hp: DirectionsHparams, alpha: Scalar, params: PyTree) -> tuple[Directio
     m, dtype = hp.size, dtype_of(params)
     zeros = lambda *shape: jnp.zeros(shape, dtype)
     frame = jnp.eye(m - 1, m, dtype=dtype)
-    small = Directions(zeros(m - 1), frame, zeros(m, m), zeros(), jnp.zeros((), bool))
+    small = Directions(
+        zeros(m - 1), frame, zeros(m, m), zeros(), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    )
     return small, empty_rows(m, params)
 
 
@@ -100,12 +103,12 @@ def update(
     delta = jnp.where(turns, small.gram @ (inside @ small.frame), spare)  # F^(-1) is K F'
     frame = new.turn @ small.frame + jnp.where(turns, 0.0, 1.0) * new.take * spare
     gram = gram_after(small.gram, delta, zg, gg)
-    frame = 1.5 * frame - 0.5 * (frame @ gram @ frame.T) @ frame  # removes errors of F K F' = I
+    frame = orthonormal(frame, gram)  # removes errors of F K F' = I
     died = jnp.sum(new.energy > 0) < jnp.sum(small.energy > 0)
     condition = jnp.sum(frame**2) * jnp.trace(gram)
     limit = hp.size**2 * float(jnp.finfo(gg.dtype).eps) ** -0.25
-    due = ~turns | died | (condition > limit)
-    return Directions(new.energy, frame, gram, small.lost + new.lost, due), delta
+    due = ~turns | died | (condition > limit) | (small.age + 1 >= PERIOD)
+    return Directions(new.energy, frame, gram, small.lost + new.lost, small.age + 1, due), delta
 
 
 def solve(alpha: Scalar, small: Directions, zx: Array, xx: Array) -> tuple[Array, Array]:
@@ -120,15 +123,20 @@ def is_due(small: Directions) -> Array:
     return small.due
 
 
-def basis(small: Directions) -> Array:
-    return jnp.pad(small.frame, ((0, 1), (0, 0)))
+def basis(small: Directions, gram: Array) -> Array:
+    return jnp.pad(orthonormal(small.frame, gram), ((0, 1), (0, 0)))
 
 
 def rebased(small: Directions) -> Directions:
     frame = jnp.eye(*small.frame.shape, dtype=small.energy.dtype)
     alive = (small.energy > 0).astype(small.energy.dtype)
     return Directions(
-        small.energy, frame, jnp.diag(jnp.pad(alive, (0, 1))), small.lost, jnp.zeros((), bool)
+        small.energy,
+        frame,
+        jnp.diag(jnp.pad(alive, (0, 1))),
+        small.lost,
+        jnp.zeros_like(small.age),
+        jnp.zeros((), bool),
     )
 
 

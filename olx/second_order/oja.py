@@ -50,7 +50,7 @@ from olx._clock import Clock
 from olx._pytree import pytree, static
 from olx._sum import Sum
 from olx.core import Scalar
-from olx.second_order.sketch import Sketch, columns
+from olx.second_order.sketch import PERIOD, Sketch, columns, orthonormal
 
 
 @pytree
@@ -146,7 +146,9 @@ def spectral_solve(
     """The solution for S = energy^(1/2) V with orthonormal rows V = frame Z; nothing cancels."""
     v = frame @ zx
     rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
-    return (energy / (alpha + energy) * v) @ frame, rest + jnp.sum(alpha / (alpha + energy) * v**2)
+    least = float(jnp.finfo(v.dtype).eps) ** 0.5  # else errors of V make the matrix indefinite
+    left = jnp.maximum(alpha / (alpha + energy), least)
+    return ((1 - left) * v) @ frame, rest + jnp.sum(left * v**2)
 
 
 def energy(small: OjaState, zv: Array) -> Array:
@@ -154,12 +156,13 @@ def energy(small: OjaState, zv: Array) -> Array:
 
 
 def is_due(small: OjaState) -> Array:
-    """Whether rounding errors of V = F Z may be larger than those of Z by eps^(-1/4)."""
-    return small.square > len(small.energy) * float(jnp.finfo(small.square.dtype).eps) ** -0.5
+    """Whether V = F Z may lose more than eps^(-1/4) of the digits of Z, or Z is old."""
+    limit = len(small.energy) * float(jnp.finfo(small.square.dtype).eps) ** -0.5
+    return (small.square > limit) | (small.clock.rounds % PERIOD == 0)
 
 
-def basis(small: OjaState) -> Array:
-    return small.frame.value
+def basis(small: OjaState, gram: Array) -> Array:
+    return orthonormal(small.frame.value, gram)
 
 
 def rebased(small: OjaState) -> OjaState:

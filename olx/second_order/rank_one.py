@@ -138,7 +138,7 @@ def is_due(hp: RankOneHparams, state: RankOneState) -> Array:
     return state.scale > _LARGE
 
 
-def folded(hp: RankOneHparams, state: RankOneState) -> RankOneState:
+def folded(hp: RankOneHparams, state: RankOneState, sums: None) -> RankOneState:
     """The same matrix with a scale of 1; its entries stay below the root of the largest float."""
     most = float(jnp.finfo(state.root.dtype).max) ** 0.25
     factor = jnp.minimum(jnp.sqrt(state.scale), jnp.maximum(most / jnp.max(jnp.abs(state.root)), 1))

@@ -44,7 +44,7 @@ class Sketch:
     solve_fn: Callable[..., Any] = static()  # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
     energy_fn: Callable[..., Any] = static()  # (small, Z v) -> |S v|^2
     due_fn: Callable[..., Any] | None = static(default=None)  # (small) -> bool
-    basis_fn: Callable[..., Any] | None = static(default=None)  # (small) -> matrix
+    basis_fn: Callable[..., Any] | None = static(default=None)  # (small, Z Z') -> matrix
     rebased_fn: Callable[..., Any] | None = static(default=None)  # (small) -> small
     theorems: tuple[Theorem, ...] = ()  # about the learner with this sketch
 
@@ -80,6 +80,24 @@ def grown(rows: PyTree, delta: Float[Array, " m"], x: PyTree) -> PyTree:
 def mixed(basis: Float[Array, "m m"], rows: PyTree) -> PyTree:
     """The matrix `basis` times $Z$."""
     return jax.tree.map(lambda z: jnp.tensordot(basis, z, 1), rows)
+
+
+PERIOD = 1 << 14  # rounds; after so many, rounding errors in Z call for other coordinates
+
+
+def products(rows: PyTree) -> Float[Array, "m m"]:
+    r"""$Z Z^\top$."""
+    flat = [z.reshape(len(z), -1) for z in jax.tree.leaves(rows)]
+    return jnp.asarray(sum(z @ z.T for z in flat))
+
+
+def orthonormal(frame: Float[Array, "k m"], gram: Float[Array, "m m"]) -> Float[Array, "k m"]:
+    r"""`frame` with the rows of `frame` $Z$ made orthonormal, if they are nearly so.
+
+    It is one step of Newton and Schulz, with the true products `gram` $= Z Z^\top$. The products
+    that a sketch keeps itself know nothing of the rounding errors in $Z$.
+    """
+    return 1.5 * frame - 0.5 * (frame @ gram @ frame.T) @ frame
 
 
 def empty_rows(count: int, params: PyTree) -> PyTree:

@@ -52,7 +52,7 @@ from olx.second_order._sketched_step import (
     score,
     step,
 )
-from olx.second_order.sketch import Sketch, combined, dtype_of, mixed, nothing, product
+from olx.second_order.sketch import Sketch, combined, dtype_of, mixed, nothing, product, products
 from olx.theorem import theorem
 
 
@@ -92,7 +92,7 @@ def sketched_newton(
     slab = _slab.numbers("sketched_newton", bound, curvature, lipschitz, used=sketch is not None)
     sketch = nothing() if sketch is None else sketch
     check.instance("sketched_newton", "sketch", sketch, Sketch)
-    changing = Facts(coordinates=Refreshed(), refresh=Refresh(is_due, refreshed))
+    changing = Facts(coordinates=Refreshed(), refresh=Refresh(is_due, refreshed, gram))
     facts = Facts(coordinates=Rowwise()) if sketch.due_fn is None else changing
     return Learner(
         SketchedNewtonHparams(sketch, alpha, slab),
@@ -125,7 +125,14 @@ def is_due(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Array:
     return hp.sketch.due_fn(state.small)
 
 
-def refreshed(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> SketchedNewtonState:
+def gram(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Array:
+    r"""$Z Z^\top$."""
+    return products(state.rows)
+
+
+def refreshed(
+    hp: SketchedNewtonHparams, state: SketchedNewtonState, gram: Array
+) -> SketchedNewtonState:
     """The same weights and the same matrix in other coordinates."""
     sketch = hp.sketch
     assert sketch.basis_fn is not None
@@ -133,7 +140,7 @@ def refreshed(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Sketched
     return SketchedNewtonState(
         combined(state.rows, state.mix, state.base),
         jnp.zeros_like(state.mix),
-        mixed(sketch.basis_fn(state.small), state.rows),
+        mixed(sketch.basis_fn(state.small, gram), state.rows),
         sketch.rebased_fn(state.small),
         state.clock,
     )

@@ -18,7 +18,8 @@ from optax import tree
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import as_tree, pytree, static
-from olx.core import Adversary, Loss, Scalar
+from olx.adversary import Adversary
+from olx.core import Loss, Scalar
 
 
 @pytree

@@ -72,7 +72,8 @@ def _check_refresh(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree)
     never = dataclasses.replace(learner, facts=Facts())
     state = jax.jit(lambda rounds: rollout(never, loss, rounds, params).state)(rounds)
     context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
-    seen, wanted = (learner.predict(s, context) for s in (learner.refreshed(state), state))
+    better = learner.refreshed(state, learner.sums(state))
+    seen, wanted = (learner.predict(each, context) for each in (better, state))
     close("a refresh changes a prediction", seen, wanted, 1e-5)
 
 

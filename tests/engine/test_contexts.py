@@ -75,8 +75,8 @@ def test_an_adversary_may_ask_in_whole_numbers():
     ask = lambda hp, t: jnp.asarray(PIXELS)[t]
     answer = lambda hp, t, action: (jnp.where(action > 0, -1.0, 1.0), t + 1)
     loss = jax.tree_util.Partial(losses.squared)
-    nature = olx.core.Adversary(None, loss, lambda hp: jnp.array(0), ask, answer)
-    wide = olx.core.Adversary(
+    nature = olx.Adversary(None, loss, lambda hp: jnp.array(0), ask, answer)
+    wide = olx.Adversary(
         None, loss, lambda hp: jnp.array(0), lambda hp, t: ask(hp, t).astype(float), answer
     )
     seen, wanted = (olx.play(LEARNERS["PA"], other, jnp.zeros(4), 30) for other in (nature, wide))

@@ -40,7 +40,7 @@ def small(hp, state):
     return state.scale < hp["least"]
 
 
-def fold(hp, state):
+def fold(hp, state, sums):
     return Folded(state.scale * state.z, jnp.ones_like(state.scale), state.folds + 1)
 
 
@@ -162,3 +162,27 @@ def test_facts_that_exclude_each_other_are_refused():
 def test_it_conforms():
     rounds = olx.Rounds(DENSE[:24, :4], OUTCOME[:24])
     olx.testing.check_learner(lifted(0.1), losses.squared, rounds, START[:4], trees=False)
+
+
+def squares(hp, state):
+    """The sum of the squares of z, over all coordinates."""
+    return jnp.vdot(state.z, state.z)
+
+
+def fold_known(hp, state, sums):
+    """Keep the sum in `folds`: it must be that of all coordinates, also on sparse rows."""
+    return Folded(state.scale * state.z, jnp.ones_like(state.scale), sums)
+
+
+def test_a_refresh_knows_sums_over_all_coordinates():
+    facts = olx.Facts(coordinates=olx.Refreshed(), refresh=olx.Refresh(small, fold_known, squares))
+    learner = dataclasses.replace(decaying(0.2), facts=facts)
+    dense = np.random.default_rng(3).normal(size=(LENGTH, WIDTH))
+    dense[np.random.default_rng(4).random(dense.shape) < 0.7] = 0.0
+    labels, start = np.sign(dense[:, 0] + 0.1), jnp.ones(WIDTH) / 7
+    wanted = olx.rollout(olx.linear(learner), losses.squared, olx.Rounds(dense, labels), start)
+    rows = streams.sparse_rows(scipy.sparse.csr_array(dense))
+    seen = olx.run(olx.linear(learner), losses.squared, olx.Rounds(rows, labels), start)
+    assert wanted.state.folds > 0
+    np.testing.assert_allclose(seen.state.folds, wanted.state.folds, rtol=1e-12)
+    np.testing.assert_allclose(seen.losses, wanted.losses, rtol=1e-12, atol=1e-12)

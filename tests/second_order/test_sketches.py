@@ -21,6 +21,7 @@ from olx.second_order import (
     random_projection,
     sketched_newton,
 )
+from olx.second_order.sketch import orthonormal, products
 
 T, D, M = 2000, 12, 4
 C, SIGMA, L, ALPHA = 3.0, 1 / 36, 6.0, 60.0
@@ -135,14 +136,14 @@ def test_oja_finds_the_leading_eigenvalues(make):
             small, z = carry
             small, delta = sketch.update(1.0, small, z @ g, g @ g)
             z = z + jnp.outer(delta, g)
-            due, basis = sketch.due_fn(small), sketch.basis_fn(small)
+            due, basis = sketch.due_fn(small), sketch.basis_fn(small, products(z))
             again = lambda: (sketch.rebased_fn(small), basis @ z)
             return jax.lax.cond(due, again, lambda: (small, z)), due
 
         return jax.lax.scan(one, sketch.init(1.0, jnp.zeros(D)), rows)
 
     (small, z), due = feed(rows)
-    v = np.asarray(sketch.basis_fn(small) @ z)
+    v = np.asarray(_frame(small) @ z)
     np.testing.assert_allclose(v @ v.T, np.eye(3), atol=1e-8)
     true = np.linalg.eigvalsh(np.asarray(rows).T @ np.asarray(rows))[::-1][:3]
     np.testing.assert_allclose(small.clock.past * small.energy, true, rtol=0.15)
@@ -170,7 +171,7 @@ def test_a_round_needs_only_the_coordinates_of_its_row(name):
         some = np.flatnonzero(row)
         score, state = small_round(state, len(some), some, row[some], y)
         if refresh is not None and refresh.due_fn(learner.hparams, state):
-            state = refresh.apply_fn(learner.hparams, state)
+            state = learner.refreshed(state, learner.sums(state))
         scores.append(score)
     np.testing.assert_allclose(scores, played(learner, rows).trace, atol=1e-10)
 
@@ -232,9 +233,14 @@ def test_single_precision_stays_sound_on_badly_conditioned_rows(name):
         inverse = np.asarray(small.root, np.float64) @ np.asarray(small.root, np.float64).T
         np.testing.assert_allclose(inverse @ (2.0 * np.eye(M) + z @ z.T), np.eye(M), atol=1e-2)
     else:
-        v = np.asarray(SKETCHES[name].basis_fn(small), np.float64) @ z
+        v = np.asarray(_frame(small), np.float64) @ z
         v = v[: len(small.energy)]
         np.testing.assert_allclose(v @ v.T, np.eye(len(v)), atol=1e-3)
+
+
+def _frame(small):
+    """F of V = F Z, as the sketch has it."""
+    return getattr(small.frame, "value", small.frame)
 
 
 def test_a_tiny_slope_does_not_harm_the_directions():
@@ -242,7 +248,7 @@ def test_a_tiny_slope_does_not_harm_the_directions():
     rows[25:] *= 1e-16
     learner = newton(frequent_directions(M))
     state = played(learner, rows).state
-    v = np.asarray(learner.hparams.sketch.basis_fn(state.small) @ state.rows)[: M - 1]
+    v = np.asarray(_frame(state.small) @ state.rows)[: M - 1]
     np.testing.assert_allclose(v @ v.T, np.eye(M - 1), atol=1e-10)
 
 
@@ -294,3 +300,10 @@ BAD = {
 def test_bad_arguments_are_refused_by_name(words):
     with pytest.raises((TypeError, ValueError), match=words.replace("(", r"\(")):
         BAD[words]()
+
+
+def test_a_refresh_makes_directions_orthonormal_again_from_their_true_products():
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(3, 9)))
+    frame = jnp.linalg.inv(jnp.linalg.cholesky(products(rows))) * (1 + 1e-4)
+    better = orthonormal(frame, products(rows)) @ rows
+    np.testing.assert_allclose(better @ better.T, np.eye(3), atol=1e-7)

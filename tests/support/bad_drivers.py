@@ -53,7 +53,7 @@ def ints():
 def nature():
     loss = jax.tree_util.Partial(losses.squared)
     answer = lambda hp, state, action: (action, state)
-    return olx.core.Adversary(None, loss, lambda hp: 0.0, lambda hp, state: state, answer)
+    return olx.Adversary(None, loss, lambda hp: 0.0, lambda hp, state: state, answer)
 
 
 NO_LEARNER = "`learner` must be a Learner, got"

@@ -210,7 +210,7 @@ def large(hp, w):
     return jnp.asarray(True)
 
 
-def longer(hp, w):
+def longer(hp, w, sums):
     return 2 * w
 
 
@@ -234,7 +234,9 @@ FALSE_CLAIMS = {
         MISTAKEN,
     ),
     "refreshed": (
-        point(together, coordinates=olx.Refreshed(), refresh=olx.Refresh(large, lambda hp, w: w)),
+        point(
+            together, coordinates=olx.Refreshed(), refresh=olx.Refresh(large, lambda hp, w, sums: w)
+        ),
         MISTAKEN,
     ),
     "refresh": (
