@@ -30,7 +30,12 @@ class Separable:
     Entry i of the decision and of the next state depends on entry i of the state, of the context
     and of the gradient, and on numbers that are not per coordinate, such as a clock. These numbers
     do not depend on any coordinate. An update does not change an entry whose gradient is zero.
+
+    still: whether, up to rounding, an update does not change the decision of such an entry either,
+        and the decision does not depend on the context. A clock in the decision breaks this.
     """
+
+    still: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

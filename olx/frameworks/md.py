@@ -70,7 +70,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     descends = eta.init_fn is no_stats and mirror.states_norm
     adds = AddsGradient(_coefficient) if constant and mirror.identity else None
     lumps = None if mirror.lump is None else Lumps(_lump)
-    coordinates = Separable() if mirror.separable else lumps
+    coordinates = Separable(still=True) if mirror.separable else lumps
     return Learner(
         MDHparams(eta, mirror),
         init,

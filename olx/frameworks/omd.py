@@ -66,7 +66,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     check.instance("omd", "mirror", mirror, MirrorMap)
     adds = AddsGradient(_coefficient) if mirror.identity else None
     lumps = None if mirror.lump is None else Lumps(_lump)
-    coordinates = Separable() if mirror.separable else lumps
+    coordinates = Separable(still=True) if mirror.separable else lumps
     return Learner(
         OMDHparams(eta, mirror),
         init,

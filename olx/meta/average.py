@@ -6,6 +6,9 @@ For convex losses, independent rounds and $a_t = 1$, the expected risk of $\bar 
 of the best fixed decision plus the regret divided by $T$. Rising weights give early decisions less
 influence, and suit learners with small weighted regret.
 
+On sparse rows most coordinates have zero gradient. If their decisions stay (`Separable.still`), a
+coordinate waits: its mean is brought up to date when its gradient is not zero, and by `averaged`.
+
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section B.3; Zhang,
 Mathematical Analysis of Machine Learning Algorithms, 2023, chapter 14.
 """
@@ -14,15 +17,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
 from olx import _safe as safe
+from olx import _sum
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._sum import Sum
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
+from olx.facts import Facts, Separable
 from olx.needs import PARTS, within
 from olx.schedules.decay import as_schedule
 from olx.theorem import INNER, through
@@ -36,8 +42,10 @@ class AverageHparams:
 
 class AverageState(NamedTuple):
     inner: PyTree
-    mean: PyTree
-    total: Float[Array, ""]  # the sum of the weights so far
+    mean: PyTree  # of the decisions until `since`
+    since: PyTree  # for each coordinate, the sum of the weights that its mean counts
+    latest: PyTree  # the decision after `since`
+    total: Sum  # the sum of the weights so far
     stats: PyTree
 
 
@@ -46,7 +54,10 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
 
     inner: a learner of points; for a predictor, lift the result: `olx.linear(average(inner))`.
     weights: $a_t$, multiplied by the weight of the round; a number for equal weights, `rising()`,
-        or any schedule.
+        or another process that gives weights. A step size is refused.
+
+    Inside `linear` it plays sparse rows if the coordinates of `inner` are `Separable` and still, as
+    those of `omd` and `ogd`; other learners need dense rows.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = average(olx.ogd(1.0))
@@ -59,12 +70,24 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     hparams = AverageHparams(inner, as_schedule("average", "weights", weights, WEIGHT))
     needs = within(inner, "inner", *PARTS)
     theorems = tuple(through(INNER, one) for one in inner.theorems)
-    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
+    alone = _is_still(inner) and hparams.weights.separable
+    facts = Facts(coordinates=Separable(still=True) if alone else None)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def averaged(state: AverageState) -> PyTree:
-    """The mean decision, from the state of an `average`, lifted or not; 0 before round 1."""
-    return state.mean
+    """The mean decision, from the state of an `average`, lifted or not; 0 before round 1.
+
+    The state of a sweep gives one mean for each configuration.
+    """
+    total = state.total.value
+    below = lambda mean: jnp.reshape(total, total.shape + (1,) * (mean.ndim - total.ndim))
+    return jax.tree.map(
+        lambda mean, since, w: _until(below(mean), mean, since, w),
+        state.mean,
+        state.since,
+        state.latest,
+    )
 
 
 def rising(shift: Scalar = 1.0) -> Process:
@@ -76,14 +99,14 @@ def rising(shift: Scalar = 1.0) -> Process:
     2.0
     """
     shift = check.non_negative("rising", "shift", shift)
-    return Process(shift, clock.start, clock.tick, _later, WEIGHT)
+    return Process(shift, clock.start, clock.tick, _later, WEIGHT, separable=True)
 
 
 def init(hp: AverageHparams, params: PyTree) -> AverageState:
-    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
-    return AverageState(
-        hp.inner.init(params), tree.zeros_like(params), zero, hp.weights.init(params)
-    )
+    inner, zeros = hp.inner.init(params), tree.zeros_like(params)
+    latest = hp.inner.predict(inner) if _is_still(hp.inner) else zeros
+    total = _sum.start(jnp.zeros((), jnp.result_type(*jax.tree.leaves(params))))
+    return AverageState(inner, zeros, zeros, latest, total, hp.weights.init(params))
 
 
 def predict(hp: AverageHparams, state: AverageState, context: PyTree) -> PyTree:
@@ -92,15 +115,38 @@ def predict(hp: AverageHparams, state: AverageState, context: PyTree) -> PyTree:
 
 def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> AverageState:
     check.same_shape("average", "the action", feedback.action, "`params`", state.mean)
+    inner = hp.inner.update(state.inner, feedback)
     own = feedback.weight * hp.weights.at(state.stats, feedback.context)
-    total = state.total + own
-    share = own / safe.or_one(total)
+    total = _sum.add(state.total, own)
+    stats = hp.weights.update(state.stats, feedback)
+    bring = lambda mean, since, w: _until(total.value, mean, since, w)
+    if not _is_still(hp.inner):
+        w = feedback.action
+        mean = jax.tree.map(bring, state.mean, state.since, w)
+        since = jax.tree.map(lambda mean: jnp.full_like(mean, total.value), mean)
+        return AverageState(inner, mean, since, w, total, stats)
+    choose = lambda grad, new, old: jnp.where(grad != 0, new, old)
+    mean = jax.tree.map(bring, state.mean, state.since, state.latest)
     return AverageState(
-        hp.inner.update(state.inner, feedback),
-        jax.tree.map(lambda mean, w: mean + share * (w - mean), state.mean, feedback.action),
+        inner,
+        jax.tree.map(choose, feedback.grad, mean, state.mean),
+        jax.tree.map(lambda grad, old: choose(grad, total.value, old), feedback.grad, state.since),
+        jax.tree.map(choose, feedback.grad, hp.inner.predict(inner), state.latest),
         total,
-        hp.weights.update(state.stats, feedback),
+        stats,
     )
+
+
+def _is_still(inner: Learner) -> bool:
+    """Whether coordinates with zero gradient can wait."""
+    coordinates = inner.facts.coordinates
+    return isinstance(coordinates, Separable) and coordinates.still
+
+
+def _until(total: Array, mean: Array, since: Array, w: Array) -> Array:
+    """The mean of decisions until `total`, if the decision after `since` is `w`."""
+    share = (total - since) / safe.or_one(total)
+    return mean + share * (w - mean)
 
 
 def _later(shift: Scalar, stats: Clock, context: PyTree) -> Array:

@@ -26,6 +26,7 @@ from olx.streams.sparse_rows import sparse_rows
 from olx.testing.played import movable
 from olx.testing.report import close, tolerance
 from olx.testing.single import check_single
+from olx.testing.still import check_still
 
 WIDTHS = (1, 3, 63, 64, 65, 128)
 SPARSE_WIDTHS = (3, 64)  # fewer: the form does not depend on the number of configurations
@@ -53,6 +54,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
         seen = sweep(some, loss, rounds, params)
         _compare(f"a sweep of {width} is not rollout", seen, wanted, slice(width))
     if sparse:
+        check_still(learner, loss, rounds, params)
         rows = rounds._replace(context=sparse_rows(csr_array(rounds.context)))
         for last in [width - 1 for width in WIDTHS]:
             one = jax.tree.map(lambda leaf, last=last: leaf[last], learners)
