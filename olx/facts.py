@@ -4,7 +4,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jax.scipy.special import logsumexp
 from jax.tree_util import Partial
+from jaxtyping import PyTree
 
 from olx._pytree import pytree, static
 
@@ -59,14 +64,28 @@ class Lump:
     """A term per entry of a vector, and an entry for a given term: many entries made one.
 
     A mirror map gives one if its conjugate is a function of the sum of the terms of a dual, up to a
-    constant. The map must have no centering, and its `retract` must be the identity: only gradients
-    move the dual.
+    constant. Only gradients and `center` may move the dual: the map has no centering and its
+    `retract` is the identity, or the lump is additive.
+
+    additive: the terms are exponentials, so one number may be subtracted from all entries, and
+        decisions stay the same. `log_term` and `entry` are then linear.
     """
 
     term: Partial  # (entries, level) -> the term of each, divided by exp(level)
     log_term: Partial  # entries -> the logarithm of the term of each; -inf for a term of 0
     entry: Partial  # the logarithm of a term -> an entry with this term
     hollow: bool = static(default=True)  # whether an entry of 0 has a term of 0
+    additive: bool = static(default=False)
+
+    def center(self, entries: PyTree) -> PyTree:
+        """The entries; if the lump is additive, minus one number so that the terms sum to 1.
+
+        Unlike the largest entry, this number is known if many entries are made one.
+        """
+        if not self.additive:
+            return entries
+        top = self.entry(logsumexp(self.log_term(ravel_pytree(entries)[0])))
+        return jax.tree.map(lambda leaf: leaf - lax.stop_gradient(top), entries)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +94,8 @@ class Lumps:
 
     Its state is one vector and numbers. It uses the entries of the vector where the context is zero
     only through the sum of their terms, so one entry with this term could replace all of them. An
-    update multiplies all these entries by one factor, often 1. A predictor or a point learner.
+    update multiplies all these entries by one factor, often 1; if the lump is additive, it
+    subtracts one number from all of them instead. A predictor or a point learner.
     """
 
     lump_fn: Callable[..., Any]  # hparams -> `Lump`

@@ -5,7 +5,7 @@ terms. The engine plays the learner on the coordinates of the row and on this ex
 
 - An update multiplies all other coordinates by one factor. The change of the extra coordinate gives
   the factor. It is one number for the whole table, and it is multiplied into the table before it
-  becomes too large or too small.
+  becomes too large or too small. For an additive lump it is a number to subtract instead.
 - The sum of all terms is kept in units of $e^{level}$, by compensated differences. A pass over the
   table computes it again when it has fallen so far that rounding errors of earlier, larger terms
   could be seen, or when it leaves the range of floats.
@@ -28,6 +28,7 @@ from olx.facts import Lump, Lumps
 from olx.streams.sparse_rows import LANES
 
 _RANGE = 1e-3, 1e3  # of the common factor
+_FAR = 16.0  # the largest logarithm of a common shift; a part of the digits of the table
 _FALL = 1 / 64  # of the sum, since the last pass
 
 
@@ -41,14 +42,20 @@ def lumped(
         return _whole_table(over, layout, packed, learner, now, index, x)
     packed = _recomputed(over, packed, learner)
     lanes, x = gathered(packed.table, index), jnp.append(x, jnp.zeros((), x.dtype))
+    used = (index != nothing)[:, None] if lump_of(learner).additive else True  # padding has no term
+
+    def terms(lump: Lump, lanes: Array, whole: Whole) -> Array:
+        return jnp.where(used, lump.term(lanes, whole.level), 0.0)
 
     def seen_by(learner: Learner, lanes: Array, whole: Whole) -> Array:
         """The state on the coordinates of the row and on the extra one for all others."""
-        lump, least = lump_of(learner), 1.6 * jnp.log(jnp.finfo(lanes.dtype).tiny)
-        away = whole.total.value - jnp.sum(lump.term(lanes, whole.level))
-        log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)  # a term that rounds to 0
-        extra = lump.entry(log + whole.level).astype(lanes.dtype).reshape(1, 1)
-        return jnp.concatenate([lanes, extra]) * whole.scale
+        lump, total = lump_of(learner), whole.total.value
+        away = total - jnp.sum(terms(lump, lanes, whole))
+        least = _least(lump, total)
+        log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)
+        extra, low = (lump.entry(at + whole.level).astype(lanes.dtype) for at in (log, least))
+        lanes = jnp.where(used, lanes, low)
+        return jnp.concatenate([lanes, extra.reshape(1, 1)]) * whole.scale - whole.shift
 
     def decide(learner: Learner, lanes: Array, rest: tuple, whole: Whole) -> Array:
         return learner.predict(state_of(layout, seen_by(learner, lanes, whole), rest), x)
@@ -58,21 +65,23 @@ def lumped(
         loss = revealed(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         new = rows_of(layout, learner.step(state_of(layout, old, rest), feedback))
-        before, after = old[-1, 0], new.table[-1, 0]
-        scale = whole.scale * jnp.where(after == before, 1.0, after / before)
-        folds = jnp.isfinite(scale) & ((scale < _RANGE[0]) | (scale > _RANGE[1]))
-        unit = jnp.where(folds, 1.0, scale)
-        same = (new.table[:-1] == old[:-1]) & (unit == whole.scale)
-        rows = jnp.where(same, lanes, new.table[:-1] / unit)  # what did not change keeps its bits
-        added, gone = (lump_of(learner).term(some, whole.level) for some in (rows, lanes))
+        lump = lump_of(learner)
+        scale, shift, folds = _common(lump, whole, old[-1, 0], new.table[-1, 0])
+        unit, offset = jnp.where(folds, 1.0, scale), jnp.where(folds, 0.0, shift)
+        same = (new.table[:-1] == old[:-1]) & (unit == whole.scale) & (offset == whole.shift)
+        same |= jnp.logical_not(used)
+        rows = (new.table[:-1] + offset) / unit
+        rows = jnp.where(same, lanes, rows)  # what did not change keeps its bits
+        added, gone = (terms(lump, some, whole) for some in (rows, lanes))
         total = _sum.add(whole.total, jnp.sum(added - gone))
         least = jnp.where(jnp.any(rows != 0), 1.0, 0.0)  # tiny first weights need another level
         peak = jnp.maximum(jnp.maximum(whole.peak, total.value), least)
         peak = jnp.where(folds, jnp.inf, peak)
-        return Packed(rows, new.rest, Whole(unit, total, whole.level, peak)), scale / unit
+        whole = Whole(unit, offset, total, whole.level, peak)
+        return Packed(rows, new.rest, whole), scale / unit, shift - offset
 
     def fold(_: Int[Array, ""], table: Array) -> Array:
-        return table * into
+        return table * factor - down
 
     def write(block: Int[Array, ""], table: Array) -> Array:
         part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
@@ -80,9 +89,10 @@ def lumped(
 
     score = over(decide, (0, 2, 0, 0))(learner, lanes, packed.rest, packed.whole)
     value, grad = over(now.slope)(score)
-    teach = over(learn, (0, 2, 0, 0, 0, 0, 0), (Packed(2, 0, 0), 0))
-    new, into = teach(learner, lanes, packed.rest, packed.whole, score, value, grad)
-    table = lax.fori_loop(0, jnp.any(into != 1).astype(int), fold, packed.table)
+    teach = over(learn, (0, 2, 0, 0, 0, 0, 0), (Packed(2, 0, 0), 0, 0))
+    new, factor, down = teach(learner, lanes, packed.rest, packed.whole, score, value, grad)
+    folds = jnp.any((factor != 1) | (down != 0)).astype(int)
+    table = lax.fori_loop(0, folds, fold, packed.table)
     table = lax.fori_loop(0, now.last - now.first, write, table)
     return Packed(table, new.rest, new.whole), score, now.room
 
@@ -92,6 +102,26 @@ def lump_of(learner: Learner) -> Lump:
     return learner.facts.coordinates.lump_fn(learner.hparams)
 
 
+def _least(lump: Lump, total: Array) -> Array:
+    """The logarithm of a term that is 0 beside `total`, but whose entry keeps its digits."""
+    if lump.additive:
+        return jnp.log(total) + 2 * jnp.log(jnp.finfo(total.dtype).eps)
+    return 1.6 * jnp.log(jnp.finfo(total.dtype).tiny)
+
+
+def _common(lump: Lump, whole: Whole, before: Array, after: Array) -> tuple[Array, Array, Array]:
+    """The new factor and shift of the table, and whether they must be folded into it.
+
+    before, after: the extra coordinate before and after the update.
+    """
+    if lump.additive:
+        shift = whole.shift + (before - after)
+        far = jnp.abs(lump.log_term(shift)) > _FAR
+        return whole.scale, shift, jnp.isfinite(shift) & far
+    scale = whole.scale * jnp.where(after == before, 1.0, after / before)
+    return scale, whole.shift, jnp.isfinite(scale) & ((scale < _RANGE[0]) | (scale > _RANGE[1]))
+
+
 def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
     """The same state; where the sum of all terms is not exact enough, it is computed again."""
 
@@ -99,7 +129,7 @@ def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
         top = jnp.max(lump_of(learner).log_term(rows))
         level = jnp.where(jnp.isfinite(top), top, 0.0).astype(whole.level.dtype)
         total = jnp.sum(lump_of(learner).term(rows, level))
-        fresh = Whole(whole.scale, _sum.start(total), level, total)
+        fresh = Whole(whole.scale, whole.shift, _sum.start(total), level, total)
         return jax.tree.map(lambda new, old: jnp.where(stale(whole), new, old), fresh, whole)
 
     def change(first: Int[Array, ""], whole: Whole) -> Whole:
@@ -136,8 +166,9 @@ def _whole_table(
         loss = revealed(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         new = rows_of(layout, learner.step(state_of(layout, rows, rest, whole), feedback))
-        peak = jnp.full_like(whole.peak, jnp.inf)
-        return Packed(new.table / whole.scale, new.rest, whole._replace(peak=peak))
+        plain = jnp.ones_like(whole.scale), jnp.zeros_like(whole.shift)
+        peak = jnp.full_like(whole.peak, jnp.inf)  # the next round computes the sum
+        return Packed(new.table, new.rest, Whole(*plain, whole.total, whole.level, peak))
 
     rows = packed.table[:-1]
     score = over(decide, (0, 2, 0, 0))(learner, rows, packed.rest, packed.whole)

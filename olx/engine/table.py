@@ -35,7 +35,8 @@ class Layout(NamedTuple):
 class Whole(NamedTuple):
     """Numbers about all coordinates, for a learner that `Lumps`; see `olx.engine.lumped`."""
 
-    scale: Any  # the state is the table times `scale`
+    scale: Any  # the state is the table times `scale`, minus `shift`
+    shift: Any  # 0, except if the lump is additive; then `scale` is 1
     total: Sum  # the sum of the terms of the table, in units of exp(level)
     level: Any
     peak: Any  # the largest `total` since it was last computed from the table
@@ -95,7 +96,7 @@ def pack(layout: Layout, state: PyTree) -> Packed:
     if not layout.lumps:
         return Packed(jnp.concatenate([table, table[:1]]), rest)
     zero = jnp.zeros((), table.dtype)  # the first round computes the sum, since the peak is higher
-    whole = Whole(zero + 1, _sum.start(zero), zero, zero + jnp.inf)
+    whole = Whole(zero + 1, zero, _sum.start(zero), zero, zero + jnp.inf)
     return Packed(jnp.concatenate([table, jnp.zeros_like(table[:1])]), rest, whole)
 
 
@@ -113,7 +114,7 @@ def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
 
 def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = ()) -> PyTree:
     """Some rows of the table as the state of a learner that has only these coordinates."""
-    table = table * whole.scale if isinstance(whole, Whole) else table
+    table = table * whole.scale - whole.shift if isinstance(whole, Whole) else table
     others, column, leaves = iter(rest), 0, []
     for axis, shape in zip(layout.axes, layout.others, strict=True):
         if axis is None:

@@ -14,6 +14,7 @@ The minimum of $f$ need not be 0: all bounds use $f - \min f$.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figures 3.1 and 3.2.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -78,7 +79,7 @@ def dual_ascent(
     if loss.conjugate_fn is None:
         check_convex("dual_ascent", loss)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
-    lumps = Lumps(_lump) if mirror.lump is not None and fixed(hparams) else None
+    lumps = Lumps(_lump) if _has_lump(hparams) else None
     coordinates = Rowwise() if mirror.separable else lumps
     facts = Facts(coordinates=coordinates if ascent.separable else None)
     needs = within(loss, "loss", "outcome")
@@ -101,7 +102,7 @@ def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> A
 
 def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> DualAscentState:
     now = problem(hp, state, feedback)
-    centred = hp.mirror.center(now.acc)
+    centred = (_lump(hp) if _has_lump(hp) else hp.mirror).center(now.acc)
     acc, change, memory = hp.ascent.step(state.memory, now._replace(acc=centred))
     if hp.mirror.centering is not None:
         rise = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))
@@ -163,12 +164,17 @@ sandwich = theorem(
 )
 
 
+def _has_lump(hp: DualAscentHparams) -> bool:
+    return hp.mirror.lump is not None and fixed(hp)
+
+
 def _lump(hp: DualAscentHparams) -> Lump:
     """The terms of `acc`, whose dual is `acc / c` with a fixed c."""
     lump, c = hp.mirror.lump, 1 / hp.eta.at(None, None)
     assert lump is not None  # `dual_ascent` has checked
     term, log_term = (Partial(_shrunk, c, f) for f in (lump.term, lump.log_term))
-    return Lump(term, log_term, Partial(_grown, c, lump.entry), lump.hollow)
+    entry = Partial(_grown, c, lump.entry)
+    return dataclasses.replace(lump, term=term, log_term=log_term, entry=entry)
 
 
 def _shrunk(c: Scalar, function: Partial, acc: Array, *others: Array) -> Array:

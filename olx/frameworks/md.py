@@ -69,7 +69,8 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     check.instance("md", "mirror", mirror, MirrorMap)
     descends = eta.init_fn is no_stats and mirror.states_norm
     adds = AddsGradient(_coefficient) if constant and mirror.identity else None
-    lumps = None if mirror.lump is None else Lumps(_lump)
+    known = mirror.lump is not None and not mirror.lump.additive  # `retract` must not move duals
+    lumps = Lumps(_lump) if known else None
     coordinates = Separable(still=True) if mirror.separable else lumps
     return Learner(
         MDHparams(eta, mirror),

@@ -79,9 +79,13 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 
 
 def hedge(eta: Scalar) -> Learner:
-    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
+    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy.
+
+    For experts. On sparse rows use `olx.first_order.exponentiated_gradient`, the same method.
+    """
     eta = check.positive("hedge", "eta", eta)
-    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
+    mirror = dataclasses.replace(negative_entropy(), lump=None)  # its `center` costs more
+    return dataclasses.replace(omd(eta, mirror), needs=(start_inside("hedge"),))
 
 
 def init(hp: OMDHparams, params: PyTree) -> OMDState:
@@ -93,7 +97,9 @@ def predict(hp: OMDHparams, state: OMDState, context: PyTree) -> PyTree:
 
 
 def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
-    return OMDState(tree.add(hp.mirror.center(state.theta), _move(hp, feedback)))
+    lump = hp.mirror.lump
+    centred = (hp.mirror if lump is None else lump).center(state.theta)
+    return OMDState(tree.add(centred, _move(hp, feedback)))
 
 
 def step(hp: OMDHparams, state: OMDState, feedback: Feedback) -> Step:

@@ -1,5 +1,7 @@
 """A mirror map on a larger or smaller copy of its domain."""
 
+import dataclasses
+
 import jax
 from jax.tree_util import Partial
 from optax import tree
@@ -29,7 +31,8 @@ def stretched(mirror: MirrorMap, total: Scalar) -> MirrorMap:
 
 def _stretched_lump(lump: Lump, total: Scalar) -> Lump:
     term, log_term = (Partial(_grown, total, f) for f in (lump.term, lump.log_term))
-    return Lump(term, log_term, Partial(_divided, total, lump.entry), lump.hollow)
+    entry = Partial(_divided, total, lump.entry)
+    return dataclasses.replace(lump, term=term, log_term=log_term, entry=entry)
 
 
 def _divided(total, function, log):

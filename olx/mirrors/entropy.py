@@ -20,6 +20,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.convex import _domain, norms
 from olx.core import Scalar
+from olx.facts import Lump
 from olx.mirrors.base import MirrorMap
 
 
@@ -44,6 +45,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         contains=Partial(_domain.unit_simplex),
         retraction=Partial(_retract, scale, prior),
         centering=Partial(_domain.below_top),
+        lump=_exponentials(scale) if prior is None else None,
         offset=Partial(_constants, scale, prior),
     )
 
@@ -60,6 +62,24 @@ def _conjugate(scale, prior, theta):
 
 def _constants(scale, prior, w):
     return scale * jnp.max(-_log_prior(prior, ravel_pytree(w)[0]))
+
+
+def _exponentials(scale):
+    r"""The terms $e^{\theta_i / s}$."""
+    parts = (Partial(part, scale) for part in (_term, _log_term, _entry))
+    return Lump(*parts, hollow=False, additive=True)
+
+
+def _term(scale, theta, level):
+    return jnp.exp(theta / scale - level)
+
+
+def _log_term(scale, theta):
+    return theta / scale
+
+
+def _entry(scale, log):
+    return scale * log
 
 
 def _retract(scale, prior, theta):

@@ -56,19 +56,22 @@ def weighed(rounds: Rounds, weight: Any) -> Rounds:
 
 
 def movable(learner: Learner, params: PyTree) -> list[bool]:
-    """Which leaves of a learner are real and can be multiplied by 0.7 with `params` still legal.
+    """Which leaves of a learner are real and can all be multiplied by 0.7, `params` still legal.
 
     The radius of a domain, for example, may not: `params` could lie outside.
     """
     leaves, structure = jax.tree.flatten(learner)
 
-    def starts(at: int) -> bool:
-        less = [leaf * 0.7 if i == at else leaf for i, leaf in enumerate(leaves)]
+    def starts(moves: list[bool]) -> bool:
+        less = [leaf * 0.7 if own else leaf for leaf, own in zip(leaves, moves, strict=True)]
         other = jax.tree.unflatten(structure, less)
         about = [need for need in other.needs if need.where == "params"]
         return all(bool(need.legal_fn(other.hparams, params, None)) for need in about)
 
-    return [is_real(leaf) and starts(at) for at, leaf in enumerate(leaves)]
+    moves = [False] * len(leaves)
+    for at, leaf in enumerate(leaves):
+        moves[at] = is_real(leaf) and starts([*moves[:at], True, *moves[at + 1 :]])
+    return moves
 
 
 def is_real(leaf: Any) -> bool:

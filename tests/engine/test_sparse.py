@@ -270,8 +270,8 @@ NEEDS_DENSE = (
 )
 REFUSED = {
     "weighted pnorm": olx.linear(olx.omd(0.1, mirrors.weighted_pnorm(1.5, 2.0))),
-    "entropy": olx.linear(olx.omd(0.1, mirrors.negative_entropy())),
-    "Winnow": olx.classification.winnow(0.3),
+    "eager entropy": olx.linear(olx.md(0.1, mirrors.negative_entropy())),
+    "self-tuned Winnow": olx.classification.self_tuned_winnow(),
     "scale-invariant pnorm": olx.linear(olx.first_order.scale_invariant_pnorm(0.3)),
     "simplex": olx.linear(olx.omd(0.1, mirrors.euclidean(sets.simplex()))),
     "ball": olx.linear(olx.ogd(0.1, sets.ball(1.0))),

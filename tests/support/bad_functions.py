@@ -204,6 +204,10 @@ HINDSIGHT = {
 }
 
 
+def in_unit_ball(eta):
+    return olx.linear(olx.ogd(eta, sets.ball(1.0)))
+
+
 def on_sparse_rows(drive, learner, width):
     """A game on two sparse rows of three columns, from a decision of `width` numbers."""
     rounds = olx.Rounds(streams.sparse_rows(matrix()), np.ones(2))
@@ -291,7 +295,7 @@ SPARSE = {
         "run: `params` has shape",
     ),
     "sparse rows in a sweep of a learner that needs dense ones": Bad(
-        lambda: on_sparse_rows(olx.sweep, olx.batch(olx.classification.winnow, eta=np.ones(2)), 3),
+        lambda: on_sparse_rows(olx.sweep, olx.batch(in_unit_ball, eta=np.ones(2)), 3),
         TypeError,
         "sweep: sparse rows need a learner that states how its coordinates interact",
     ),
