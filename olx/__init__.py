@@ -3,6 +3,7 @@
 from olx import classification as classification
 from olx import convex as convex
 from olx import experts as experts
+from olx import facts as facts
 from olx import first_order as first_order
 from olx import hindsight as hindsight
 from olx import keep as keep
@@ -33,16 +34,7 @@ from olx.engine.play import play as play
 from olx.engine.rollout import rollout as rollout
 from olx.engine.run import run as run
 from olx.engine.sweep import sweep as sweep
-from olx.facts import AddsContext as AddsContext
-from olx.facts import AddsGradient as AddsGradient
 from olx.facts import Facts as Facts
-from olx.facts import Linear as Linear
-from olx.facts import Lump as Lump
-from olx.facts import Lumps as Lumps
-from olx.facts import Refresh as Refresh
-from olx.facts import Refreshed as Refreshed
-from olx.facts import Rowwise as Rowwise
-from olx.facts import Separable as Separable
 from olx.frameworks import ascents as ascents
 from olx.frameworks.corollaries import composite_regret as composite_regret
 from olx.frameworks.corollaries import leader_regret as leader_regret

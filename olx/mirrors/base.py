@@ -39,7 +39,7 @@ class MirrorMap:
     retraction: a stable closed form of `retract`; derived if None.
     centering: replaces a dual by a smaller one with the same decisions, now and after later sums.
         If decisions have a fixed sum, it subtracts one number from all coordinates.
-    lump: of a conjugate that is a function of one sum of terms (`olx.Lump`).
+    lump: of a conjugate that is a function of one sum of terms (`olx.facts.Lump`).
     separable, identity: whether $\psi$ is a sum over coordinates; whether $\nabla\psi(w) = w$.
     """
 

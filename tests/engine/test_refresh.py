@@ -44,7 +44,7 @@ def fold(hp, state, sums):
     return Folded(state.scale * state.z, jnp.ones_like(state.scale), state.folds + 1)
 
 
-FACTS = olx.Facts(coordinates=olx.Refreshed(), refresh=olx.Refresh(small, fold))
+FACTS = olx.Facts(coordinates=olx.facts.Refreshed(), refresh=olx.facts.Refresh(small, fold))
 
 
 def decaying(eta, least=0.8):
@@ -154,7 +154,7 @@ def test_a_wrapper_refreshes_what_it_wraps():
 def test_facts_that_exclude_each_other_are_refused():
     with pytest.raises(TypeError, match="must pass it on"):
         olx.Facts(coordinates=FACTS.coordinates)
-    for others in ({"coordinates": olx.Rowwise()}, {"adds": olx.AddsGradient(small)}):
+    for others in ({"coordinates": olx.facts.Rowwise()}, {"adds": olx.facts.AddsGradient(small)}):
         with pytest.raises(TypeError, match="a learner with a `refresh` changes all coordinates"):
             olx.Facts(refresh=FACTS.refresh, **others)
 
@@ -175,7 +175,9 @@ def fold_known(hp, state, sums):
 
 
 def test_a_refresh_knows_sums_over_all_coordinates():
-    facts = olx.Facts(coordinates=olx.Refreshed(), refresh=olx.Refresh(small, fold_known, squares))
+    facts = olx.Facts(
+        coordinates=olx.facts.Refreshed(), refresh=olx.facts.Refresh(small, fold_known, squares)
+    )
     learner = dataclasses.replace(decaying(0.2), facts=facts)
     dense = np.random.default_rng(3).normal(size=(LENGTH, WIDTH))
     dense[np.random.default_rng(4).random(dense.shape) < 0.7] = 0.0

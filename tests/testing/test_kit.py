@@ -105,21 +105,21 @@ BROKEN_LEARNERS = {
     "mixes": (
         learner(
             lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)),
-            facts=olx.Facts(coordinates=olx.Separable()),
+            facts=olx.Facts(coordinates=olx.facts.Separable()),
         ),
         "says it takes sparse rows, but they differ",
     ),
     "mixes all rows": (
         learner(
             lambda hp, w, f: plain(hp, w, f) / (1 + jnp.sum(w**2)),
-            facts=olx.Facts(coordinates=olx.Rowwise()),
+            facts=olx.Facts(coordinates=olx.facts.Rowwise()),
         ),
         "says it takes sparse rows, but they differ",
     ),
     "knows its basis": (
         dataclasses.replace(
             learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3),
-            facts=olx.Facts(coordinates=olx.Lumps(lambda hp: norms.squares())),
+            facts=olx.Facts(coordinates=olx.facts.Lumps(lambda hp: norms.squares())),
         ),
         "says it takes sparse rows, but they differ",
     ),
@@ -220,27 +220,32 @@ FALSE_CLAIMS = {
         point(plain, adds=AddsGradient(lambda hp, f: -2 * hp * f.weight)),
         "a sweep of 64 is not rollout",
     ),
-    "separable": (point(together, coordinates=olx.Separable()), MISTAKEN),
-    "separable, but all entries shrink": (point(shrink, coordinates=olx.Separable()), MISTAKEN),
-    "rowwise": (point(together, coordinates=olx.Rowwise()), MISTAKEN),
+    "separable": (point(together, coordinates=olx.facts.Separable()), MISTAKEN),
+    "separable, but all entries shrink": (
+        point(shrink, coordinates=olx.facts.Separable()),
+        MISTAKEN,
+    ),
+    "rowwise": (point(together, coordinates=olx.facts.Rowwise()), MISTAKEN),
     "lumps": (
-        point(lambda hp, w, f: plain(hp, w, f) - hp * w**3, coordinates=olx.Lumps(squares)),
+        point(lambda hp, w, f: plain(hp, w, f) - hp * w**3, coordinates=olx.facts.Lumps(squares)),
         MISTAKEN,
     ),
     "linear": (
         dataclasses.replace(
-            learner(together), facts=olx.Facts(coordinates=olx.Linear(lambda hp: hp.inner))
+            learner(together), facts=olx.Facts(coordinates=olx.facts.Linear(lambda hp: hp.inner))
         ),
         MISTAKEN,
     ),
     "refreshed": (
         point(
-            together, coordinates=olx.Refreshed(), refresh=olx.Refresh(large, lambda hp, w, sums: w)
+            together,
+            coordinates=olx.facts.Refreshed(),
+            refresh=olx.facts.Refresh(large, lambda hp, w, sums: w),
         ),
         MISTAKEN,
     ),
     "refresh": (
-        point(plain, coordinates=olx.Refreshed(), refresh=olx.Refresh(large, longer)),
+        point(plain, coordinates=olx.facts.Refreshed(), refresh=olx.facts.Refresh(large, longer)),
         "a refresh changes a prediction",
     ),
 }
