@@ -65,7 +65,8 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     eta = check.positive("omd", "eta", eta)
     check.instance("omd", "mirror", mirror, MirrorMap)
     adds = AddsGradient(_coefficient) if mirror.identity else None
-    lumps = None if mirror.lump is None else Lumps(_lump)
+    known = mirror.lump is not None and not mirror.lump.additive  # else `center` costs a pass more
+    lumps = Lumps(_lump) if known else None
     coordinates = Separable(still=True) if mirror.separable else lumps
     return Learner(
         OMDHparams(eta, mirror),
@@ -79,13 +80,9 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 
 
 def hedge(eta: Scalar) -> Learner:
-    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy.
-
-    For experts. On sparse rows use `olx.first_order.exponentiated_gradient`, the same method.
-    """
+    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
     eta = check.positive("hedge", "eta", eta)
-    mirror = dataclasses.replace(negative_entropy(), lump=None)  # its `center` costs more
-    return dataclasses.replace(omd(eta, mirror), needs=(start_inside("hedge"),))
+    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
 
 
 def init(hp: OMDHparams, params: PyTree) -> OMDState:
@@ -97,9 +94,7 @@ def predict(hp: OMDHparams, state: OMDState, context: PyTree) -> PyTree:
 
 
 def update(hp: OMDHparams, state: OMDState, feedback: Feedback) -> OMDState:
-    lump = hp.mirror.lump
-    centred = (hp.mirror if lump is None else lump).center(state.theta)
-    return OMDState(tree.add(centred, _move(hp, feedback)))
+    return OMDState(tree.add(hp.mirror.center(state.theta), _move(hp, feedback)))
 
 
 def step(hp: OMDHparams, state: OMDState, feedback: Feedback) -> Step:

@@ -270,6 +270,7 @@ NEEDS_DENSE = (
 )
 REFUSED = {
     "weighted pnorm": olx.linear(olx.omd(0.1, mirrors.weighted_pnorm(1.5, 2.0))),
+    "entropy": olx.linear(olx.omd(0.1, mirrors.negative_entropy())),
     "eager entropy": olx.linear(olx.md(0.1, mirrors.negative_entropy())),
     "self-tuned Winnow": olx.classification.self_tuned_winnow(),
     "scale-invariant pnorm": olx.linear(olx.first_order.scale_invariant_pnorm(0.3)),
