@@ -30,7 +30,9 @@ def test_the_training_error_of_adaboost_is_below_its_bound():
 
 
 @pytest.mark.parametrize(
-    "loss", [gradient.p_norm(2), gradient.modified_squares(), gradient.logistic()], ids=str
+    "loss",
+    [gradient.p_norm(2), gradient.modified_squares(), gradient.logistic()],
+    ids=["p-norm", "modified squares", "logistic"],
 )
 def test_slopes_are_derivatives(loss):
     y, label, step = np.linspace(-0.9, 0.9, 7), 1.0, 1e-6
