@@ -143,7 +143,10 @@ def solve(alpha: Scalar, small: OjaState, zx: Array, xx: Array) -> tuple[Array, 
 def spectral_solve(
     alpha: Scalar, frame: Array, energy: Array, zx: Array, xx: Array
 ) -> tuple[Array, Array]:
-    """The solution for S = energy^(1/2) V with orthonormal rows V = frame Z; nothing cancels."""
+    """The solution for S = energy^(1/2) V with orthonormal rows V = frame Z; nothing cancels.
+
+    An energy counts as at most alpha / eps^(1/2): about 2,900 alpha in float32.
+    """
     v = frame @ zx
     rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
     least = float(jnp.finfo(v.dtype).eps) ** 0.5  # else errors of V make the matrix indefinite

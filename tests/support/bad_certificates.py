@@ -189,12 +189,12 @@ BAD = {
         "strongly_convex_regret: `sigma` must be positive, got -1.0",
     ),
     "a surrogate that is no loss": Bad(
-        lambda: olx.surrogate_regret(1.0),  # type: ignore
+        lambda: olx.surrogate_regret(1.0),
         TypeError,
         "surrogate_regret: `surrogate` must be a function, got float",
     ),
     "a base that is a number": Bad(
-        lambda: olx.composite_regret(1.0),  # type: ignore
+        lambda: olx.composite_regret(1.0),
         TypeError,
         "composite_regret: `base` must be a MirrorMap or a Process",
     ),
@@ -204,7 +204,7 @@ BAD = {
         "composite_regret: `base` must give a regularizer",
     ),
     "a penalty that is no function": Bad(
-        lambda: olx.root_regret(olx.mirrors.euclidean(), 0.1),  # type: ignore
+        lambda: olx.root_regret(olx.mirrors.euclidean(), 0.1),
         TypeError,
         "root_regret: `penalty` must be a function, got float",
     ),
