@@ -1,5 +1,6 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+from olx import boosting as boosting
 from olx import classification as classification
 from olx import convex as convex
 from olx import experts as experts

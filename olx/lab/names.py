@@ -24,6 +24,7 @@ MODULES = {
     "classification": olx.classification,
     "first_order": olx.first_order,
     "second_order": olx.second_order,
+    "boosting": olx.boosting,
     "experts": olx.experts,
     "meta": olx.meta,
     "mirrors": olx.mirrors,

@@ -1,0 +1,44 @@
+"""Copies of one learner that see the same rows and are taught different things.
+
+The copies share the numbers of the learner; their states are stacked. All copies act at once, with
+the states from before the round, and all learn at once.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+
+from olx.core import Feedback, Learner
+
+
+def start(learner: Learner, n: int, params: PyTree) -> PyTree:
+    """The stacked states of `n` copies before the first round."""
+    widen = lambda leaf: jnp.broadcast_to(leaf, (n, *jnp.shape(leaf)))
+    return jax.tree.map(widen, jax.tree.map(jnp.asarray, learner.init(params)))
+
+
+def act(learner: Learner, states: PyTree, context: PyTree) -> PyTree:
+    """The action of every copy."""
+    return jax.vmap(lambda own: learner.predict(own, context))(states)
+
+
+def teach(
+    learner: Learner,
+    states: PyTree,
+    actions: PyTree,
+    losses: Partial,
+    feedback: Feedback,
+    weights: Float[Array, " n"],
+) -> PyTree:
+    """The states after a round in which copy i pays `losses[i]` with importance `weights[i]`.
+
+    losses: a `Partial` of an action. Its leaves are stacked: one loss per copy.
+    """
+
+    def learn(own: PyTree, action: PyTree, loss: Partial, weight: Array) -> PyTree:
+        value, grad = jax.value_and_grad(loss)(action)
+        seen = feedback._replace(action=action, loss=loss, value=value, grad=grad, weight=weight)
+        return learner.update(own, seen)
+
+    return jax.vmap(learn)(states, actions, losses, weights)

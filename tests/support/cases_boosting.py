@@ -1,0 +1,5 @@
+"""Rows of the table: boosted learners."""
+
+from cases import Case
+
+BOOSTING: dict[str, Case] = {}
