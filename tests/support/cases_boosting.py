@@ -21,11 +21,7 @@ ONLINE = {
     ),
     "boost, AdaBoost.OL": online(boosting.adaboost_ol()),
     "boost, AdaBoost.OL, drawn": online(boosting.adaboost_ol(jax.random.key(3))),
-    "boost, AdaBoost.OL, mean": online(boosting.adaboost_ol_mean()),
     "boost, OSBoost": online(boosting.osboost(0.1)),
     "boost, OSBoost.OCP": online(boosting.osboost_ocp(0.1)),
-    "boost of boost": online(
-        boosting.online_bbm(0.1), 3, boosting.boost(WEAK, 3, boosting.adaboost_ol())
-    ),
 }
 BOOSTING: dict[str, Case] = ONLINE
