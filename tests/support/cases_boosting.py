@@ -19,9 +19,7 @@ ONLINE = {
     "boost, potential": online(
         boosting.potential_booster(boosting.exponential_potential(5, 0.1, 0.3)), inner=PA, key=KEY
     ),
-    "boost, AdaBoost.OL": online(boosting.adaboost_ol()),
     "boost, AdaBoost.OL, drawn": online(boosting.adaboost_ol(jax.random.key(3))),
-    "boost, OSBoost": online(boosting.osboost(0.1)),
     "boost, OSBoost.OCP": online(boosting.osboost_ocp(0.1)),
 }
 BOOSTING: dict[str, Case] = ONLINE

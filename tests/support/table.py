@@ -67,7 +67,5 @@ ALIKE = {
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
-    "boost, AdaBoost.OL",
-    "boost, OSBoost",
 }
 EACH = [name for name in TABLE if name not in ALIKE]
