@@ -48,9 +48,7 @@ def open_account(hp: BoosterHparams, state: PyTree, u: PyTree) -> Account:
     q, _ = ravel_pytree(hp.inner.predict(state))
     zero = jnp.zeros((), q.dtype)
     most = jnp.asarray(jnp.inf, q.dtype)
-    return Account(
-        q, jnp.zeros_like(q), zero, zero, most, zero, (zero, zero), jnp.ones((), bool)
-    )
+    return Account(q, jnp.zeros_like(q), zero, zero, most, zero, (zero, zero), jnp.ones((), bool))
 
 
 def add_round(
@@ -107,9 +105,7 @@ def error_sides(hp: BoosterHparams, account: Account, u: PyTree) -> Certificate:
     r"""The training error, the exponential loss, and $e^{-2 \gamma^2 T}$."""
     wrong = jnp.sum(jnp.where(account.votes <= 0, account.first, 0.0))
     loss, scale = jnp.exp(log_loss(account)), 1 + account.size + account.rounds
-    return _given(
-        hp, account, Certificate(wrong, loss, scale, jnp.exp(published(hp, account)))
-    )
+    return _given(hp, account, Certificate(wrong, loss, scale, jnp.exp(published(hp, account))))
 
 
 def round_sides(hp: BoosterHparams, account: Account, u: PyTree) -> Certificate:

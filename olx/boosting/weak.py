@@ -51,18 +51,13 @@ def weak_learner(
     rows: the training rows, as `predict` takes them.
 
     >>> import numpy as np, olx
-    >>> from sklearn.tree import DecisionTreeClassifier
     >>> rows = np.random.default_rng(0).normal(size=(60, 3))
-    >>> labels = np.where(rows[:, 0] * rows[:, 1] > 0, 1.0, -1.0)
-    >>> tree = lambda: DecisionTreeClassifier(max_depth=2, random_state=0)
-    >>> weak = weak_learner(
-    ...     lambda weights, labels: tree().fit(rows, labels, sample_weight=weights),
-    ...     lambda tree, rows: tree.predict(rows),
-    ...     rows,
-    ... )
-    >>> boosted = olx.boosting.boost_with(olx.boosting.adaboost(), weak, labels, 20)
-    >>> float(boosted.errors[-1])
-    0.0
+    >>> labels = np.where(rows @ np.array([1.0, 0.5, 0.2]) > 0, 1.0, -1.0)
+    >>> project = lambda mean, rows: np.tanh(rows @ mean)
+    >>> weak = weak_learner(lambda weights, labels: (weights * labels) @ rows, project, rows)
+    >>> boosted = olx.boosting.boost_with(olx.boosting.gentleboost(), weak, labels, 20)
+    >>> bool(boosted.errors[-1] < 0.1)
+    True
     """
     check.takes("weak_learner", "fit", fit, "weights", "labels")
     check.takes("weak_learner", "predict", predict, "hypothesis", "rows")
@@ -79,7 +74,7 @@ def as_weak(owner: str, weak: Any) -> WeakLearner:
             f"function from weights to predictions, got {type(weak).__name__}."
         )
     check.takes(owner, "weak", weak, "weights")
-    return WeakLearner(_Function(weak), _on_training_rows, None, _no_rows)
+    return WeakLearner(_Function(weak), on_training_rows, None, no_rows)
 
 
 def adversary(weak: Any, labels: Any) -> Adversary:
@@ -143,14 +138,16 @@ class _Function:
         return self.function(weights)
 
 
-def _on_training_rows(values: Any, rows: None) -> Any:
+def on_training_rows(values: Any, rows: None) -> Any:
+    """The values of a hypothesis that is known on the training rows only."""
     return values
 
 
-def _no_rows(rows: Any) -> Any:
+def no_rows(rows: Any) -> Any:
+    """Refuse new rows for such hypotheses."""
     raise TypeError(
-        "Ensemble: a weak learner that is a function from weights to predictions has no "
-        "predictions on new rows; make it with `olx.boosting.weak_learner(fit, predict, rows)`."
+        "Ensemble: a weak learner that is a plain function has no predictions on new rows; make it "
+        "with `olx.boosting.weak_learner(fit, predict, rows)`."
     )
 
 
