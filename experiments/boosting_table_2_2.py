@@ -29,7 +29,6 @@ import jax
 import numpy as np
 import scipy.sparse
 
-import olx
 from olx import boosting
 
 BOOSTERS = {
@@ -126,11 +125,10 @@ def table(name: str, train: Part, test: Part | None, results: dict[str, Result])
     for booster, (seconds, boosted, errors, _) in results.items():
         shares = [boosted.zeros.mean(), boosted.errors[-1]]
         shares += [] if errors is None else [errors[-1]]
+        own = [seconds, *(100 * share for share in shares)]
         cells = [
             f"{a:.2f}, {b:.1f}, {a - b:+.2f}"
-            for a, b in zip(
-                (seconds, *(100 * x for x in shares)), PRINTED[name][booster], strict=False
-            )
+            for a, b in zip(own, PRINTED[name][booster], strict=False)
         ]
         cells += ["no test rows"] * (errors is None)
         lines.append(f"| {booster} | {len(boosted.ensemble)} | {' | '.join(cells)} |")
@@ -186,7 +184,9 @@ def draw(name: str, results: dict[str, Result], out: Path) -> None:
             errors.plot(rounds, 100 * result.test_errors, colour, ls=":", label=f"{booster}, test")
     zeros.set(title=f"{name}: examples without weight", xlabel="round", ylabel="percent")
     margins.set(title="distribution of margins", xlabel="margin", ylabel="share of examples")
-    errors.set(title="error of the vote", xlabel="rounds", ylabel="percent", xscale="log")
+    errors.set(
+        title="error of the vote", xlabel="rounds", ylabel="percent", xscale="log", yscale="log"
+    )
     for axis in (zeros, margins, errors):
         axis.legend(fontsize="small")
     figure.savefig(out / f"{name}.png", dpi=110)

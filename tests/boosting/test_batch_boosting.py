@@ -243,9 +243,7 @@ def test_the_errors_of_an_ensemble_are_those_of_its_votes():
 
 
 def test_it_stops_when_the_edge_is_gone():
-    weak = lambda weights: (
-        ROWS[:, 0] * 2 - 1
-    )  # always the same: no edge after one round of AdaBoost
+    weak = lambda weights: ROWS[:, 0] * 2 - 1  # has no edge after one round
     boosted = boosting.boost_with(boosting.adaboost(), weak, LABELS, 20)
     assert len(boosted.ensemble) <= 3
     assert "edge" in boosted.stopped
@@ -296,7 +294,7 @@ def boost(learner=None, weak=None, labels=LABELS, rounds=3, **options):
 BAD = {
     "labels of 0 and 1": (
         lambda: boost(labels=ROWS[:, 0]),
-        r"labels must be -1 or \+1.*2 \* y - 1",
+        r"labels must be -1 or \+1.*2 \* y",
     ),
     "labels in a matrix": (lambda: boost(labels=ROWS), "`labels` must be a vector"),
     "no rounds": (lambda: boost(rounds=0), "`rounds` must be an integer of at least 1, got 0"),
