@@ -3,8 +3,9 @@ r"""The oracle of batch gradient boosting: the hypothesis that lowers the loss m
 For hypotheses $\pm 1$ the loss of $f + \eta g$ is linear in $g$: with the gains $a_k = \ell(f_k -
 \eta, y_k) - \ell(f_k + \eta, y_k)$ it falls with $\sum_k a_k g(x_k)$. So $\arg\min_g \ell(f + \eta
 g)$ is the weighted classification of the labels $\operatorname{sign} a_k$ with the weights $|a_k|$.
-A weak learner that searches exhaustively, such as `stumps`, is an exact oracle for any loss. Other
-oracles are functions of $f$ and $\eta$.
+A weak learner that searches exhaustively, such as `stumps`, is an exact oracle for any loss. If its
+hypothesis does not lower the loss, the answer is $g = 0$. Other oracles are functions of $f$ and
+$\eta$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, appendix B.2.3.
 """
@@ -50,6 +51,7 @@ class Question(NamedTuple):
     f: Float[Array, " m"]
     eta: Float[Array, ""]
     gains: Float[Array, " m"]  # the loss at f - eta minus that at f + eta, per row
+    rise: Float[Array, ""]  # their mean minus the loss at f, summed up over rows; never negative
 
 
 def oracle(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Adversary:
@@ -100,8 +102,8 @@ def mean_loss(loss: ScoreLoss, targets: Array, f: Array, outcome: Any = None) ->
 def ask(hp: Nature, f: Array, stats: PyTree) -> Question:
     """What the oracle is asked after the predictions f."""
     eta = jnp.asarray(hp.inner.hparams.eta.at(stats, None), f.dtype)
-    gains = hp.loss(f - eta, hp.targets) - hp.loss(f + eta, hp.targets)
-    return Question(f, eta, gains)
+    below, here, above = (hp.loss(f + move, hp.targets) for move in (-eta, 0.0, eta))
+    return Question(f, eta, below - above, jnp.sum((below + above) / 2 - here))
 
 
 def feedback_of(hp: Nature, f: Array, values: Array) -> Feedback:
@@ -129,7 +131,8 @@ class _BySigns:
                 f"in row {between[0]}; give an oracle for real hypotheses as a function of f and "
                 "eta."
             )
-        return hypothesis, values
+        lowers = gains @ values / 2 > float(question.rise)
+        return hypothesis, values if lowers else np.zeros_like(values)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -52,10 +52,11 @@ def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, roun
     coefficients, losses = np.zeros(0), [float(value)]
     for _ in range(rounds):
         hypothesis, told = game.oracle.answer(question)
-        told = jnp.asarray(told, question.f.dtype)
-        state, (keep, step), question, value = _next(game, state, told)
+        values = jnp.asarray(told, question.f.dtype)
+        state, (keep, step), question, value = _next(game, state, values)
         kept.append(hypothesis)
-        coefficients = np.append(coefficients * float(keep), float(step))
+        added = float(step) if np.any(told) else 0.0  # the oracle may answer 0
+        coefficients = np.append(coefficients * float(keep), added)
         losses.append(float(value))
     ensemble = Ensemble(tuple(kept), coefficients, game.oracle.predict, game.oracle.prepare)
     return Fitted(ensemble, np.array(losses))
