@@ -119,4 +119,4 @@ _SOURCE = "Shalev-Shwartz 2007, section 6.1"
 training_error = theorem("training_error", _SOURCE, open_account, add_round, error_sides)
 exponential_loss = theorem("exponential_loss", _SOURCE, open_account, add_round, loss_sides)
 each_round = theorem("each_round", _SOURCE, open_account, add_round, round_sides)
-EXPONENTIAL = (training_error, exponential_loss, each_round)
+EXPONENTIAL = (each_round, exponential_loss, training_error)

@@ -65,7 +65,8 @@ def nh_boost_dt() -> Learner:
     >>> bool(proof["margins"].holds)
     True
     """
-    return weighted("nh_boost_dt", normal_hedge_dt(), Coefficient(None, one), margins(0.0))
+    learner = weighted("nh_boost_dt", normal_hedge_dt(), Coefficient(None, one))
+    return learner.carrying(margins(0.0))
 
 
 def margins(theta: Scalar) -> Theorem:

@@ -67,5 +67,9 @@ ALIKE = {
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
+    "majority",
+    "adaboost",
+    "gentleboost",
+    "nh-boost",
 }
 EACH = [name for name in TABLE if name not in ALIKE]
