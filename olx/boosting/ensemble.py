@@ -39,7 +39,10 @@ class Ensemble:
 
     def votes(self, rows: Any) -> Float[np.ndarray, " N"]:
         """f(x) of each row."""
-        return sum(a * values for a, values in zip(self.coefficients, self.each(rows), strict=True))
+        votes = np.zeros(())
+        for a, values in zip(self.coefficients, self.each(rows), strict=True):
+            votes = votes + a * values
+        return votes
 
     def predict(self, rows: Any) -> Float[np.ndarray, " N"]:
         """-1 or +1 for each row."""

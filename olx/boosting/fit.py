@@ -26,7 +26,10 @@ from olx.streams.judge import check_params, judge, needs_of, remedy_of
 
 @pytree
 class Boosted:
-    """The result of `boost_with`; arrays have one entry per round."""
+    """The result of `boost_with`; arrays have one entry per round.
+
+    Errors are shares of rows, whatever their first weights.
+    """
 
     ensemble: Ensemble
     edges: Float[np.ndarray, " T"]  # half of <p, v>
@@ -114,10 +117,10 @@ def boost_with(
             "chance on the weighted examples. Its negative is a better hypothesis if the edge is "
             "negative."
         )
-    hypotheses, alphas, *curves = zip(*kept, strict=True)
-    ensemble = Ensemble(hypotheses, np.array(alphas), weak.predict, weak.prepare)
-    columns = (np.array(curve) for curve in curves)
-    return Boosted(ensemble, *columns, watch.curve, np.asarray(p), stopped)
+    hypotheses, *columns = zip(*kept, strict=True)
+    alphas, edges, errors, zeros = map(np.array, columns)
+    ensemble = Ensemble(hypotheses, alphas, weak.predict, weak.prepare)
+    return Boosted(ensemble, edges, errors, zeros, watch.curve, np.asarray(p), stopped)
 
 
 def _start(owner: str, learner: Learner, weights: Any, count: int) -> tuple[PyTree, Array]:

@@ -140,8 +140,7 @@ class Account(NamedTuple):
 
 def open_account(hp: StagewiseHparams, state: StagewiseState, u: PyTree) -> Account:
     one = jnp.ones((), ravel_pytree(state.f)[0].dtype)
-    names = (STEPS, UNIT, START, SMOOTH, ORACLE)
-    met = dict.fromkeys(names, jnp.ones((), bool))
+    met = {name: jnp.ones((), bool) for name in (STEPS, UNIT, START, SMOOTH, ORACLE)}
     return Account(0 * one, one, 0 * one, one, met)
 
 

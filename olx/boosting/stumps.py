@@ -32,8 +32,7 @@ def stumps(rows: Any) -> WeakLearner:
     """All decision stumps on the features of `rows`.
 
     rows: the training rows: an array [N, d], a SciPy sparse matrix, or `olx.streams.sparse_rows`.
-        Sparse rows hold 0 and 1. A column that is constant is no stump unless all features are 0
-        and 1.
+        Sparse rows hold 0 and 1. A constant column makes no stump, unless all features are 0 and 1.
 
     >>> import numpy as np
     >>> weak = stumps(np.array([[0.1], [0.4], [0.7], [0.9]]))
@@ -41,9 +40,11 @@ def stumps(rows: Any) -> WeakLearner:
     Stump(feature=0, threshold=0.55, sign=-1.0)
     """
     columns = as_columns("stumps", rows)
-    search = _binary(columns) if is_binary("stumps", columns) else _sorted(columns)
-    width = columns.shape[1]
-    return WeakLearner(partial(_fit, search), values, columns, partial(_prepare, width))
+    searches = (_Binary(np.arange(columns.shape[1]), _transposed(columns)),)
+    if not is_binary("stumps", columns):
+        searches = _mixed(columns)
+    prepare = partial(_prepare, columns.shape[1])
+    return WeakLearner(partial(_fit, searches), values, columns, prepare)
 
 
 def values(stump: Stump, columns: Any) -> np.ndarray:
@@ -51,10 +52,12 @@ def values(stump: Stump, columns: Any) -> np.ndarray:
     return np.where(above(columns, stump.feature, stump.threshold), stump.sign, -stump.sign)
 
 
-def _fit(search: Any, weights: np.ndarray, labels: np.ndarray) -> Stump:
+def _fit(searches: tuple, weights: np.ndarray, labels: np.ndarray) -> Stump:
     signed = np.asarray(weights, float) * labels
     slack = 64 * np.finfo(float).eps * np.abs(signed).sum()
-    return search.best(signed, slack)
+    found = [search.best(signed, slack) for search in searches]
+    top = max(size for size, _ in found)
+    return min(stump for size, stump in found if size >= top - slack)
 
 
 def _prepare(width: int, rows: Any) -> Any:
@@ -67,60 +70,59 @@ def _prepare(width: int, rows: Any) -> Any:
     return columns
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Binary:
-    """Features 0 and 1, one row of the sparse matrix per feature."""
+    """Features 0 and 1."""
 
-    features: Any  # CSR, [d, N]
+    features: np.ndarray
+    columns: Any  # CSR: one row per feature
 
-    def best(self, signed: np.ndarray, slack: float) -> Stump:
-        edges = 2 * (self.features @ signed) - signed.sum()
-        j = _first(np.abs(edges), slack)
-        return Stump(j, 0.5, 1.0 if edges[j] >= 0 else -1.0)
+    def best(self, signed: np.ndarray, slack: float) -> tuple[float, Stump]:
+        edges = 2 * (self.columns @ signed) - signed.sum()
+        k = _first(np.abs(edges), slack)
+        return abs(edges[k]), Stump(int(self.features[k]), 0.5, 1.0 if edges[k] >= 0 else -1.0)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Sorted:
-    """Real features: for each, the rows in the order of their values, and the thresholds."""
+    """A real feature: the rows in the order of their values, and the thresholds."""
 
-    features: tuple[int, ...]
-    orders: tuple[np.ndarray, ...]
-    lasts: tuple[np.ndarray, ...]  # the places of the last row below each threshold
-    thresholds: tuple[np.ndarray, ...]
+    feature: int
+    order: np.ndarray
+    last: np.ndarray  # for each threshold, the place of the last row below it
+    thresholds: np.ndarray
 
-    def best(self, signed: np.ndarray, slack: float) -> Stump:
-        total, top, found = signed.sum(), -np.inf, Stump(0, 0.0, 1.0)
-        for j, order, last, cut in zip(
-            self.features, self.orders, self.lasts, self.thresholds, strict=True
-        ):
-            edges = total - 2 * np.cumsum(signed[order])[last]
-            size = np.abs(edges)
-            if size.max() > top + slack:
-                k = _first(size, slack)
-                top, found = size[k], Stump(j, float(cut[k]), 1.0 if edges[k] >= 0 else -1.0)
-        return found
+    def best(self, signed: np.ndarray, slack: float) -> tuple[float, Stump]:
+        edges = signed.sum() - 2 * np.cumsum(signed[self.order])[self.last]
+        k = _first(np.abs(edges), slack)
+        sign = 1.0 if edges[k] >= 0 else -1.0
+        return abs(edges[k]), Stump(self.feature, float(self.thresholds[k]), sign)
 
 
-def _binary(columns: Any) -> _Binary:
-    return _Binary(scipy.sparse.csc_array(columns, dtype=float).T)
-
-
-def _sorted(columns: np.ndarray) -> _Sorted:
-    features, orders, lasts, thresholds = [], [], [], []
-    for j in range(columns.shape[1]):
-        order = np.argsort(columns[:, j], kind="stable")
-        value = columns[order, j]
-        last = np.flatnonzero(value[:-1] < value[1:])
-        if last.size:
-            low, high = value[last], value[last + 1]
-            middle = low / 2 + high / 2
-            features.append(j)
-            orders.append(order)
-            lasts.append(last)
-            thresholds.append(np.where((middle > low) & (middle < high), middle, low))
-    if not features:
+def _mixed(columns: np.ndarray) -> tuple:
+    """The searches of a dense array; a column of 0 and 1 needs no order."""
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    signs = np.all((columns == 0) | (columns == 1), axis=0)
+    binary = np.flatnonzero(signs & (low < high))
+    real = [_sorted(int(j), columns[:, j]) for j in np.flatnonzero(~signs & (low < high))]
+    if not (binary.size or real):
         raise ValueError("stumps: every column of `rows` is constant; no stump tells rows apart.")
-    return _Sorted(tuple(features), tuple(orders), tuple(lasts), tuple(thresholds))
+    first = (_Binary(binary, _transposed(columns[:, binary])),) if binary.size else ()
+    return *first, *real
+
+
+def _transposed(columns: Any) -> Any:
+    return scipy.sparse.csc_array(columns, dtype=float).T
+
+
+def _sorted(feature: int, column: np.ndarray) -> _Sorted:
+    order = np.argsort(column, kind="stable")
+    value = column[order]
+    last = np.flatnonzero(value[:-1] < value[1:])
+    low, high = value[last], value[last + 1]
+    middle = low / 2 + high / 2
+    thresholds = np.where((middle > low) & (middle < high), middle, low)
+    return _Sorted(feature, order, last, thresholds)
 
 
 def _first(sizes: np.ndarray, slack: float) -> int:

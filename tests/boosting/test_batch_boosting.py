@@ -201,15 +201,20 @@ def test_first_weights_of_examples_are_kept():
     np.testing.assert_allclose(weights[0], first / first.sum(), rtol=1e-12)
 
 
-def test_stumps_on_real_features_are_the_best_of_all_thresholds():
-    weak = boosting.stumps(REAL)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_stumps_on_real_features_are_the_best_of_all_thresholds(mixed):
+    noisy = (REAL_LABELS + 2 * RNG.normal(size=60) > 0).astype(float)
+    rows = np.column_stack([REAL[:, 1], noisy, REAL, 1 - noisy]) if mixed else REAL
+    weak, chosen = boosting.stumps(rows), set()
     for _ in range(20):
         weights = RNG.dirichlet(np.ones(60))
         weights[RNG.random(60) < 0.3] = 0.0
-        h, description = reference.real_stump(REAL, REAL_LABELS, weights)
+        h, description = reference.real_stump(rows, REAL_LABELS, weights)
         stump = weak.fit(weights, REAL_LABELS)
         assert stump == pytest.approx(description)
-        assert np.array_equal(weak.predict(stump, REAL), h)
+        assert np.array_equal(weak.predict(stump, rows), h)
+        chosen.add(stump.feature)
+    assert len(chosen) > 1
 
 
 def test_stumps_are_the_same_on_dense_and_sparse_rows():
