@@ -19,7 +19,6 @@ AdaBoost with trees of depth 1 is timed beside AdaBoost, in turns.
 
 import argparse
 import os
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ import jax
 import numpy as np
 import scipy.sparse
 
+from benchmarks.race import Contestant, race
 from olx import boosting
 
 BOOSTERS = {
@@ -79,7 +79,7 @@ def main() -> None:
         results = play(train, test, arguments.rounds)
         pages.append(f"## {name}\n\n{table(name, train, test, results)}")
         if arguments.race:
-            pages[-1] += f"\n\n{race(train, arguments.rounds)}"
+            pages[-1] += f"\n\n{compare(train, arguments.rounds)}"
         print(pages[-1], end="\n\n", flush=True)
         draw(name, results, arguments.out)
     (arguments.out / "tables.md").write_text("\n\n".join(pages) + "\n")
@@ -135,31 +135,23 @@ def table(name: str, train: Part, test: Part | None, results: dict[str, Result])
     return "\n".join(lines)
 
 
-def race(train: Part, rounds: int, turns: int = 3) -> str:
-    """AdaBoost with stumps here and in scikit-learn, which take turns; medians of seconds."""
+def compare(train: Part, rounds: int) -> str:
+    """The seconds of AdaBoost with stumps here and in scikit-learn, which take turns."""
     from sklearn.ensemble import AdaBoostClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    dense = train.rows.toarray().astype(np.float32)
-    tree = DecisionTreeClassifier(max_depth=1)
+    dense, tree = train.rows.toarray().astype(np.float32), DecisionTreeClassifier(max_depth=1)
+    own = lambda: boosting.boost_with(
+        boosting.adaboost(), boosting.stumps(train.rows), train.labels, rounds
+    )
+    peer = lambda rows: AdaBoostClassifier(tree, n_estimators=rounds).fit(rows, train.labels)
     calls = {
-        "olx, with the preparation of rows": lambda: boosting.boost_with(
-            boosting.adaboost(), boosting.stumps(train.rows), train.labels, rounds
-        ),
-        "scikit-learn, dense rows": lambda: AdaBoostClassifier(tree, n_estimators=rounds).fit(
-            dense, train.labels
-        ),
-        "scikit-learn, sparse rows": lambda: AdaBoostClassifier(tree, n_estimators=rounds).fit(
-            train.rows, train.labels
-        ),
+        "olx, with the preparation of rows": own,
+        "scikit-learn, dense rows": lambda: peer(dense),
+        "scikit-learn, sparse rows": lambda: peer(train.rows),
     }
-    seen = {name: [] for name in calls}
-    for _ in range(turns):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            seen[name].append(time.perf_counter() - begin)
-    medians = {name: statistics.median(seconds) for name, seconds in seen.items()}
+    seen = race([Contestant(name, lambda c=call: c, rounds) for name, call in calls.items()], 3)
+    medians = {name: timing.median for name, timing in seen.items()}
     first = next(iter(medians.values()))
     lines = [f"| {name} | {value:.2f} | {value / first:.1f} |" for name, value in medians.items()]
     return "\n".join(["| AdaBoost | seconds | / olx |", "|---|---|---|", *lines])
@@ -184,9 +176,8 @@ def draw(name: str, results: dict[str, Result], out: Path) -> None:
             errors.plot(rounds, 100 * result.test_errors, colour, ls=":", label=f"{booster}, test")
     zeros.set(title=f"{name}: examples without weight", xlabel="round", ylabel="percent")
     margins.set(title="distribution of margins", xlabel="margin", ylabel="share of examples")
-    errors.set(
-        title="error of the vote", xlabel="rounds", ylabel="percent", xscale="log", yscale="log"
-    )
+    errors.set(title="error of the vote", xlabel="rounds", ylabel="percent", xscale="log")
+    errors.set_ylim(top=150 * max(result.boosted.errors[0] for result in results.values()))
     for axis in (zeros, margins, errors):
         axis.legend(fontsize="small")
     figure.savefig(out / f"{name}.png", dpi=110)

@@ -12,6 +12,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, appendix B.2.3.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -154,7 +155,12 @@ def _no_context(hp: Nature, stats: PyTree) -> None:
 
 
 def _answer(hp: Nature, stats: PyTree, f: Array) -> tuple[Array, PyTree]:
-    call = lambda question: hp.oracle.answer(question)[1].astype(f.dtype)
-    like = jax.ShapeDtypeStruct(f.shape, f.dtype)
-    values = jax.pure_callback(call, like, ask(hp, f, stats), vmap_method="sequential")
+    like, question = jax.ShapeDtypeStruct(f.shape, f.dtype), ask(hp, f, stats)
+    values = jax.pure_callback(partial(_call, hp.oracle), like, question, vmap_method="sequential")
     return values, hp.inner.hparams.eta.update(stats, feedback_of(hp, f, values))
+
+
+def _call(oracle: Oracle, question: Question) -> np.ndarray:
+    if not np.all(np.isfinite(question.f)):  # a learner that went wrong before, as one of a batch
+        return np.full(question.f.shape, np.nan, question.f.dtype)
+    return oracle.answer(question)[1].astype(question.f.dtype)

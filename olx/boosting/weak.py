@@ -12,6 +12,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -113,21 +114,27 @@ def check_labels(owner: str, labels: Any) -> np.ndarray:
     return seen.astype(float)
 
 
-def legal(values: Any, count: int) -> np.ndarray:
-    """The predictions of a weak learner as floats; refuses those that no booster can take."""
+def shaped(values: Any, count: int) -> np.ndarray:
+    """The predictions of a weak learner as floats; refuses all but one number per row."""
     seen = np.asarray(values)
     if seen.shape != (count,) or seen.dtype.kind not in "iuf":
         raise TypeError(
             f"weak learner: predictions must be one real number per row, {count} in all, got an "
             f"array of shape {seen.shape} and dtype {seen.dtype}."
         )
+    return seen.astype(float)
+
+
+def legal(values: Any, count: int) -> np.ndarray:
+    """The same; refuses numbers outside [-1, 1] too, which no booster can take."""
+    seen = shaped(values, count)
     outside = np.flatnonzero(~(np.abs(seen) <= 1))
     if outside.size:
         raise ValueError(
             f"weak learner: predictions must lie in [-1, 1], got {seen[outside[0]]} in row "
             f"{outside[0]}; divide them by their largest size, or give their signs."
         )
-    return seen.astype(float)
+    return seen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +177,15 @@ def _ask(hp: _Nature, state: None) -> None:
 
 
 def _answer(hp: _Nature, state: None, weights: Array) -> tuple[Array, None]:
-    call = lambda p, y: hp.weak.answer(np.asarray(p, float), np.asarray(y))[1].astype(p.dtype)
     like = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
-    values = jax.pure_callback(call, like, weights, hp.labels, vmap_method="sequential")
+    args = weights, hp.labels
+    values = jax.pure_callback(partial(_call, hp.weak), like, *args, vmap_method="sequential")
     return hp.labels.astype(weights.dtype) * values, state
+
+
+def _call(weak: WeakLearner, weights: Array, labels: Array) -> np.ndarray:
+    """The predictions as they are: the driver refuses those that are not legal, by round."""
+    p, y = np.asarray(weights, float), np.asarray(labels)
+    if not np.all(np.isfinite(p)):  # a booster that went wrong before, as one of a batch
+        return np.full(p.shape, np.nan, weights.dtype)
+    return shaped(weak.predict(weak.fit(p, y), weak.rows), len(p)).astype(weights.dtype)

@@ -142,6 +142,30 @@ def test_the_game_against_the_weak_learner_is_certified_in_every_round(name):
     np.testing.assert_allclose(run.losses, 2 * driven.edges, atol=1e-12)
 
 
+def test_a_batch_of_boosters_plays_the_weak_learner_and_a_bad_one_shows_alone():
+    nature = boosting.adversary(boosting.stumps(ROWS), LABELS)
+    batch = olx.batch(boosting.majority, gamma=jnp.array([0.05, 0.7, 0.2]))
+    runs = jax.vmap(lambda learner: olx.play(learner, nature, UNIFORM, 6))(batch.learners)
+    for i, gamma in ((0, 0.05), (2, 0.2)):
+        alone = boosting.boost_with(boosting.majority(gamma), boosting.stumps(ROWS), LABELS, 6)
+        np.testing.assert_allclose(runs.losses[i], 2 * alone.edges, atol=1e-12)
+    assert np.all(np.isnan(runs.losses[1, 1:]))
+
+
+@pytest.mark.parametrize(
+    "inner", [olx.hedge(0.5), olx.experts.squint(), olx.experts.fixed_share(0.5, 0.01)]
+)
+def test_any_learner_of_experts_is_a_booster(inner):
+    weak, weights = logged(boosting.stumps(ROWS), ROWS)
+    boosted = boosting.boost_with(inner, weak, LABELS, 30)
+    assert np.mean(boosted.errors[-5:]) < boosted.errors[0]
+    told = (1 + boosted.ensemble.rounds(ROWS, LABELS).outcome) / 2
+    run = olx.rollout(
+        inner, losses.linear_loss, olx.Rounds(None, told), UNIFORM, record=olx.record.actions
+    )
+    np.testing.assert_allclose(run.trace, weights, atol=1e-12)
+
+
 def proofs_of(name, rounds=ROUNDS, **options):
     learner, plain = RULES[name]
     wanted = plain(ROWS, LABELS, rounds)
@@ -347,6 +371,12 @@ def test_it_refuses_by_name(name):
     call, says = BAD[name]
     with pytest.raises((ValueError, TypeError), match=says):
         call()
+
+
+def test_the_game_against_a_weak_learner_refuses_its_large_predictions():
+    nature = boosting.adversary(lambda weights: 3 * LABELS, LABELS)
+    with pytest.raises(ValueError, match=r"play: gentleboost: .*got 3.0 .*divide the predictions"):
+        olx.play(boosting.gentleboost(), nature, UNIFORM, 2)
 
 
 def test_the_game_refuses_large_outcomes():
