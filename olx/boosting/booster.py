@@ -94,8 +94,7 @@ def weighted(
     theorems: those of the booster, before the ones of `inner`.
     needs: demands on outcomes besides that they lie in [-1, 1].
     """
-    remedy = "divide the predictions of the weak learner by their largest size"
-    bounded = Need("outcome", _in_unit, "y * h(x) must lie in [-1, 1]", owner, remedy)
+    bounded = in_unit(owner, "y * h(x)")
     return Learner(
         BoosterHparams(inner, coefficient),
         init,
@@ -141,6 +140,12 @@ def _same_state(state: PyTree) -> PyTree:
 
 
 _VIEW = View(INNER.learner_fn, _same_state, told)
+
+
+def in_unit(owner: str, what: str) -> Need:
+    """The need for outcomes in [-1, 1]."""
+    remedy = "divide the predictions of the weak learner by their largest size"
+    return Need("outcome", _in_unit, f"{what} must lie in [-1, 1]", owner, remedy)
 
 
 def _in_unit(hparams: Any, params: PyTree, rounds: Any) -> Any:

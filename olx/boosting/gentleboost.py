@@ -24,12 +24,10 @@ def gentleboost() -> Learner:
     """GentleBoost, for hypotheses in [-1, 1].
 
     >>> import jax.numpy as jnp, olx
-    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -0.5, 1.0], [0.2, 1.0, -0.3]] * 20))
-    >>> uniform = jnp.ones(3) / 3
-    >>> learner = olx.boosting.gentleboost()
-    >>> proof = olx.certify(learner, olx.losses.linear_loss, rounds, uniform, uniform)
-    >>> bool(proof.holds)
-    True
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -0.5, 1.0], [0.2, 1.0, -0.3]]))
+    >>> run = olx.rollout(gentleboost(), olx.losses.linear_loss, rounds, jnp.ones(3) / 3)
+    >>> [round(float(loss), 3) for loss in run.losses]
+    [0.5, 0.49]
     """
     return weighted("gentleboost", hedge(2.0), Coefficient(None, alpha, pace), *EXPONENTIAL)
 

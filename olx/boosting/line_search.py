@@ -33,12 +33,10 @@ def line_search(cap: Scalar | None = None) -> Learner:
         error, divided by its largest value.
 
     >>> import jax.numpy as jnp, olx
-    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -0.5, 1.0], [0.2, 1.0, -0.3]] * 20))
-    >>> uniform = jnp.ones(3) / 3
-    >>> learner = olx.boosting.line_search()
-    >>> proof = olx.certify(learner, olx.losses.linear_loss, rounds, uniform, uniform)
-    >>> bool(proof.holds)
-    True
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -0.5, 1.0], [0.2, 1.0, -0.3]]))
+    >>> run = olx.rollout(line_search(), olx.losses.linear_loss, rounds, jnp.ones(3) / 3)
+    >>> [round(float(loss), 3) for loss in run.losses]
+    [0.5, 0.65]
     """
     rule = exact(largest("line_search", cap), alpha)
     return weighted("line_search", hedge(2.0), rule, *EXPONENTIAL)

@@ -29,12 +29,10 @@ def majority(gamma: Scalar) -> Learner:
     gamma: in (0, 1/2); the weighted error of every hypothesis is at most $1/2 - \gamma$.
 
     >>> import jax.numpy as jnp, olx
-    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -1.0, 1.0], [1.0, 1.0, -1.0]] * 20))
-    >>> learner = olx.boosting.majority(0.1)
-    >>> uniform = jnp.ones(3) / 3
-    >>> proof = olx.certify(learner, olx.losses.linear_loss, rounds, uniform, uniform)
-    >>> bool(proof["training_error"].holds)
-    True
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -1.0, 1.0], [1.0, 1.0, -1.0]]))
+    >>> run = olx.rollout(majority(0.1), olx.losses.linear_loss, rounds, jnp.ones(3) / 3)
+    >>> [round(float(loss), 3) for loss in run.losses]
+    [0.333, 0.427]
     """
     gamma = promised_edge("majority", "gamma", gamma)
     rule = Coefficient(gamma, alpha, pace, promised)

@@ -25,7 +25,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.adversary import Adversary
 from olx.boosting.stagewise import StagewiseHparams
-from olx.boosting.weak import WeakLearner, legal, no_rows, on_training_rows
+from olx.boosting.weak import WeakLearner, no_rows, on_training_rows, shaped
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.score import ScoreLoss
 from olx.streams.judge import judge, needs_of
@@ -142,7 +142,7 @@ class _ByFunction:
 
     def __call__(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
         f = np.asarray(question.f)
-        values = legal(self.function(f, float(question.eta)), len(f))
+        values = shaped(self.function(f, float(question.eta)), len(f))
         return values, values
 
 

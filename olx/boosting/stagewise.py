@@ -34,6 +34,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx.boosting.booster import in_unit
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.schedules.decay import as_schedule
@@ -91,7 +92,7 @@ def _learner(owner: str, eta: Scalar | Process, shrinks: bool) -> Learner:
     if not isinstance(eta, Process):
         eta = check.above(owner, "eta", eta, 0.0, 1.0)
     hparams = StagewiseHparams(as_schedule(owner, "eta", eta), shrinks)
-    return Learner(hparams, init, predict, update)
+    return Learner(hparams, init, predict, update, needs=(in_unit(owner, "hypotheses"),))
 
 
 def init(hp: StagewiseHparams, params: PyTree) -> StagewiseState:

@@ -18,6 +18,7 @@ from olx._pytree import pytree
 from olx.boosting.ensemble import Ensemble
 from olx.boosting.oracle import Nature, Question, ask, feedback_of, mean_loss, nature
 from olx.boosting.stagewise import StagewiseState, factors
+from olx.boosting.weak import legal
 from olx.core import Learner
 from olx.losses.score import ScoreLoss
 
@@ -52,7 +53,7 @@ def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, roun
     coefficients, losses = np.zeros(0), [float(value)]
     for _ in range(rounds):
         hypothesis, told = game.oracle.answer(question)
-        values = jnp.asarray(told, question.f.dtype)
+        values = jnp.asarray(legal(told, len(told)), question.f.dtype)
         state, (keep, step), question, value = _next(game, state, values)
         kept.append(hypothesis)
         added = float(step) if np.any(told) else 0.0  # the oracle may answer 0

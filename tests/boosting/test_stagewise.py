@@ -87,6 +87,12 @@ def test_broken_conditions_are_named():
     assert certify(COMPARATOR, NORM, 1.0).holds
 
 
+def test_the_game_refuses_large_hypotheses():
+    says = r"play: shrunken_stagewise: hypotheses must lie in \[-1, 1\], got 3.0"
+    with pytest.raises(ValueError, match=says):
+        play("shrunken", "squares", weak=lambda f, eta: np.full(40, 3.0))
+
+
 def fit(learner=None, weak=None, targets=TARGETS, loss=HALF, rounds=2):
     learner = boosting.stagewise(0.1) if learner is None else learner
     weak = boosting.stumps(ROWS) if weak is None else weak
