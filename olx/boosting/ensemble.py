@@ -50,14 +50,15 @@ class Ensemble:
 
     def margins(self, rows: Any, labels: Any) -> Float[np.ndarray, " N"]:
         """The margin of each row, in [-1, 1]."""
-        labels = check_labels("Ensemble", labels)
-        return labels * self.votes(rows) / np.sum(np.abs(self.coefficients))
+        votes = self.votes(rows)
+        labels = check_labels("Ensemble", labels, len(votes))
+        return labels * votes / np.sum(np.abs(self.coefficients))
 
     def errors(self, rows: Any, labels: Any) -> Float[np.ndarray, " T"]:
         """The share of rows that the first t hypotheses classify wrongly, for each t."""
-        labels, votes, seen = check_labels("Ensemble", labels), 0.0, []
+        votes, seen = np.zeros(()), []
         for a, values in zip(self.coefficients, self.each(rows), strict=True):
-            votes = votes + a * values
+            labels, votes = check_labels("Ensemble", labels, len(values)), votes + a * values
             seen.append(np.mean(sign(votes) != labels))
         return np.array(seen)
 
@@ -71,8 +72,8 @@ class Ensemble:
 
     def rounds(self, rows: Any, labels: Any) -> Rounds:
         """The rounds of the game on the training rows, to replay or certify it with a driver."""
-        labels = check_labels("Ensemble", labels)
-        return Rounds(None, np.stack([labels * values for values in self.each(rows)]))
+        values = np.stack(list(self.each(rows)))
+        return Rounds(None, check_labels("Ensemble", labels, values.shape[1]) * values)
 
 
 def sign(votes: np.ndarray) -> np.ndarray:

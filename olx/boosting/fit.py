@@ -82,11 +82,8 @@ def boost_with(
     ([-1.0, -1.0, -1.0, 1.0], [0.25, 0.25, 0.0])
     """
     owner = "boost_with"
-    learner, weak, labels = (
-        as_booster(owner, inner),
-        as_weak(owner, weak),
-        check_labels(owner, labels),
-    )
+    learner, labels = as_booster(owner, inner), check_labels(owner, labels)
+    weak = as_weak(owner, weak)
     check.count(owner, "rounds", rounds)
     watch = _Watch(owner, weak, validation, patience)
     state, p = _start(owner, learner, weights, len(labels))
@@ -178,7 +175,9 @@ class _Watch:
     def is_over(self, hypothesis: Any, alpha: float) -> bool:
         if self.curve is None:
             return False
-        self.votes = self.votes + alpha * np.asarray(self.weak.predict(hypothesis, self.rows))
+        values = np.asarray(self.weak.predict(hypothesis, self.rows))
+        check_labels("boost_with: `validation`", self.labels, len(values))
+        self.votes = self.votes + alpha * values
         self.curve = np.append(self.curve, np.mean(sign(self.votes) != self.labels))
         since = len(self.curve) - 1 - int(np.argmin(self.curve))
         return self.patience is not None and since >= self.patience

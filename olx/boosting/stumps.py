@@ -43,8 +43,8 @@ def stumps(rows: Any) -> WeakLearner:
     searches = (_Binary(np.arange(columns.shape[1]), _transposed(columns)),)
     if not is_binary("stumps", columns):
         searches = _mixed(columns)
-    prepare = partial(_prepare, columns.shape[1])
-    return WeakLearner(partial(_fit, searches), values, columns, prepare)
+    count, width = columns.shape
+    return WeakLearner(partial(_fit, searches, count), values, columns, partial(_prepare, width))
 
 
 def values(stump: Stump, columns: Any) -> np.ndarray:
@@ -52,7 +52,11 @@ def values(stump: Stump, columns: Any) -> np.ndarray:
     return np.where(above(columns, stump.feature, stump.threshold), stump.sign, -stump.sign)
 
 
-def _fit(searches: tuple, weights: np.ndarray, labels: np.ndarray) -> Stump:
+def _fit(searches: tuple, count: int, weights: np.ndarray, labels: np.ndarray) -> Stump:
+    if len(labels) != count:
+        raise TypeError(
+            f"stumps: there are {count} rows and {len(labels)} labels; give one per row."
+        )
     signed = np.asarray(weights, float) * labels
     slack = 64 * np.finfo(float).eps * np.abs(signed).sum()
     found = [search.best(signed, slack) for search in searches]

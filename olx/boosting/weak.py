@@ -97,8 +97,8 @@ def adversary(weak: Any, labels: Any) -> Adversary:
     return Adversary(hparams, linear_loss, _nothing, _ask, _answer)
 
 
-def check_labels(owner: str, labels: Any) -> np.ndarray:
-    """The labels as a vector of floats; refuses all but -1 and +1."""
+def check_labels(owner: str, labels: Any, count: int | None = None) -> np.ndarray:
+    """The labels as a vector of floats; refuses all but -1 and +1, one for each of `count` rows."""
     seen = np.asarray(labels)
     if seen.ndim != 1 or seen.size == 0 or seen.dtype.kind not in "iuf":
         raise TypeError(
@@ -110,6 +110,10 @@ def check_labels(owner: str, labels: Any) -> np.ndarray:
         raise ValueError(
             f"{owner}: labels must be -1 or +1, got {seen[wrong[0]]} in row {wrong[0]}; map labels "
             "of 0 and 1 with 2 * y - 1."
+        )
+    if count is not None and seen.size != count:
+        raise TypeError(
+            f"{owner}: there are {count} rows and {seen.size} labels; give one per row."
         )
     return seen.astype(float)
 

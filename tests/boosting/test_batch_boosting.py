@@ -1,6 +1,7 @@
 """Batch boosters against references, scikit-learn, their theorems and a published table."""
 
 import os
+import pickle
 from pathlib import Path
 
 import jax
@@ -266,6 +267,8 @@ def test_the_errors_of_an_ensemble_are_those_of_its_votes():
     boosted = boosting.boost_with(boosting.nh_boost_dt(), boosting.stumps(ROWS), LABELS, 9)
     ensemble = boosted.ensemble
     np.testing.assert_array_equal(ensemble.errors(ROWS, LABELS), boosted.errors)
+    again = pickle.loads(pickle.dumps(ensemble))
+    assert np.array_equal(again.votes(ROWS), ensemble.votes(ROWS))
     short = ensemble.first(4)
     assert np.mean(short.predict(ROWS) != LABELS) == boosted.errors[3]
     assert len(short) == 4
@@ -357,6 +360,15 @@ BAD = {
     "new rows": (
         lambda: boost(weak=lambda weights: LABELS, rounds=1).ensemble.predict(ROWS),
         "no predictions on new rows.*weak_learner",
+    ),
+    "too few labels": (lambda: boost(labels=LABELS[:9]), "80 rows and 9 labels; give one per row"),
+    "too few validation labels": (
+        lambda: boost(validation=(ROWS, LABELS[:9])),
+        "boost_with: `validation`: there are 80 rows and 9 labels",
+    ),
+    "too few labels of margins": (
+        lambda: boost().ensemble.margins(ROWS, LABELS[:9]),
+        "Ensemble: there are 80 rows and 9 labels",
     ),
     "rows of another width": (
         lambda: boost(rounds=1).ensemble.predict(ROWS[:, :5]),
