@@ -1,5 +1,6 @@
 """Frozen dataclasses that are pytrees: fields are leaves, `static()` fields are structure."""
 
+import copyreg
 import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
@@ -30,6 +31,14 @@ def pytree(cls: Class) -> Class:
 def as_tree(function: Callable) -> Any:
     """A function as a pytree: unchanged if it is one already, else wrapped in a `Partial`."""
     return Partial(function) if jax.tree_util.all_leaves([function]) else function
+
+
+def _by_name(function: Any) -> str:
+    """A function with a derivative of its own is copied and pickled by its name, as others are."""
+    return function.__qualname__
+
+
+copyreg.pickle(jax.custom_jvp, _by_name)  # pyright: ignore[reportArgumentType]
 
 
 def like(value: PyTree, tree: PyTree) -> PyTree:
