@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import PyTree
 
+from olx._words import words
+
 Class = TypeVar("Class", bound=type)
 
 
@@ -21,7 +23,10 @@ def static(**options: Any) -> Any:
 @dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
 def pytree(cls: Class) -> Class:
     """Make `cls` a frozen dataclass and a pytree."""
-    cls = dataclasses.dataclass(frozen=True)(cls)
+    own = "__repr__" in vars(cls)
+    cls = dataclasses.dataclass(frozen=True, repr=False)(cls)
+    if not own:
+        cls.__repr__ = words  # pyright: ignore[reportAttributeAccessIssue]
     fields = dataclasses.fields(cls)
     fixed = [field.name for field in fields if field.metadata.get("static", False)]
     free = [field.name for field in fields if field.name not in fixed]

@@ -114,7 +114,8 @@ def _program(structure: Any, tree: Any, kinds: tuple) -> Callable[..., Step]:
     start = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*kind) for kind in kinds])
 
     def play(leaves: list, *rest: Any) -> Step:
-        return _play(*jax.tree.unflatten(structure, leaves), start, *rest)
+        learner, loss = jax.tree.unflatten(structure, leaves)
+        return _play(learner, loss, start, *rest)
 
     return jax.jit(play)
 
@@ -136,7 +137,7 @@ def _is_fine(game: Game, one: Rounds) -> bool:
         for leaf in () if name in told else jax.tree.leaves(part):
             if leaf.dtype.kind not in "fb" or not math.isfinite(np.vdot(leaf, leaf)):
                 return False
-    return bool(np.all(one.weight >= 0))
+    return one.weight is None or bool(np.all(one.weight >= 0))
 
 
 def _play(
