@@ -1,5 +1,7 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+from importlib.metadata import version as _version
+
 from olx import boosting as boosting
 from olx import classification as classification
 from olx import convex as convex
@@ -66,3 +68,5 @@ from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need
 from olx.theorem import Theorem as Theorem
+
+__version__ = _version("olx")

@@ -23,7 +23,7 @@ def words(thing: Any) -> str:
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return _record(thing)
     if isinstance(thing, tuple) and hasattr(thing, "_fields"):
-        return call(type(thing).__name__, [], thing._asdict())
+        return call(type(thing).__name__, [], dict(zip(thing._fields, thing, strict=True)))
     if isinstance(thing, tuple | list):
         inside = ", ".join(map(words, thing))
         return f"[{inside}]" if isinstance(thing, list) else f"({inside})"
