@@ -238,6 +238,63 @@ def test_single_precision_stays_sound_on_badly_conditioned_rows(name):
         np.testing.assert_allclose(v @ v.T, np.eye(len(v)), atol=1e-3)
 
 
+LARGE = {
+    "frequent directions": frequent_directions(M),
+    "oja": oja(M, key=KEY),
+    "adaptive oja": adaptive_oja(M, key=KEY),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_theorems_are_about_the_matrix_that_was_played(name):
+    """Single precision, with energies far above 2,900 alpha: the steps of some sketches count less.
+
+    The matrices are found from the steps alone, and the right side is computed from them.
+    """
+    alpha, count, u = 0.01, 300, np.float32(TRUTH) / 4
+    x, y = FLAT[:count] / 3, np.where(np.arange(count) % 2, C, -C)  # slopes stay large
+    rounds = olx.Rounds(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
+    learner = newton(LARGE[name], alpha)
+    sketch, start = LARGE[name], jnp.zeros(D, jnp.float32)
+    play = lambda rounds: olx.rollout(
+        learner, losses.squared, rounds, start, record=olx.record.trace
+    )
+    run = jax.jit(play)(rounds)
+    proofs, states = olx.certify(learner, run, u), run.trace.state
+    states = jax.tree.map(lambda all, last: jnp.append(all, last[None], 0), states, run.state)
+    some = lambda small, z, x: sketch.solve_fn(alpha, small, z @ x, x @ x)[0] @ z
+    each = jax.vmap(some, (None, None, 0))
+    away = jax.vmap(each, (0, 0, None))(states.small, states.rows, jnp.eye(D, dtype=jnp.float32))
+    inverse = (np.eye(D) - np.asarray(away, float)) / alpha
+    matrix = np.linalg.inv((inverse + inverse.swapaxes(1, 2)) / 2)
+    assert np.linalg.eigvalsh(matrix[-1])[-1] > 2000 * alpha
+    w = np.asarray(states.base + jnp.einsum("tm,tmd->td", states.mix, states.rows), float)[:-1]
+    pulled, score = np.einsum("tij,tj->ti", inverse[:-1], x), np.sum(w * x, 1)
+    back = (score - np.clip(score, -C, C)) / np.sum(pulled * x, 1)
+    w = w - back[:, None] * pulled
+    g = (np.sum(w * x, 1) - y)[:, None] * x
+    growth = np.diff(matrix, axis=0) - SIGMA * np.einsum("ti,tj->tij", g, g)
+    terms = np.einsum("ti,tij,tj->t", g, inverse[1:], g)
+    terms += np.einsum("ti,tij,tj->t", w - u, growth, w - u)
+    wanted = (alpha * u @ u + np.cumsum(terms)) / 2
+    bound = proofs["newton_regret"]
+    np.testing.assert_allclose(bound.right, wanted, rtol=0.01, atol=0.01 * np.max(np.abs(wanted)))
+    assert proofs.holds, str(proofs)
+    assert ("energies of the sketch" in str(proofs)) == (name == "frequent directions")
+
+
+def test_bounds_on_directions_say_nothing_where_the_step_counts_less_than_the_sketch():
+    rounds = olx.Rounds(jnp.asarray(X[:100], jnp.float32), jnp.asarray(Y[:100], jnp.float32))
+    asked = second_order.best_rank_regret(), second_order.directions_regret
+    for alpha, finite in {0.01: False, 60.0: True}.items():
+        learner = newton(frequent_directions(M), alpha)
+        start, record = jnp.zeros(D, jnp.float32), olx.record.trace
+        run = olx.rollout(learner, losses.squared, rounds, start, record=record)
+        assert (run.state.small.energy[0] > 5_000 * alpha) == (not finite)
+        proofs = olx.certify(learner, run, np.float32(TRUTH), theorems=asked)
+        assert [bool(np.isfinite(one.right[-1])) for one in proofs] == [finite] * 2
+
+
 def _frame(small):
     """F of V = F Z, as the sketch has it."""
     return getattr(small.frame, "value", small.frame)
