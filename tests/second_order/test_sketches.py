@@ -124,11 +124,8 @@ def test_no_sketch_is_gradient_descent():
     np.testing.assert_allclose(played(plain).trace, played(descent).trace, atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [oja, adaptive_oja])
-def test_oja_finds_the_leading_eigenvalues(make):
-    scales = np.array([3.0, 2.0, 1.5] + [0.1] * (D - 3))
-    rows = jnp.asarray(np.random.default_rng(1).normal(size=(T, D)) * scales / 3)
-    sketch = make(3, key=KEY)
+def fed(sketch, rows):
+    """The sketch after all rows; when it was due, and how far V was from orthonormal before."""
 
     @jax.jit
     def feed(rows):
@@ -136,18 +133,35 @@ def test_oja_finds_the_leading_eigenvalues(make):
             small, z = carry
             small, delta = sketch.update(1.0, small, z @ g, g @ g)
             z = z + jnp.outer(delta, g)
-            due, basis = sketch.due_fn(small), sketch.basis_fn(small, products(z))
+            v, due = _frame(small) @ z, sketch.due_fn(small)
+            error = jnp.max(jnp.abs(v @ v.T - jnp.eye(len(v), dtype=v.dtype)))
+            basis = sketch.basis_fn(small, products(z))
             again = lambda: (sketch.rebased_fn(small), basis @ z)
-            return jax.lax.cond(due, again, lambda: (small, z)), due
+            return jax.lax.cond(due, again, lambda: (small, z)), (due, error)
 
-        return jax.lax.scan(one, sketch.init(1.0, jnp.zeros(D)), rows)
+        return jax.lax.scan(one, sketch.init(1.0, jnp.zeros(D, rows.dtype)), rows)
 
-    (small, z), due = feed(rows)
+    (small, z), (due, error) = feed(rows)
+    return small, z, np.asarray(due), np.asarray(error)
+
+
+@pytest.mark.parametrize("length", [1.0, 10.0, 1000.0])
+def test_single_precision_keeps_directions_orthonormal_for_long_vectors(length):
+    rows = jnp.asarray(length * FLAT, jnp.float32)
+    _, _, _, error = fed(oja(M, key=KEY), rows)
+    assert np.max(error) < 2e-3
+
+
+@pytest.mark.parametrize("make", [oja, adaptive_oja])
+def test_oja_finds_the_leading_eigenvalues(make):
+    scales = np.array([3.0, 2.0, 1.5] + [0.1] * (D - 3))
+    rows = jnp.asarray(np.random.default_rng(1).normal(size=(T, D)) * scales / 3)
+    small, z, due, _ = fed(make(3, key=KEY), rows)
     v = np.asarray(_frame(small) @ z)
     np.testing.assert_allclose(v @ v.T, np.eye(3), atol=1e-8)
     true = np.linalg.eigvalsh(np.asarray(rows).T @ np.asarray(rows))[::-1][:3]
     np.testing.assert_allclose(small.clock.past * small.energy, true, rtol=0.15)
-    assert np.asarray(due).sum() < T / 20
+    assert due.sum() < T / 20
 
 
 @pytest.mark.parametrize("name", SKETCHES)
