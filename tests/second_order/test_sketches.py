@@ -281,7 +281,11 @@ def test_theorems_are_about_the_matrix_that_was_played(name):
     away = jax.vmap(each, (0, 0, None))(states.small, states.rows, jnp.eye(D, dtype=jnp.float32))
     inverse = (np.eye(D) - np.asarray(away, float)) / alpha
     matrix = np.linalg.inv((inverse + inverse.swapaxes(1, 2)) / 2)
-    assert np.linalg.eigvalsh(matrix[-1])[-1] > 2000 * alpha
+    values, vectors = np.linalg.eigh(matrix[-1])
+    assert values[-1] > 2000 * alpha
+    along = run.state.rows @ jnp.asarray(vectors[:, -1], jnp.float32)
+    energy = sketch.energy_fn(alpha, run.state.small, along)
+    np.testing.assert_allclose(energy, values[-1] - alpha, rtol=0.05)
     w = np.asarray(states.base + jnp.einsum("tm,tmd->td", states.mix, states.rows), float)[:-1]
     pulled, score = np.einsum("tij,tj->ti", inverse[:-1], x), np.sum(w * x, 1)
     back = (score - np.clip(score, -C, C)) / np.sum(pulled * x, 1)
