@@ -26,21 +26,27 @@ Luo, Optimal and Adaptive Online Learning, 2016, algorithm 9 and theorem 13; Bey
 Kale, Luo, Online Gradient Boosting, 2015.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
-from olx._pytree import pytree, static
+from olx._pytree import as_tree, pytree, static
 from olx.boosting import _copies as copies
-from olx.boosting import _radius, _stages
+from olx.boosting import _radius, _stage_account, _stages
+from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.needs import PARTS, within
+from olx.theorem import About, Theorem, theorem
 
 
 @pytree
@@ -91,6 +97,7 @@ def gradient_boost(
     bound = check.positive("gradient_boost", "bound", bound)
     target = check.positive("gradient_boost", "target", target)
     radius = _radius.ball_radius(eta, n, loss, bound, target)
+    model = _stage_account.model_of(inner)
     return Learner(
         GradientBoostHparams(inner, eta, loss, bound, target, radius, n),
         init,
@@ -102,6 +109,7 @@ def gradient_boost(
             *within(loss, "loss", "outcome"),
             _radius.target_need("gradient_boost"),
         ),
+        theorems=() if model is None else (span_regret(model), span_stages(model)),
     )
 
 
@@ -133,3 +141,64 @@ def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTr
     votes = _stages.votes_of("gradient_boost", hp.inner, state.copies, context)
     steps = jnp.full_like(votes, hp.eta)
     return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, hp.radius)
+
+
+def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
+    r"""Theorem 13 against the function $f = $ `apply(u, .)`, with $W = \max(1, \|u\| / D)$.
+
+    This $W$ is $\|f\|_1$ if the base functions are $\langle w, x\rangle$ with $\|w\| \le D$ on rows
+    of length at most 1. The theorem holds for every $W \ge 1$: the regrets of the copies to $f / W$
+    are measured.
+    """
+    add, sides = Partial(add_round, as_tree(apply)), both_sides
+    source = "Luo 2016, theorem 13"
+    return theorem("span_regret", source, open_account, add, sides, about=BOOSTED)
+
+
+def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
+    """The step of theorem 13 from a stage to the next; the sides are those of the tightest one."""
+    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 13"
+    return theorem("span_stages", source, open_account, add, one_stage, about=BOOSTED)
+
+
+def open_account(hp: GradientBoostHparams, state: GradientBoostState, u: PyTree) -> Account:
+    return _stage_account.open_account(hp.n, state.shrinkage)
+
+
+def add_round(
+    apply: Partial,
+    hp: GradientBoostHparams,
+    account: Account,
+    state: GradientBoostState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
+    given = feedback, stages, state.shrinkage, f, feedback.loss
+    return _stage_account.add_round(numbers_of(hp, u), account, *given)
+
+
+def both_sides(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
+    own, t, b = numbers_of(hp, u), account.rounds.past, hp.radius
+    first = (1 - hp.eta / own.norm) ** hp.n * account.gaps[0]
+    drift = 2 * own.steep * b * jnp.sqrt(t) + 3 * hp.eta * own.smooth * b**2 * t
+    published = first + own.norm * (_stage_account.worst(account) + drift)
+    return _stage_account.regret_sides(own, account, published)
+
+
+def one_stage(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
+    return _stage_account.step_sides(numbers_of(hp, u), account)
+
+
+def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
+    norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
+    at = hp.loss, hp.radius, hp.target
+    constants = _radius.lipschitz(*at), _radius.smooth(*at), _radius.excess(*at)
+    return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, *constants)
+
+
+def _boosts(learner: Learner) -> bool:
+    return learner.update_fn is update
+
+
+BOOSTED = About("a `gradient_boost`", _boosts)

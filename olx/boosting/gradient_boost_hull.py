@@ -22,20 +22,27 @@ Luo, Optimal and Adaptive Online Learning, 2016, algorithm 10 and theorem 14; Be
 Kale, Luo, Online Gradient Boosting, 2015.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jax.tree_util import Partial
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import pytree, static
+from olx._pytree import as_tree, pytree, static
 from olx.boosting import _copies as copies
-from olx.boosting import _radius, _stages
+from olx.boosting import _radius, _stage_account, _stages
+from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.needs import PARTS, within
+from olx.theorem import About, Theorem, theorem
 
 
 @pytree
@@ -74,6 +81,7 @@ def gradient_boost_hull(
     _radius.check_loss("gradient_boost_hull", loss)
     bound = check.positive("gradient_boost_hull", "bound", bound)
     target = check.positive("gradient_boost_hull", "target", target)
+    model = _stage_account.model_of(inner)
     return Learner(
         HullHparams(inner, loss, bound, target, n),
         init,
@@ -85,6 +93,7 @@ def gradient_boost_hull(
             *within(loss, "loss", "outcome"),
             _radius.target_need("gradient_boost_hull"),
         ),
+        theorems=() if model is None else (hull_regret(model), hull_stages(model)),
     )
 
 
@@ -106,5 +115,66 @@ def update(hp: HullHparams, state: HullState, feedback: Feedback) -> HullState:
 
 def stages_of(hp: HullHparams, state: HullState, context: PyTree) -> Stages:
     votes = _stages.votes_of("gradient_boost_hull", hp.inner, state.copies, context)
-    steps = jnp.asarray(2 / (np.arange(hp.n) + 2), votes.dtype)
+    steps = _steps(hp, votes.dtype)
     return _stages.climb(votes, 1 - steps, steps)
+
+
+def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
+    """Theorem 14 against the function `apply(u, .)`.
+
+    The regrets of the copies to it are measured, so the theorem holds for every function; they can
+    be large for one that is no convex combination of base functions.
+    """
+    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 14"
+    return theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
+
+
+def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
+    """The step of theorem 14 from a stage to the next; the sides are those of the tightest one."""
+    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 14"
+    return theorem("hull_stages", source, open_account, add, one_stage, about=BOOSTED)
+
+
+def open_account(hp: HullHparams, state: HullState, u: PyTree) -> Account:
+    return _stage_account.open_account(hp.n, u)
+
+
+def add_round(
+    apply: Partial,
+    hp: HullHparams,
+    account: Account,
+    state: HullState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
+    given = feedback, stages, jnp.ones_like(stages.votes), f, feedback.loss
+    return _stage_account.add_round(numbers_of(hp, account), account, *given)
+
+
+def both_sides(hp: HullHparams, account: Account, u: PyTree) -> Certificate:
+    own = numbers_of(hp, account)
+    drift = 8 * own.smooth * hp.bound**2 * account.rounds.past / hp.n
+    published = _stage_account.worst(account) + drift
+    return _stage_account.regret_sides(own, account, published)
+
+
+def one_stage(hp: HullHparams, account: Account, u: PyTree) -> Certificate:
+    return _stage_account.step_sides(numbers_of(hp, account), account)
+
+
+def numbers_of(hp: HullHparams, account: Account) -> Numbers:
+    at = hp.loss, hp.bound, hp.target
+    constants = _radius.lipschitz(*at), _radius.smooth(*at), 0.0
+    return Numbers(_steps(hp, account.gaps.dtype), 1.0, hp.bound, *constants)
+
+
+def _steps(hp: HullHparams, dtype: DTypeLike) -> Float[Array, " n"]:
+    return jnp.asarray(2 / (np.arange(hp.n) + 2), dtype)
+
+
+def _boosts(learner: Learner) -> bool:
+    return learner.update_fn is update
+
+
+BOOSTED = About("a `gradient_boost_hull`", _boosts)
