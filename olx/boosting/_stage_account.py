@@ -65,7 +65,8 @@ class Account(NamedTuple):
 def open_account(n: int, params: PyTree) -> Account:
     rounds = clock.start(None, params)
     zeros = jnp.zeros(n, rounds.dtype)
-    met = dict.fromkeys((UNIT_WEIGHTS, CONVEX, BOUNDED, STEEP, SMOOTH), jnp.ones((), bool))
+    names = UNIT_WEIGHTS, CONVEX, BOUNDED, STEEP, SMOOTH
+    met: dict[str, Array] = dict.fromkeys(names, jnp.ones((), bool))
     gaps = jnp.zeros(n + 1, rounds.dtype)
     return Account(gaps, Terms(zeros, zeros, zeros, zeros), gaps[0], rounds, met)
 

@@ -46,7 +46,7 @@ def greedy_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 def open_account(hp: Any, state: Any, u: PyTree) -> Account:
     rounds = clock.start(None, u)
     zeros = jnp.zeros(hp.n, rounds.dtype)
-    met = dict.fromkeys((UNIT_WEIGHTS, BASE, FITS), jnp.ones((), bool))
+    met: dict[str, Array] = dict.fromkeys((UNIT_WEIGHTS, BASE, FITS), jnp.ones((), bool))
     return Account(zeros, zeros, zeros[0], zeros[0], rounds, met)
 
 
