@@ -124,11 +124,11 @@ def update(
 def learn(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
-    """The next state, whatever the loss."""
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
-    steep = _radius.lipschitz(hp.loss, hp.radius, hp.target)
-    step = feedback.weight / (steep * hp.radius * jnp.sqrt(state.clock.now))
+    b = jnp.asarray(hp.radius, slopes.dtype)
+    steep = _radius.lipschitz(hp.loss, b, hp.target)
+    step = feedback.weight / (steep * b * jnp.sqrt(state.clock.now))
     shrinkage = jnp.clip(state.shrinkage + step * slopes * stages.before, 0.0, 1.0)
     taught = _stages.teach(hp.inner, state.copies, feedback, stages, slopes, steep)
     return GradientBoostState(taught, shrinkage, clock.advance(state.clock, True))
@@ -136,8 +136,8 @@ def learn(
 
 def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree) -> Stages:
     votes = _stages.votes_of("gradient_boost", hp.inner, state.copies, context)
-    steps = jnp.full_like(votes, hp.eta)
-    return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, hp.radius)
+    steps, b = jnp.full_like(votes, hp.eta), jnp.asarray(hp.radius, votes.dtype)
+    return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, b)
 
 
 def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
@@ -175,7 +175,7 @@ def add_round(
 
 
 def both_sides(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
-    own, t, b = numbers_of(hp, u), account.rounds.past, hp.radius
+    own, t, b = numbers_of(hp, u), account.rounds.past, jnp.asarray(hp.radius, account.size.dtype)
     first = (1 - hp.eta / own.norm) ** hp.n * account.gaps[0]
     drift = 2 * own.steep * b * jnp.sqrt(t) + 3 * hp.eta * own.smooth * b**2 * t
     published = first + own.norm * (_stage_account.worst(account) + drift)
@@ -188,7 +188,7 @@ def one_stage(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certific
 
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
     norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
-    at = hp.loss, hp.radius, hp.target
+    at = hp.loss, jnp.asarray(hp.radius, norm.dtype), hp.target
     constants = _radius.lipschitz(*at), _radius.smooth(*at), _radius.excess(*at)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, *constants)
 

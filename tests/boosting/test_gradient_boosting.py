@@ -279,6 +279,22 @@ def test_sparse_rows_are_dense_rows():
     )
 
 
+@pytest.mark.parametrize("name", ["span", "hull", "linearized", "greedy"])
+def test_single_precision_stays_single_among_double_numbers(name):
+    learner = LEARNERS[name]
+    rounds, u = jax.tree.map(lambda leaf: np.asarray(leaf[:20], np.float32), (IID, TRUTH))
+
+    def play():
+        start = jnp.zeros(WIDTH, jnp.float32)
+        watch = olx.record.trace
+        run = olx.rollout(learner, learner.hparams.loss, rounds, start, record=watch)
+        claims = (*learner.theorems, *([boosting.greedy_regret()] if name == "greedy" else ()))
+        return run.losses, run.state, olx.certify(learner, run, u, theorems=claims)
+
+    for leaf in jax.tree.leaves(jax.eval_shape(play)):
+        assert leaf.dtype != np.float64
+
+
 def test_steps_are_swept_and_each_has_its_own_radius():
     etas = jnp.array([0.2, 0.5, 1.0])
     batch = olx.batch(lambda eta: small(eta=eta), eta=etas)
