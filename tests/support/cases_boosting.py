@@ -1,17 +1,15 @@
 """Rows of the table: boosted learners."""
 
-import jax.numpy as jnp
 import numpy as np
-from cases import LABELS, ONES, REGRESSION, UNIFORM, ZEROS, Case
+from cases import LABELS, ONES, REGRESSION, ZEROS, Case
 
 import olx
-from olx import boosting, losses, mirrors
+from olx import boosting, losses
 from olx.convex import sets
 
 ROWS = REGRESSION.context / np.linalg.norm(REGRESSION.context, axis=1).max()
 SMALL = olx.Rounds(ROWS, REGRESSION.outcome / (2 * np.abs(REGRESSION.outcome).max()))
 SIGNS = olx.Rounds(ROWS, LABELS.outcome)
-SIMPLEX = olx.linear(olx.omd(0.5, mirrors.negative_entropy()))
 BALL = olx.linear(olx.ogd(0.5, sets.ball(0.4)))
 
 GRADIENT = {
@@ -32,13 +30,11 @@ GRADIENT = {
         (ZEROS, ONES / 5),
     ),
     "gradient boost, linearized": Case(
-        boosting.gradient_boost_linearized(
-            boosting.symmetrized(SIMPLEX, olx.hedge(0.4)), 3, 0.5, losses.power(3.0)
-        ),
+        boosting.gradient_boost_linearized(BALL, 3, 0.5, losses.power(3.0), bound=0.4),
         losses.power(3.0),
         SMALL,
-        jnp.asarray(UNIFORM),
-        (UNIFORM, -ONES / 3),
+        ZEROS,
+        (ZEROS, -ONES / 3),
     ),
 }
 BOOSTING: dict[str, Case] = {**GRADIENT}
