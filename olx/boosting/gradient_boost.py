@@ -37,7 +37,6 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
-from olx.boosting import _copies as copies
 from olx.boosting import _radius, _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -46,6 +45,8 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Theorem, theorem
+
+OWNER = "gradient_boost"
 
 
 @pytree
@@ -85,11 +86,11 @@ def gradient_boost(
     >>> bool(play(strong) < 0.5 * play(weak))
     True
     """
-    _stages.check_base("gradient_boost", inner, n)
-    _radius.check_loss("gradient_boost", loss)
-    eta = _radius.check_eta("gradient_boost", eta, n)
-    bound = check.positive("gradient_boost", "bound", bound)
-    target = check.positive("gradient_boost", "target", target)
+    _stages.check_base(OWNER, inner, n)
+    _radius.check_loss(OWNER, loss)
+    eta = _radius.check_eta(OWNER, eta, n)
+    bound = check.positive(OWNER, "bound", bound)
+    target = check.positive(OWNER, "target", target)
     radius = _radius.ball_radius(eta, n, loss, bound, target)
     model = _stage_account.model_of(inner)
     return Learner(
@@ -98,16 +99,15 @@ def gradient_boost(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=_radius.needs_of("gradient_boost", inner, loss),
+        needs=_radius.needs_of(OWNER, inner, loss),
         theorems=() if model is None else (span_regret(model), span_stages(model)),
     )
 
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:
     count = clock.start(None, params)
-    return GradientBoostState(
-        copies.start(hp.inner, hp.n, params), jnp.zeros(hp.n, count.dtype), count
-    )
+    states = _stages.start(hp.inner, hp.n, params)
+    return GradientBoostState(states, jnp.zeros(hp.n, count.dtype), count)
 
 
 def predict(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree) -> Array:
@@ -117,7 +117,7 @@ def predict(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree
 def update(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
-    _stages.check_played("gradient_boost", hp.loss, feedback)
+    _stages.check_played(OWNER, hp.loss, feedback)
     return learn(hp, state, feedback)
 
 
@@ -130,12 +130,12 @@ def learn(
     steep = _radius.lipschitz(hp.loss, b, hp.target)
     step = feedback.weight / (steep * b * jnp.sqrt(state.clock.now))
     shrinkage = jnp.clip(state.shrinkage + step * slopes * stages.before, 0.0, 1.0)
-    taught = _stages.teach(hp.inner, state.copies, feedback, stages, slopes, steep)
+    taught = _stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep)
     return GradientBoostState(taught, shrinkage, clock.advance(state.clock, True))
 
 
 def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree) -> Stages:
-    votes = _stages.votes_of("gradient_boost", hp.inner, state.copies, context)
+    votes = _stages.votes_of(OWNER, hp.inner, state.copies, context)
     steps, b = jnp.full_like(votes, hp.eta), jnp.asarray(hp.radius, votes.dtype)
     return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, b)
 
