@@ -125,7 +125,7 @@ def add_round(
     own, y, g, value = numbers_of(hp, u), feedback.action, feedback.grad, feedback.value
     c = 1 - (1 - hp.eta / own.norm) ** hp.n
     other, part, zero = feedback.loss(f), feedback.loss(c * f), feedback.loss(jnp.zeros_like(f))
-    size = sum(map(jnp.abs, (other, part, zero, value, g * f, g * y)))
+    size = jnp.sum(jnp.abs(jnp.stack([other, part, zero, value, g * f, g * y])))
     slack = 64 * jnp.finfo(size.dtype).eps * size
     bent = (part < value + g * (c * f - y) - slack) | (part > c * other + (1 - c) * zero + slack)
     return LinearizedAccount(
