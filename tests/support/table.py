@@ -1,12 +1,13 @@
 """The whole table of learners."""
 
 from cases import CASES
-from cases_boosting import BOOSTING
+from cases_batch_boosting import BATCH
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
+from cases_gradient_boosting import GRADIENT
 from cases_second_order import SECOND_ORDER
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [

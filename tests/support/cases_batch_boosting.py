@@ -1,4 +1,4 @@
-"""Rows of the table: boosted learners."""
+"""Rows of the table: batch boosters, over examples."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,4 +34,3 @@ BATCH = {
         boosting.shrunken_stagewise(0.1), fit, Rounds(None, ANSWERS), ZEROS, (ZEROS,), trees=False
     ),
 }
-BOOSTING: dict[str, Case] = {**BATCH}
