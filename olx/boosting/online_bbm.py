@@ -15,7 +15,7 @@ $$w^i = \tfrac12 \big(\Phi_i(s^{i-1} - 1) - \Phi_i(s^{i-1} + 1)\big) =
 
 and 0 if $k$ is negative or above $n - i$. The importance is $p^i = w^i / \max_k w^i$. A table of
 them is made once, by sums outwards from the middle of each binomial, so it is accurate for
-thousands of copies in single precision. The theorems are in `olx.boosting.majority`.
+thousands of copies in single precision. The theorems are in `olx.boosting.bbm_mistakes`.
 
 Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
 Adaptive Online Learning, 2016, algorithm 7.
@@ -29,7 +29,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.boosting import _lattice as lattice
 from olx.boosting._binomial import from_middle
-from olx.boosting.majority import exact_mistakes, majority_mistakes
+from olx.boosting.bbm_mistakes import exact_mistakes, majority_mistakes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
 from olx.core import Scalar
 

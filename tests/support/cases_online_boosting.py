@@ -1,4 +1,4 @@
-"""Rows of the table: boosted learners."""
+"""Rows of the table: online boosting for classification."""
 
 import jax
 from cases import KEY, Case, classification
@@ -22,4 +22,3 @@ ONLINE = {
     "boost, AdaBoost.OL, drawn": online(boosting.adaboost_ol(jax.random.key(3))),
     "boost, OSBoost.OCP": online(boosting.osboost_ocp(0.1)),
 }
-BOOSTING: dict[str, Case] = ONLINE
