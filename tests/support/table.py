@@ -5,8 +5,9 @@ from cases_boosting import BOOSTING
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
 from cases_second_order import SECOND_ORDER
+from cases_structured import STRUCTURED
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | STRUCTURED | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -61,6 +62,8 @@ ALIKE = {
     "PA",
     "PA-II",
     "romma, aggressive",
+    "structured perceptron, indices",
+    "structured PA, prediction",
     "EG",
     "strongly convex MD",
     "rda",
