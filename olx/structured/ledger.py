@@ -3,13 +3,14 @@ r"""The account that the cost bounds of structured learners share.
 $M$ is the set of rounds in which the learner's own loss counts, $a_s = \phi(x_s, y_s) - \phi(x_s,
 r_s)$ for the rival output $r_s$ of the round, and $\hat y_s$ the decoded output. For every $u$,
 
-$$\sum_{s \le t} \rho(y_s, \hat y_s) \le \sum_{s \in M} \max(0, \rho(y_s, r_s) - \langle u, a_s\rangle)
-  + c_t f(u) + \sum_{s \in M} \frac{\|a_s\|^2}{2 c_s}, \qquad f(u) = \tfrac12 \|u - w_1\|^2,$$
+$$\sum_{s \le t} \rho(y_s, \hat y_s) \le \sum_{s \in M} \max(0, \rho(y_s, r_s) - \langle u,
+  a_s\rangle) + c_t f(u) + \sum_{s \in M} \frac{\|a_s\|^2}{2 c_s},
+  \qquad f(u) = \tfrac12 \|u - w_1\|^2,$$
 
-if $w_s = w_1 + acc_s / c_s$, $c$ does not decrease, and each round of $M$ raises the dual as much as
-its subgradient would. The published forms replace the hinge of $u$ at $r_s$ by its max loss over all
-rounds, and $\|a_s\|$ by the largest, $X$. Here $X$ is over the rounds of $M$, as in the proofs; the
-printed $X$ is over all outputs of all rounds.
+if $w_s = w_1 + acc_s / c_s$, $c$ does not decrease, and each round of $M$ raises the dual as much
+as its subgradient would. The published forms replace the hinge of $u$ at $r_s$ by its max loss over
+all rounds, and $\|a_s\|$ by the largest, $X$. Here $X$ is over the rounds of $M$, as in the proofs;
+the printed $X$ is over all outputs of all rounds.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.3, from
 lemmas 1 and 2.

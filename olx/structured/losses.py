@@ -3,7 +3,7 @@ r"""Losses of the scores of parts, for any structure.
 With $a_{y'} = \phi(x, y) - \phi(x, y')$ and the decoded $\hat y$:
 
 - max loss: $\max_{y'} \rho(y, y') - \langle w, a_{y'}\rangle$, never negative as $y' = y$ gives 0;
-- prediction-based loss: $\max(0, \rho(y, \hat y) - \langle w, a_{\hat y}\rangle)$; it takes any cost;
+- prediction-based loss: $\max(0, \rho(y, \hat y) - \langle w, a_{\hat y}\rangle)$, for any cost;
 - conditional random field: $\log \sum_{y'} e^{\langle w, \phi(x, y')\rangle} - \langle w, \phi(x,
   y)\rangle$;
 - decoded cost: $\rho(y, \hat y)$; its slope is 0.

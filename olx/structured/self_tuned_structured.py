@@ -8,8 +8,8 @@ $$c_t = X_t \sqrt{\frac{m_t}{2 U}}, \qquad \alpha_t = \min\Big(1, \frac{\max(0, 
   \theta_t, a_t\rangle)}{\|a_t\|^2}\Big), \qquad \theta_{t+1} = \theta_t + \alpha_t a_t.$$
 
 The decision is $\theta_t / c_t$. The decoded output does not depend on its scale, so the learner
-plays the scores of $\theta_t$. For every $u$ with $\frac12 \|u\|^2 \le U$ and costs of 0 or at least
-1, with $L$ the sum of the max losses of $u$ and $X$ the largest $\|a_s\|$ of a mistake,
+plays the scores of $\theta_t$. For every $u$ with $\frac12 \|u\|^2 \le U$ and costs of 0 or at
+least 1, with $L$ the sum of the max losses of $u$ and $X$ the largest $\|a_s\|$ of a mistake,
 
 $$\sum_s \rho(y_s, \hat y_s) \le L + X \sqrt{8 U L} + 8 X^2 U.$$
 
@@ -57,7 +57,7 @@ def self_tuned_structured(structure: Structure, complexity: Scalar) -> Learner:
     structure: any cost; the theorem is about costs of 0 or at least 1, as the Hamming cost.
     complexity: $U$, positive: the largest $\frac12 \|u\|^2$ to compete with.
 
-    Only the shape of `params` is used. `averaged` gives the mean of $\theta_t$.
+    Only the shape of `params` is used. `averaged_weights` gives the mean of $\theta_t$.
 
     >>> import jax.numpy as jnp, olx
     >>> words = olx.structured.chain(classes=2, features=3)

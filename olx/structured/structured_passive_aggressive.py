@@ -2,12 +2,12 @@ r"""The structured passive-aggressive learner: correct each margin error, by a b
 
 With the rival output $r_t$ of a margin loss and $a_t = \phi(x_t, y_t) - \phi(x_t, r_t)$,
 
-$$w_{t+1} = w_t + \tau_t a_t, \qquad \tau_t = \min\Big(C, \frac{\max(0, \rho(y_t, r_t) - \langle w_t,
-  a_t\rangle)}{\|a_t\|^2}\Big).$$
+$$w_{t+1} = w_t + \tau_t a_t, \qquad
+  \tau_t = \min\Big(C, \frac{\max(0, \rho(y_t, r_t) - \langle w_t, a_t\rangle)}{\|a_t\|^2}\Big).$$
 
 For `prediction_loss` $r_t$ is the decoded output $\hat y_t$; for `max_loss` it is the output that
-violates its margin most. It is the aggressive dual ascent on the hinge of $r_t$ with $c = 1 / C$. So
-for every $u$, with $M$ the rounds of a positive loss,
+violates its margin most. It is the aggressive dual ascent on the hinge of $r_t$ with $c = 1 / C$.
+So for every $u$, with $M$ the rounds of a positive loss,
 
 $$\sum_{s \le t} \rho(y_s, \hat y_s) \le \sum_{s \in M} \max(0, \rho(y_s, r_s) - \langle u,
   a_s\rangle) + \frac{\|u - w_1\|^2}{2 C} + \frac C2 \sum_{s \in M} \|a_s\|^2
@@ -53,7 +53,7 @@ def structured_passive_aggressive(loss: PartsLoss, aggressiveness: Scalar) -> Le
         may use another one, such as `decoded_cost(structure)`.
     aggressiveness: $C$, positive; smaller for more noise.
 
-    `params` is the first decision. `averaged` gives the mean of the weights.
+    `params` is the first decision. `averaged_weights` gives the mean of the weights.
 
     >>> import jax.numpy as jnp, olx
     >>> words = olx.structured.chain(classes=2, features=3)

@@ -1,4 +1,4 @@
-r"""The structured Perceptron: after a mistake, add the features of the truth, minus those predicted.
+r"""The structured Perceptron: after a mistake, add the features of the truth minus those decoded.
 
 $$w_1 = 0, \qquad \hat y_t = \arg\max_y \langle w_t, \phi(x_t, y)\rangle, \qquad
   w_{t+1} = w_t + \phi(x_t, y_t) - \phi(x_t, \hat y_t) \text{ if } \rho(y_t, \hat y_t) > 0.$$
@@ -41,8 +41,8 @@ class StructuredPerceptronState(NamedTuple):
 def structured_perceptron(structure: Structure) -> Learner:
     """The structured Perceptron, which plays the scores of the parts.
 
-    Only the shape of `params` is used; `structure.zeros()` has it. `averaged` gives the mean of the
-    weights, which is the better one for new data.
+    Only the shape of `params` is used; `structure.zeros()` has it. `averaged_weights` gives the
+    mean of the weights, which is the better one for new data.
 
     >>> import jax.numpy as jnp, olx
     >>> words = olx.structured.chain(classes=2, features=3)

@@ -47,7 +47,7 @@ def step(
     return Walk(add(walk.w, factor), add(walk.late, total.value * factor), total)
 
 
-def averaged(state: Any) -> PyTree:
+def averaged_weights(state: Any) -> PyTree:
     """The mean of the weights before each update, from the state of a structured learner.
 
     The state of a sweep gives one mean for each configuration. Before round 1 it is the start.
@@ -57,7 +57,7 @@ def averaged(state: Any) -> PyTree:
     >>> rounds = olx.structured.padded_rounds([jnp.ones((1, 1))] * 4, [[1]] * 4)
     >>> learner = olx.structured.structured_perceptron(words)
     >>> run = olx.run(learner, olx.structured.decoded_cost(words), rounds, words.zeros())
-    >>> run.state.walk.w.emission.tolist(), averaged(run.state).emission.tolist()
+    >>> run.state.walk.w.emission.tolist(), averaged_weights(run.state).emission.tolist()
     ([[-1.0], [1.0]], [[-0.75], [0.75]])
     """
     walk: Walk = state.walk

@@ -58,10 +58,17 @@ class Problem(NamedTuple):
         scores = self.scores(w, x)
         return np.log(np.sum(np.exp(scores - scores.max()))) + scores.max()
 
-    def expected_phi(self, w, x):
+    def marginals(self, w, x):
+        """By position and label; by pair of neighbouring labels, summed over positions."""
         chances = np.exp(self.scores(w, x) - self.log_partition(w, x))
-        each = [self.phi(x, y) for y in self.outputs(len(x))]
-        return sum(p * phi for p, phi in zip(chances, each, strict=True))
+        single = np.zeros((len(x), self.classes))
+        pair = np.zeros((self.classes, self.classes))
+        for chance, y in zip(chances, self.outputs(len(x)), strict=True):
+            for i, label in enumerate(y):
+                single[i, label] += chance
+            for left, right in itertools.pairwise(y):
+                pair[left, right] += chance
+        return single, pair
 
 
 class Played(NamedTuple):
