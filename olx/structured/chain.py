@@ -20,6 +20,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PyTree
 
 from olx import _check as check
@@ -43,7 +44,7 @@ class ChainWeights(NamedTuple):
     end: Float[Array, " k"]
 
 
-def chain(classes: int, features: int, costs: Array | Callable | None = None) -> Structure:
+def chain(classes: int, features: int, costs: ArrayLike | Callable | None = None) -> Structure:
     r"""Sequences of labels 0..`classes` - 1 with `features` real features per position.
 
     costs: entry (l, l') of an array of shape (classes, classes) is the cost of the label l' where l

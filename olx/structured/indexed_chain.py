@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from olx.core import Scalar
@@ -35,7 +36,9 @@ from olx.structured.structure import Structure
 ABSENT = -1
 
 
-def indexed_chain(classes: int, features: int, costs: Array | Callable | None = None) -> Structure:
+def indexed_chain(
+    classes: int, features: int, costs: ArrayLike | Callable | None = None
+) -> Structure:
     """Sequences of labels 0..`classes` - 1, with indices of active features per position.
 
     features: the number of features; an index lies in 0..`features` - 1, or is -1 for none, as for

@@ -124,9 +124,8 @@ def test_indices_give_the_scores_and_updates_of_dense_indicator_rows():
     counts = [np.stack([[np.sum(r == f) for f in range(features)] for r in one]) for one in rows]
     labels = [draw.integers(0, CLASSES, n) for n in lengths]
     some, full = (structured.padded_rounds(x, labels) for x in (rows, counts))
-    table, dense = (
-        make(CLASSES, features) for make in (structured.indexed_chain, structured.chain)
-    )
+    table = structured.indexed_chain(CLASSES, features)
+    dense = structured.chain(CLASSES, features)
     w = weights(table)
     turned = lambda w: w._replace(emission=w.emission.T)
     for i in range(len(lengths)):
@@ -149,7 +148,7 @@ def test_a_gradient_through_indices_is_the_update():
 
 
 def test_a_random_field_learns_through_a_point_learner():
-    w, _, _, rounds = drawn(2)
+    rounds = drawn(2)[-1]
     loss = structured.crf(CHAIN)
     learner = structured.structured_model(olx.meta.average(olx.ogd(0.2)), CHAIN)
     run = olx.run(learner, loss, rounds, CHAIN.zeros())
