@@ -48,7 +48,8 @@ def open_account(w: PyTree, u: PyTree) -> Account:
     apart = tree.sub(check.comparator("certify", u, w), w)
     price = jnp.asarray(tree.vdot(apart, apart)) / 2
     zero, one = jnp.zeros_like(price), jnp.ones_like(price)
-    return Account(price, *(zero,) * 6, one, zero, zero, jnp.ones((), bool))
+    sums = (zero,) * 6
+    return Account(price, *sums, least=one, rounds=zero, c=zero, unit=jnp.ones((), bool))
 
 
 def add_round(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import PyTree
 
 from olx.core import Rounds
 from olx.needs import Need
@@ -19,8 +19,8 @@ PADDING = -1
 class Sequences(NamedTuple):
     """The context of a chain. In a stream both leaves have a leading axis of rounds."""
 
-    x: Array  # [m, features], or [m, templates] integers for `indexed_chain`
-    length: Int[Array, ""]  # between 1 and m
+    x: Any  # [m, features], or [m, templates] integers for `indexed_chain`
+    length: Any  # an integer between 1 and m
 
 
 def padded_rounds(
@@ -107,7 +107,8 @@ class _Lengths(NamedTuple):
                 "`olx.structured.padded_rounds` makes."
             )
         x, length = given
-        legal = (x - x == 0) if self.low is None else (x >= self.low) & (x <= self.high)
+        finite = self.low is None or self.high is None
+        legal = (x - x == 0) if finite else (x >= self.low) & (x <= self.high)
         return Sequences(legal, (length >= 1) & (length <= x.shape[1]))
 
 
