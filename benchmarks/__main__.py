@@ -25,6 +25,7 @@ from benchmarks import (
     second_order,
     sparse,
     sweeps,
+    tasks,
 )
 from benchmarks.settings import Settings
 
@@ -36,6 +37,7 @@ GROUPS = {
     "derived": derived.measure,
     "first_order": first_order.measure,
     "second_order": second_order.measure,
+    "tasks": tasks.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

@@ -58,6 +58,7 @@ ADA_NORMAL_HEDGE = 2.5  # time of AdaNormalHedge / time of Hedge
 SECOND_ORDER = {"arow": 1.2, "arow_original": 1.2}  # against the numba loop
 SECOND_ORDER_SWEEP = 10.0  # 64 configurations at 48 features, against 64 calls of the numba loop
 OJA = 3.0  # m = 10 at 1,000 features, against Vowpal Wabbit
+VITERBI = 20.0  # against a NumPy loop over chains
 LAB = 1.5  # time of the lab for a sweep / time of the engine
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths

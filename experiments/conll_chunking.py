@@ -100,11 +100,6 @@ def f1(truth: list[np.ndarray], seen: list[np.ndarray], names: list[str]) -> flo
     return 200 * right / (guessed + real)
 
 
-@jax.jit
-def decoded(chain: structured.Structure, w: structured.ChainWeights, context: object) -> jax.Array:
-    return jax.lax.map(lambda one: chain.decode(chain.parts(w, one)), context, batch_size=64)
-
-
 def learners(chain: structured.Structure) -> dict[str, olx.Learner]:
     own = structured.prediction_loss(chain)
     return {
@@ -147,7 +142,7 @@ def main() -> None:
             state = jax.block_until_ready(run.state)
             seconds += time.perf_counter() - begin
             mean = structured.averaged_weights(state)
-            labels = np.asarray(decoded(chain, mean, test.context))
+            labels = np.asarray(structured.decoded(chain, mean, test.context))
             seen = [row[: len(own)] for row, own in zip(labels, truth, strict=True)]
             right = np.mean(np.concatenate(seen) == np.concatenate(truth))
             score = f1(truth, seen, data.names)

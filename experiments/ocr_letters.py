@@ -65,15 +65,10 @@ def passes(rounds: olx.Rounds, number: int, seed: int) -> olx.Rounds:
     return jax.tree.map(lambda leaf: leaf[order], rounds)
 
 
-@jax.jit
-def decoded(chain: structured.Structure, w: structured.ChainWeights, context: object) -> jax.Array:
-    return jax.vmap(lambda one: chain.decode(chain.parts(w, one)))(context)
-
-
 def errors(chain: structured.Structure, w: object, rounds: olx.Rounds) -> tuple[float, float]:
     """The share of wrong letters and of words with a wrong letter."""
     outcome = np.asarray(rounds.outcome)
-    wrong = np.asarray(decoded(chain, w, rounds.context)) != outcome
+    wrong = np.asarray(structured.decoded(chain, w, rounds.context)) != outcome
     return float(wrong.sum() / (outcome >= 0).sum()), float(wrong.any(axis=1).mean())
 
 

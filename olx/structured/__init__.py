@@ -13,6 +13,7 @@ from olx.structured.self_tuned_structured import self_tuned_structured as self_t
 from olx.structured.sequences import Sequences as Sequences
 from olx.structured.sequences import padded_rounds as padded_rounds
 from olx.structured.structure import Structure as Structure
+from olx.structured.structure import decoded as decoded
 from olx.structured.structure import structured_model as structured_model
 from olx.structured.structured_passive_aggressive import (
     structured_passive_aggressive as structured_passive_aggressive,

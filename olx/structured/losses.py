@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._words import words
 from olx.needs import Need
 from olx.structured.structure import Structure
 
@@ -33,12 +34,16 @@ class PartsLoss:
     """A loss of the scores of parts; call it as `loss(parts, outcome)`."""
 
     structure: Structure
+    name: str = static()  # of its factory
     value_fn: Callable[..., Array] = static()  # (loss, parts, outcome)
     rival_fn: Callable[..., Any] | None = static(default=None)  # (structure, parts, outcome)
     needs: tuple[Need, ...] = static(default=())
 
     def __call__(self, parts: PyTree, outcome: PyTree) -> Array:
         return self.value_fn(self, parts, outcome)
+
+    def in_words(self) -> str:
+        return f"{self.name}({words(self.structure)})"
 
 
 class Contrast(NamedTuple):
@@ -47,6 +52,11 @@ class Contrast(NamedTuple):
     cost: Float[Array, ""]  # rho(y, y')
     margin: Float[Array, ""]  # <w, a>, the score of the truth minus that of the other
     slope: PyTree  # the gradient of the margin in the parts; a is its gradient in w
+
+    @property
+    def wrong(self) -> Bool[Array, ""]:
+        """Whether the other output is a mistake: it has a positive cost."""
+        return self.cost > 0
 
     @property
     def hinge(self) -> Float[Array, ""]:
@@ -65,13 +75,13 @@ def max_loss(structure: Structure) -> PartsLoss:
             "max_loss: the cost of `structure` is not a sum over parts; use `prediction_loss`, "
             "which takes any cost."
         )
-    return PartsLoss(structure, _hinge, _worst, structure.needs)
+    return PartsLoss(structure, "max_loss", _hinge, _worst, structure.needs)
 
 
 def prediction_loss(structure: Structure) -> PartsLoss:
     """The margin loss of the decoded output."""
     check.instance("prediction_loss", "structure", structure, Structure)
-    return PartsLoss(structure, _hinge, predicted, structure.needs)
+    return PartsLoss(structure, "prediction_loss", _hinge, predicted, structure.needs)
 
 
 def crf(structure: Structure) -> PartsLoss:
@@ -79,13 +89,13 @@ def crf(structure: Structure) -> PartsLoss:
     check.instance("crf", "structure", structure, Structure)
     if structure.log_partition_fn is None:
         raise TypeError("crf: `structure` has no log-partition; use `max_loss`.")
-    return PartsLoss(structure, _crf, None, structure.needs)
+    return PartsLoss(structure, "crf", _crf, None, structure.needs)
 
 
 def decoded_cost(structure: Structure) -> PartsLoss:
     """The cost of the decoded output: the number of wrong labels, for the Hamming cost."""
     check.instance("decoded_cost", "structure", structure, Structure)
-    return PartsLoss(structure, _decoded, None, structure.needs)
+    return PartsLoss(structure, "decoded_cost", _decoded, None, structure.needs)
 
 
 def contrast(structure: Structure, parts: PyTree, outcome: PyTree, output: PyTree) -> Contrast:

@@ -95,11 +95,10 @@ def update(
 ) -> SelfTunedStructuredState:
     structure, parts, y = hp.structure, feedback.action, feedback.outcome
     seen = contrast(structure, parts, y, structure.decode(parts))
-    wrong = seen.cost > 0
     square = structure.square(state.walk.w, feedback.context, seen.slope)
-    weight = jnp.where(wrong, jnp.asarray(feedback.weight, square.dtype), 0.0)
+    weight = jnp.where(seen.wrong, jnp.asarray(feedback.weight, square.dtype), 0.0)
     mistakes = state.mistakes + weight
-    longest = jnp.where(wrong, jnp.maximum(state.longest, square), state.longest)
+    longest = jnp.where(seen.wrong, jnp.maximum(state.longest, square), state.longest)
     gap = jnp.maximum(_rate(hp, longest, mistakes) * seen.cost - seen.margin, 0.0)
     alpha = jnp.minimum(weight, safe.divide(gap, square))
     new = walk.step(structure, state.walk, alpha, feedback, seen.slope)
@@ -126,7 +125,7 @@ def add_round(
 ) -> Account:
     structure, after = hp.structure, update(hp, state, feedback)
     output = structure.decode(feedback.action)
-    wrong = structure.cost(feedback.action, feedback.outcome, output) > 0
+    wrong = contrast(structure, feedback.action, feedback.outcome, output).wrong
     c = _rate(hp, after.longest, after.mistakes)
     return ledger.add_round(structure, account, state.walk.w, feedback, u, output, wrong, c)
 

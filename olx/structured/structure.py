@@ -29,6 +29,8 @@ from olx.core import Learner, Scalar
 from olx.frameworks.lift import model
 from olx.needs import Need
 
+_BATCH = 256  # contexts that are decoded side by side
+
 
 @pytree
 class Structure:
@@ -119,6 +121,20 @@ class Structure:
         return a
 
 
+def decoded(structure: Structure, w: PyTree, contexts: PyTree) -> PyTree:
+    """The outputs of many contexts: the leaves of `contexts` have a leading axis.
+
+    >>> import jax.numpy as jnp, olx
+    >>> words = olx.structured.chain(classes=2, features=1)
+    >>> w = words.zeros()._replace(emission=jnp.array([[-1.0], [1.0]]))
+    >>> x = jnp.array([[[1.0], [-1.0]], [[1.0], [0.0]]])
+    >>> decoded(words, w, olx.structured.Sequences(x, jnp.array([2, 1]))).tolist()
+    [[1, 0], [1, -1]]
+    """
+    check.instance("decoded", "structure", structure, Structure)
+    return _decode_each(structure, w, contexts)
+
+
 def structured_model(inner: Learner, structure: Structure) -> Learner:
     """Play the scores of the parts of a structured output with the decisions of `inner`.
 
@@ -146,6 +162,12 @@ def structured_model(inner: Learner, structure: Structure) -> Learner:
         needs=(*lifted.needs, *structure.needs),
         theorems=lifted.theorems,
     )
+
+
+@jax.jit
+def _decode_each(structure: Structure, w: PyTree, contexts: PyTree) -> PyTree:
+    one = lambda context: structure.decode(structure.parts(w, context))
+    return lax.map(one, contexts, batch_size=_BATCH)
 
 
 def _parts(structure: Structure, w: PyTree, context: PyTree) -> PyTree:

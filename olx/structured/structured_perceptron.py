@@ -76,7 +76,7 @@ def update(
 ) -> StructuredPerceptronState:
     parts, y = feedback.action, feedback.outcome
     seen = contrast(structure, parts, y, structure.decode(parts))
-    factor = jnp.where(seen.cost > 0, jnp.asarray(feedback.weight, seen.cost.dtype), 0.0)
+    factor = jnp.where(seen.wrong, jnp.asarray(feedback.weight, seen.cost.dtype), 0.0)
     return StructuredPerceptronState(walk.step(structure, state.walk, factor, feedback, seen.slope))
 
 
@@ -92,7 +92,7 @@ def add_round(
     u: PyTree,
 ) -> Account:
     output, one = structure.decode(feedback.action), jnp.ones_like(account.c)
-    wrong = structure.cost(feedback.action, feedback.outcome, output) > 0
+    wrong = contrast(structure, feedback.action, feedback.outcome, output).wrong
     return ledger.add_round(structure, account, state.walk.w, feedback, u, output, wrong, one)
 
 
