@@ -61,7 +61,7 @@ def structured_passive_aggressive(loss: PartsLoss, aggressiveness: Scalar) -> Le
     >>> learner = structured_passive_aggressive(olx.structured.max_loss(words), 0.1)
     >>> run = olx.run(learner, olx.structured.max_loss(words), rounds, words.zeros())
     >>> [f"{loss:.2f}" for loss in run.losses]
-    ['3.00', '1.60', '0.40', '0.00']
+    ['3.00', '2.00', '1.00', '0.40']
     """
     check.instance("structured_passive_aggressive", "loss", loss, PartsLoss)
     if loss.rival_fn is None:

@@ -1,6 +1,7 @@
 """Structured learners against NumPy, their theorems, and what they refuse."""
 
 import functools
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -85,6 +86,56 @@ def shaped(vector):
     ends = np.cumsum([np.size(leaf) for leaf in like])
     leaves = np.split(vector, ends[:-1])
     return type(like)(*(np.reshape(a, np.shape(b)) for a, b in zip(leaves, like, strict=True)))
+
+
+def flat_zeros(hp, dtype):
+    return jnp.zeros((CLASSES, FEATURES), dtype)
+
+
+def flat_parts(hp, w, x):
+    return w @ x
+
+
+def flat_score(hp, parts, label):
+    return jnp.sum(parts * (jnp.arange(CLASSES, dtype=label.dtype) == label).astype(parts.dtype))
+
+
+def flat_decode(hp, parts):
+    return jnp.argmax(parts).astype(jnp.int32)
+
+
+def flat_cost(hp, parts, outcome, output):
+    return (outcome != output).astype(parts.dtype)
+
+
+def test_a_structure_of_your_own_needs_five_functions():
+    one = structured.Structure(None, flat_zeros, flat_parts, flat_score, flat_decode, flat_cost)
+    draw = np.random.default_rng(6)
+    rows = draw.normal(size=(50, FEATURES))
+    labels = (rows @ draw.normal(size=(FEATURES, CLASSES))).argmax(axis=1).astype(np.int32)
+    learner, loss = structured.structured_perceptron(one), structured.decoded_cost(one)
+    run = olx.run(learner, loss, olx.Rounds(rows, labels), one.zeros())
+    w, wrong = reference.multiclass_perceptron(rows, labels, CLASSES)
+    np.testing.assert_array_equal(run.losses, wrong)
+    np.testing.assert_allclose(run.state.walk.w, w, atol=1e-12)
+    seen = structured.decoded(one, run.state.walk.w, rows)
+    np.testing.assert_array_equal(seen, (rows @ w.T).argmax(axis=1))
+    with pytest.raises(TypeError, match="no log-partition"):
+        structured.crf(one)
+
+
+def test_a_trained_learner_predicts_the_parts_and_is_shown_as_its_call():
+    learner, loss = structured.structured_perceptron(CHAIN), structured.decoded_cost(CHAIN)
+    run = olx.run(learner, loss, DENSE, CHAIN.zeros())
+    parts, state = olx.predict(learner, run.state, DENSE.context), run.state
+    seen = jax.vmap(CHAIN.decode)(parts)
+    np.testing.assert_array_equal(seen, structured.decoded(CHAIN, state.walk.w, DENSE.context))
+    other = pickle.loads(pickle.dumps(learner))
+    np.testing.assert_array_equal(olx.run(other, loss, DENSE, CHAIN.zeros()).losses, run.losses)
+    assert repr(structured.structured_passive_aggressive(structured.max_loss(CHAIN), 0.1)) == (
+        "structured_passive_aggressive(loss=max_loss(chain(classes=3, features=2)), "
+        "aggressiveness=0.1)"
+    )
 
 
 @pytest.mark.parametrize("name", LEARNERS)
