@@ -139,7 +139,8 @@ def structured_model(inner: Learner, structure: Structure) -> Learner:
     """Play the scores of the parts of a structured output with the decisions of `inner`.
 
     inner: a learner of points. With the loss `crf(structure)` it trains a conditional random field,
-        with `max_loss(structure)` a structured support vector machine.
+        with `max_loss(structure)` a structured support vector machine. It gets a gradient shaped
+        like the weights, so a round of an `indexed_chain` costs the whole table here.
 
     >>> import jax.numpy as jnp, olx
     >>> words = olx.structured.chain(classes=2, features=3)
