@@ -15,6 +15,7 @@ from olx.structured.sequences import padded_rounds as padded_rounds
 from olx.structured.structure import Structure as Structure
 from olx.structured.structure import decoded as decoded
 from olx.structured.structure import structured_model as structured_model
+from olx.structured.structured_aggressive import structured_aggressive as structured_aggressive
 from olx.structured.structured_passive_aggressive import (
     structured_passive_aggressive as structured_passive_aggressive,
 )

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jax.tree_util import Partial
@@ -98,8 +99,8 @@ def masked(emission: Float[Array, "m k"], w: ChainWeights, context: Sequences) -
 
 
 def score(hp: ChainHparams, parts: Parts, labels: Int[Array, " m"]) -> Array:
-    own = _indicators(hp, parts, labels)
-    last = parts.real - jnp.append(parts.real[1:], jnp.zeros_like(parts.real[:1]))
+    own, real = _indicators(hp, parts, labels), lax.stop_gradient(parts.real)
+    last = real - jnp.append(real[1:], jnp.zeros_like(real[:1]))
     return (
         jnp.sum(parts.emission * own)
         + jnp.sum(parts.transition * (own[:-1].T @ own[1:]))
@@ -152,7 +153,7 @@ def check_weights(owner: str, w: Any, hp: ChainHparams, shape: tuple[int, int]) 
 def _indicators(hp: ChainHparams, parts: Parts, labels: Array) -> Float[Array, "m k"]:
     """1 where a position has a label, in rows of 0 at padding."""
     own = jnp.arange(hp.classes, dtype=labels.dtype)[None, :] == labels[:, None]
-    return own.astype(parts.real.dtype) * parts.real[:, None]
+    return own.astype(parts.real.dtype) * lax.stop_gradient(parts.real)[:, None]
 
 
 def _costs(hp: ChainHparams, parts: Parts, outcome: Array) -> Float[Array, "m k"]:

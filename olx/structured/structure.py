@@ -116,6 +116,11 @@ class Structure:
         a = self._pulled(w, context, slope)
         return jnp.asarray(tree.vdot(a, a))
 
+    def kernel(self, w: PyTree, context: PyTree, slope: PyTree) -> PyTree:
+        """How the scores of the parts change if the same $a$ is added to `w`."""
+        move = lambda w: self.parts(w, context)
+        return jax.jvp(move, (w,), (self._pulled(w, context, slope),))[1]
+
     def _pulled(self, w: PyTree, context: PyTree, slope: PyTree) -> PyTree:
         (a,) = jax.vjp(lambda w: self.parts(w, context), w)[1](slope)
         return a

@@ -60,5 +60,6 @@ STRUCTURED = {
     "structured, self-tuned, indices": case(
         structured.self_tuned_structured(INDEXED, 5.0), INDEXED, SPARSE
     ),
+    "structured, aggressive": case(structured.structured_aggressive(CHAIN, 0.1, steps=3)),
     "random field": case(structured.structured_model(olx.meta.average(olx.ogd(0.1)), CHAIN)),
 }

@@ -102,6 +102,52 @@ def passive_aggressive(problem, xs, ys, size, most, rival):
     return Played(w, np.mean(past, axis=0), np.array(costs))
 
 
+def aggressive(problem, xs, ys, size, most, steps):
+    """Frank-Wolfe steps on the dual (7.34) of the max loss, with a variable for every output."""
+    w, past, costs = np.zeros(size), [], []
+    for x, y in zip(xs, ys, strict=True):
+        past.append(w)
+        costs.append(problem.rho(y, problem.predicted(w, x)))
+        outputs = problem.outputs(len(x))
+        a = np.array([problem.phi(x, y) - problem.phi(x, other) for other in outputs])
+        rho = np.array([problem.rho(y, other) for other in outputs])
+        alpha = np.zeros(len(outputs))
+        for _ in range(steps):
+            now = w + most * alpha @ a
+            best = problem.worst(now, x, y)
+            vertex = np.array([float(np.array_equal(best, other)) for other in outputs])
+            way = vertex - alpha
+            rise, bend = rho @ way - now @ (way @ a), most * np.sum((way @ a) ** 2)
+            alpha = alpha + (np.clip(rise / bend, 0.0, 1.0) if bend > 0 else 0.0) * way
+        w = w + most * alpha @ a
+    return Played(w, np.mean(past, axis=0), np.array(costs))
+
+
+def best_update(problem, w, x, y, most):
+    """The solution of (7.34) by a solver of quadratic programs."""
+    from scipy.optimize import minimize
+
+    outputs = problem.outputs(len(x))
+    a = np.array([problem.phi(x, y) - problem.phi(x, other) for other in outputs])
+    rho = np.array([problem.rho(y, other) for other in outputs])
+    lost = lambda alpha: np.sum((w + most * alpha @ a) ** 2) / (2 * most) - rho @ alpha
+    slope = lambda alpha: a @ (w + most * alpha @ a) - rho
+    found = minimize(
+        lost,
+        np.zeros(len(outputs)),
+        jac=slope,
+        bounds=[(0, 1)] * len(outputs),
+        constraints={
+            "type": "ineq",
+            "fun": lambda alpha: 1 - alpha.sum(),
+            "jac": lambda alpha: -np.ones(len(alpha)),
+        },
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
+    return w + most * found.x @ a
+
+
 def self_tuned(problem, xs, ys, size, complexity):
     """Figure 5.4."""
     acc, longest, mistakes, past, costs = np.zeros(size), 0.0, 0, [], []
