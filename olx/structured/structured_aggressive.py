@@ -117,10 +117,8 @@ def update(
         change = structure.kernel(w, feedback.context, way)
         rise = more - tree.vdot(at.parts, way)
         step = jnp.clip(safe.divide(rise, most * tree.vdot(way, change)), 0.0, 1.0)
-        slope = tree.add_scale(at.slope, step, way)
-        return Climb(
-            slope, at.cost + step * more, tree.add_scale(at.parts, step * most, change)
-        ), None
+        slope, cost = tree.add_scale(at.slope, step, way), at.cost + step * more
+        return Climb(slope, cost, tree.add_scale(at.parts, step * most, change)), None
 
     end, _ = lax.scan(climb, begin, length=hp.steps)
     return StructuredAggressiveState(walk.step(structure, state.walk, most, feedback, end.slope))

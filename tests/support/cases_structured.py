@@ -47,19 +47,12 @@ def case(learner, structure=CHAIN, rounds=DENSE):
 
 STRUCTURED = {
     "structured perceptron": case(structured.structured_perceptron(CHAIN)),
-    "structured perceptron, indices": case(
-        structured.structured_perceptron(INDEXED), INDEXED, SPARSE
-    ),
-    "structured PA, max loss": case(
+    "structured PA": case(
         structured.structured_passive_aggressive(structured.max_loss(CHAIN), 0.1)
     ),
-    "structured PA, prediction": case(
-        structured.structured_passive_aggressive(structured.prediction_loss(CHAIN), 0.1)
-    ),
-    "structured, self-tuned": case(structured.self_tuned_structured(CHAIN, 5.0)),
+    "structured, aggressive": case(structured.structured_aggressive(CHAIN, 0.1, steps=3)),
     "structured, self-tuned, indices": case(
         structured.self_tuned_structured(INDEXED, 5.0), INDEXED, SPARSE
     ),
-    "structured, aggressive": case(structured.structured_aggressive(CHAIN, 0.1, steps=3)),
     "random field": case(structured.structured_model(olx.meta.average(olx.ogd(0.1)), CHAIN)),
 }
