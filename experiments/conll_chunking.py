@@ -4,7 +4,7 @@ Sentences of the Wall Street Journal, 8,936 to train and 2,012 to test; 23 tags 
 and O. Twenty templates name one feature each per word: words and parts of speech up to two places
 away, their pairs and triples, and a constant. A feature of the training part has a row of the
 table; a feature that is new in the test part is absent. F1 counts chunks with the right type and
-both ends right, as the script conlleval of the shared task does.
+both ends right, as the script conlleval of the shared task does. U and C were not tuned.
 
     OLX_DATA=... python -m experiments.conll_chunking
     python -m experiments.conll_chunking --data ... --passes 8 --learner "PA, C = 0.05"

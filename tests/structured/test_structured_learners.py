@@ -146,6 +146,26 @@ def test_a_structure_of_your_own_needs_five_functions():
         structured.crf(one)
 
 
+def test_the_bound_of_the_perceptron_is_attained():
+    """Every round is a mistake on new features, and u has the margin 1 in all of them."""
+    one = structured.Structure(None, flat_zeros, flat_parts, flat_score, flat_decode, flat_cost)
+    rows, labels = np.eye(9), np.full(9, 1, np.int32)
+    u = np.zeros((CLASSES, 9))
+    u[1], u[0] = 0.5, -0.5
+    learner, loss = structured.structured_perceptron(one), structured.decoded_cost(one)
+
+    @jax.jit
+    def proofs(learner):
+        start = jnp.zeros((CLASSES, 9))
+        run = olx.rollout(learner, loss, olx.Rounds(rows, labels), start, record=olx.record.trace)
+        return olx.certify(learner, run, u)
+
+    (proof,) = proofs(learner)
+    assert proof.holds
+    np.testing.assert_allclose(proof.left, np.arange(1.0, 10.0))
+    np.testing.assert_allclose(proof.right[-1], 9.0)
+
+
 def test_a_trained_learner_predicts_the_parts_and_is_shown_as_its_call():
     learner, loss = structured.structured_perceptron(CHAIN), structured.decoded_cost(CHAIN)
     run = olx.run(learner, loss, DENSE, CHAIN.zeros())
