@@ -30,6 +30,7 @@ from olx._pytree import pytree, static
 from olx._words import call, numbers
 from olx.convex import scalar
 from olx.core import Scalar
+from olx.losses.ball import BallConstants
 from olx.needs import Need
 
 
@@ -42,6 +43,7 @@ class ScoreLoss:
         begins there. A score at which the loss is not finite is outside the domain.
     value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are
         optional; they are faster and more exact than the numerical search.
+    on_ball: constants for scores of bounded size; None if none are known.
 
     >>> import jax.numpy as jnp
     >>> log_cosh = ScoreLoss(value_fn=lambda _, s, y: jnp.log(jnp.cosh(s - y)))
@@ -59,6 +61,7 @@ class ScoreLoss:
     prox_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, step, center, outcome)
     needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
+    on_ball: BallConstants | None = static(kw_only=True, default=None)
 
     def in_words(self) -> str:
         return call(self.value_fn.__name__.strip("_"), *numbers(self.hparams))
