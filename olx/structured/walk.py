@@ -9,7 +9,7 @@ $$w_t = w_1 + \sum_{s < t} \tau_s a_s, \qquad
 The last sum is kept beside the weights. It changes at the active features only, where a running
 mean would change all weights in every round.
 
-Daume, Practical Structured Learning Techniques for Natural Language Processing, 2006, section 2.3.
+Daume, Practical Structured Learning Techniques for Natural Language Processing, 2006.
 """
 
 from typing import Any, NamedTuple
