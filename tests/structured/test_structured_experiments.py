@@ -52,10 +52,19 @@ def test_templates_name_the_same_values_alike_and_new_ones_not_at_all():
     assert len(np.unique(known)) == size
 
 
-@pytest.mark.skipif(
-    DATA is None or not (pathlib.Path(DATA or ".") / "ocr_letters.npz").exists(),
-    reason="ocr_letters.npz is not there; OLX_DATA names its folder",
-)
+def needs(name):
+    missing = DATA is None or not (pathlib.Path(DATA) / name).exists()
+    return pytest.mark.skipif(missing, reason=f"{name} is not there; OLX_DATA names its folder")
+
+
+@needs("conll2000.npz")
+def test_the_shared_task_has_as_many_chunks_as_its_authors_say():
+    data = conll_chunking.read(pathlib.Path(str(DATA)))
+    counts = [len(conll_chunking.chunks(labels, data.names)) for labels in data.chunk]
+    assert (sum(counts[: data.train]), sum(counts[data.train :])) == (106_978, 23_852)
+
+
+@needs("ocr_letters.npz")
 def test_a_chain_reads_letters():
     words = ocr_letters.read(pathlib.Path(str(DATA)))
     chain = structured.chain(ocr_letters.CLASSES, ocr_letters.FEATURES)
