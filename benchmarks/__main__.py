@@ -26,6 +26,7 @@ from benchmarks import (
     second_order,
     sparse,
     sweeps,
+    tasks,
 )
 from benchmarks.settings import Settings
 
@@ -38,6 +39,7 @@ GROUPS = {
     "first_order": first_order.measure,
     "second_order": second_order.measure,
     "boosting": boosting.measure,
+    "tasks": tasks.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

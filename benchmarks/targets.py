@@ -62,6 +62,7 @@ BOOSTING = 10.0  # 100 copies by Online BBM at 50 features, against Vowpal Wabbi
 BOOSTING_SWEEP = 50.0  # 64 configurations of them, per configuration, against Vowpal Wabbit
 COPIES = 1.2  # time of n copies / n times the time of the weak learner, up to 64 features
 MANY_COPIES = 0.5  # the same for 100 copies
+VITERBI = 20.0  # against a NumPy loop over chains
 LAB = 1.5  # time of the lab for a sweep / time of the engine
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths

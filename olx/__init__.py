@@ -18,6 +18,7 @@ from olx import regularizers as regularizers
 from olx import schedules as schedules
 from olx import second_order as second_order
 from olx import streams as streams
+from olx import structured as structured
 from olx import testing as testing
 from olx.adversary import Adversary as Adversary
 from olx.certificate import Certificate as Certificate

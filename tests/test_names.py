@@ -13,6 +13,7 @@ ROOMS = (
     olx.first_order,
     olx.second_order,
     olx.boosting,
+    olx.structured,
     olx.experts,
     olx.meta,
     olx.mirrors,

@@ -7,8 +7,9 @@ from cases_first_order import FIRST_ORDER
 from cases_gradient_boosting import GRADIENT
 from cases_online_boosting import ONLINE
 from cases_second_order import SECOND_ORDER
+from cases_structured import STRUCTURED
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | ONLINE | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | ONLINE | STRUCTURED | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -63,6 +64,7 @@ ALIKE = {
     "PA",
     "PA-II",
     "romma, aggressive",
+    "random field",
     "EG",
     "strongly convex MD",
     "rda",
