@@ -52,7 +52,7 @@ def margin_multiclass_hinge(margin: Scalar) -> ScoreLoss:
     margin = check.positive("margin_multiclass_hinge", "margin", margin)
     return of_classes(
         "multiclass_hinge",
-        _maximum,
+        _hinge,
         _maximum_conjugate,
         _maximum_pull,
         hparams=margin,
@@ -99,6 +99,10 @@ def _prices(cost, score, own):
             f"{score.shape[-1]}."
         )
     return jnp.sum(jnp.where(own[..., :, None], cost, 0.0), -2)
+
+
+def _hinge(margin, score, label):
+    return _maximum(margin, score, label)
 
 
 def _maximum(cost, score, label):

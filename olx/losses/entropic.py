@@ -8,10 +8,10 @@ With $\alpha = -\tau y$:
 - exponential: $\ell = e^{-y s}$, $\ell^* = \alpha \log \alpha - \alpha$ on $\alpha \ge 0$; neither.
 
 Cross-entropy is the logistic loss of a vector of scores, one per class, and a label $y \in \{0,
-\dots, k - 1\}$: $\ell = \log \sum_r e^{s_r} - s_y$, $\ell^* = \sum_r p_r \log p_r$ for $p = \tau + e_y$
-in the simplex. Its slope is $p - e_y$ with the probabilities $p \propto e^s$, whose square is at
-most $2 (1 - p_y)^2$: $\sqrt2$-Lipschitz, and self-bounded with twice the constant of the logistic
-loss. Its proximal map is not given.
+\dots, k - 1\}$: $\ell = \log \sum_r e^{s_r} - s_y$, $\ell^* = \sum_r p_r \log p_r$ for $p = \tau +
+e_y$ in the simplex. Its slope is $p - e_y$ with the probabilities $p \propto e^s$, whose square is
+at most $2 (1 - p_y)^2$: $\sqrt2$-Lipschitz, and self-bounded with twice the constant of the
+logistic loss. Its proximal map is not given.
 
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is

@@ -16,7 +16,7 @@ conjugate at $\tau x$ is $\ell^*(\tau, y)$.
 A loss `of_classes` takes a vector of scores, one per class, and the number of a class. $\tau$ is
 then a vector too, and the constants bound its Euclidean norm. With $s = W x$ the dual vectors are
 $\tau x^\top$, and the constants in $W$ are those above in every norm of all entries of a matrix
-that has $\|\tau x^\top\|_* \le \|\tau\|_2 \|x\|_*$, such as the p-norms with $p \ge 2$ as $\|\cdot\|_*$.
+that has $\|\tau x^\top\|_* \le \|\tau\|_2 \|x\|_*$: in every p-norm with $p \ge 2$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3.
 """
@@ -95,7 +95,7 @@ class ScoreLoss:
         return scalar.prox(f, step, center, self.start)
 
     def pull(self, step: Any, center: Any, outcome: Any) -> Array:
-        r"""The $\tau$ with $\mathrm{prox} = $ `center` $-$ `step` $\tau$; a slope of the loss there."""
+        r"""The $\tau$ with prox = `center` - `step` $\tau$; it is a slope of the loss there."""
         if self.pull_fn is not None:
             return self.pull_fn(self.hparams, step, center, outcome)
         return (center - self.prox(step, center, outcome)) / step

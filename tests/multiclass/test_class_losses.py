@@ -120,7 +120,9 @@ def test_a_tie_and_a_nan_are_mistakes_and_a_nan_is_seen():
     assert mistaken(jnp.array([1.0, 1.0, 0.0]), 0)
     assert not mistaken(jnp.array([1.0, 0.5, 0.0]), 0)
     assert mistaken(jnp.array([1.0, jnp.nan, 0.0]), 0)
-    assert mistaken(0.0, 1.0) and mistaken(jnp.nan, 1.0) and not mistaken(-0.1, -1.0)
+    assert mistaken(0.0, 1.0)
+    assert mistaken(jnp.nan, 1.0)
+    assert not mistaken(-0.1, -1.0)
     assert margin(jnp.array([3.0, 1.0, 2.0]), 0) == 1.0
     for loss in (*LOSSES.values(), losses.multiclass_zero_one):
         assert np.isnan(loss(jnp.array([1.0, jnp.nan, 0.0, 0.0]), 0))
