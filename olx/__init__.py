@@ -1,5 +1,6 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+from olx import alignment as alignment
 from olx import boosting as boosting
 from olx import classification as classification
 from olx import convex as convex
@@ -11,6 +12,7 @@ from olx import keep as keep
 from olx import losses as losses
 from olx import meta as meta
 from olx import mirrors as mirrors
+from olx import multiclass as multiclass
 from olx import record as record
 from olx import regularizers as regularizers
 from olx import schedules as schedules
