@@ -45,7 +45,7 @@ def semitones(
 
 def _spectrum(wave: Wave, rate: float, hop: float, length: float, window, finer: int = 1):
     """The power spectrum of each frame."""
-    size, step = int(round(length * rate)), int(round(hop * rate))
+    size, step = round(length * rate), round(hop * rate)
     count = 1 + max(0, len(wave) - size) // step
     points = finer << (size - 1).bit_length()
     starts = np.arange(count) * step

@@ -36,10 +36,11 @@ def decode(parts: Parts) -> Int[Array, " K"]:
     """The best output; column j of a table is the length `shortest` + j."""
     frames, lengths = parts.start.shape[1], parts.length.shape[1]
     given = parts.recording
-    times, steps = jnp.arange(frames + 1), jnp.arange(lengths)
+    times, steps = (jnp.arange(size, dtype=jnp.int32) for size in (frames + 1, lengths))
     empty = jnp.full((frames + 1, lengths), _NEVER, parts.start.dtype)
     begin = jnp.where(times[:, None] < lengths, 0.0, empty)
-    events = jnp.arange(parts.start.shape[0])
+    count = given.events.astype(jnp.int32)
+    events = jnp.arange(parts.start.shape[0], dtype=jnp.int32)
     lasts = given.shortest[:, None] + steps.astype(given.shortest.dtype)  # [K, L]
     rates = lasts / given.usual[:, None]
     before = jnp.concatenate([rates[:1], rates[:-1]])
@@ -62,7 +63,7 @@ def decode(parts: Parts) -> Int[Array, " K"]:
         moved = jnp.take_along_axis(most, jnp.clip(origin, 0, frames), 0)
         done = jnp.where(origin >= 0, moved, _NEVER) + inside[:, None]
         done = jnp.maximum(done, _NEVER)
-        return jnp.where(i < given.events, done, best), back
+        return jnp.where(i < count, done, best), back
 
     rows = (events, parts.start, parts.inside, parts.length, lasts, rates, before, given.steady)
     best, backs = lax.scan(over, empty, rows)
@@ -72,7 +73,7 @@ def decode(parts: Parts) -> Int[Array, " K"]:
         end, j = carry
         i, lasting, back = event
         here = end - lasting[j].astype(times.dtype)
-        inside = i < given.events
+        inside = i < count
         output = jnp.where(inside, here, PADDING).astype(jnp.int32)
         return (jnp.where(inside, here, end), jnp.where(inside, back[here, j], j)), output
 

@@ -20,6 +20,10 @@ from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses
 from olx.streams.experts import random_sign_losses as random_sign_losses
 from olx.streams.experts import switching_losses as switching_losses
+from olx.streams.recordings import Played as Played
+from olx.streams.recordings import Spoken as Spoken
+from olx.streams.recordings import played as played
+from olx.streams.recordings import spoken as spoken
 from olx.streams.regression import heavy_tailed as heavy_tailed
 from olx.streams.regression import ill_conditioned as ill_conditioned
 from olx.streams.regression import linear_regression as linear_regression
