@@ -39,17 +39,16 @@ def music_recording(
     bands: np.ndarray,
     lowest: int,
     score: Score,
-    seconds: float,
-    stretch: tuple[float, float] = (0.5, 2.0),
-    lengths: int = 32,
+    shortest: float = 0.5,
+    lengths: int = 64,
 ) -> Recording:
     """The features of a performance of a score; the events are those of `score.events()`.
 
     bands: [T, semitones], in decibels, such as the result of `semitones`.
     lowest: the MIDI pitch of the first band.
-    seconds: how long a frame is.
-    stretch: how much shorter and longer an event may be than in the score, at the mean tempo of the
-        recording; at most `lengths` lengths are tried.
+    shortest: the shortest length of an event, as a share of its length in the score at the mean
+        tempo of the recording.
+    lengths: how many lengths are tried, each one frame longer than the one before.
     """
     bands = np.asarray(bands, float)
     pitch, onset, offset = (np.asarray(part, float) for part in score)
@@ -63,7 +62,7 @@ def music_recording(
     ends = np.append(times[1:], offset.max())
     tempo = count / max((ends[-1] - times[0]), 1e-9)  # frames per second of the score
     usual = np.maximum((ends - times) * tempo, 1.0)
-    shortest = np.maximum(np.floor(usual * stretch[0]), 1)
+    least = np.maximum(np.floor(usual * shortest), 1)
     loud = lambda notes, harmonic: _energy(bands, lowest, pitch[notes], harmonic)
     starting = [np.flatnonzero(onset == time) for time in times]
     energy = np.array([[loud(notes, h) for h in _HARMONICS[:3]] for notes in starting])  # [K, 3, T]
@@ -81,7 +80,7 @@ def music_recording(
         np.zeros((events, lengths, 0)),
         usual,
         far.astype(float),
-        shortest,
+        least,
         np.asarray(float(count)),
         np.asarray(float(events)),
     )

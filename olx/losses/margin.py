@@ -35,7 +35,8 @@ def mistaken(score: Any, outcome: Any) -> Bool[Array, "..."]:
 
 def hot(score: Array, label: Array) -> Bool[Array, "... k"]:
     """True at the label alone."""
-    return jnp.arange(score.shape[-1]) == label[..., None]
+    number = jnp.arange(score.shape[-1])
+    return number == jnp.asarray(label)[..., None].astype(number.dtype)
 
 
 def rival(score: Array, own: Bool[Array, "... k"]) -> Bool[Array, "... k"]:

@@ -157,3 +157,40 @@ def test_the_self_tuned_learner_agrees_with_its_reference():
     np.testing.assert_allclose(flat, theta, rtol=1e-8)
     proof = olx.certify(learner, run, weights())
     assert np.all(proof[0].holds) if isinstance(proof, tuple) else np.all(proof.holds)
+
+
+def test_synthesized_speech_is_aligned_within_ten_milliseconds():
+    from experiments.alignment_sounds import synthesized_speech
+    from experiments.alignment_tables import decoded, learned, scaled, within
+
+    train, test = synthesized_speech(9)
+    train, test = scaled(train, train), scaled(test, train)
+    structure, w = learned(train, 1, 10.0)
+    shares = within(test, decoded(structure, w, test))
+    assert shares[0] >= 80
+    assert shares[2] >= 95
+
+
+def test_bad_recordings_are_refused():
+    one, structure = drawn(3, 9, 4), alignment.align(*SIZES)
+    with pytest.raises(ValueError, match=r"aligned_rounds: .*lasts 7 frames.*allows 1 to 4"):
+        alignment.aligned_rounds([one], [[0, 1, 2]])
+    with pytest.raises(ValueError, match=r"aligned_rounds: .*as many of both"):
+        alignment.aligned_rounds([one], [])
+    with pytest.raises(ValueError, match=r"aligned_rounds: .*All must agree"):
+        alignment.aligned_rounds([one], [[0, 1]])
+    with pytest.raises(ValueError, match=r"align: `start` must be a count"):
+        alignment.align(-1, 1, 1)
+    with pytest.raises(TypeError, match="align: the recording has"):
+        structure.parts(structure.zeros(), one._replace(start=np.zeros((1, 9, 5))))
+    rounds = alignment.aligned_rounds([one], [next(outputs(one))], dtype=float)
+    learner = structured.self_tuned_structured(structure, 1.0)
+    game = learner, structured.decoded_cost(structure)
+    short = rounds.context._replace(frames=np.array([2.0]))
+    with pytest.raises(ValueError, match=r"align: the events .*allow more lengths"):
+        olx.run(*game, rounds._replace(context=short), structure.zeros())
+    law = alignment.phone_lengths([[0, 1]], [[3, 4]], 2)
+    with pytest.raises(ValueError, match=r"speech_recording: phones lie in"):
+        alignment.speech_recording(np.zeros((9, 2)), [0, 5], np.zeros((9, 2)), law)
+    with pytest.raises(ValueError, match=r"log_mel: .*tenth of a second"):
+        alignment.log_mel(np.zeros(10), 16_000)
