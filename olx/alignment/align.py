@@ -86,7 +86,8 @@ def _mean_deviation(outcome: Array, output: Array, real: Array) -> Array:
 
 
 def _zeros(hp: AlignHparams, dtype: Any) -> Weights:
-    return Weights(*(jnp.zeros(size, dtype) for size in hp.sizes), jnp.zeros((), dtype))
+    start, inside, length = (jnp.zeros(size, dtype) for size in hp.sizes)
+    return Weights(start, inside, length, jnp.zeros((), dtype))
 
 
 def _parts(hp: AlignHparams, w: Weights, context: Recording) -> Parts:

@@ -25,14 +25,14 @@ PADDING = -1
 class Recording(NamedTuple):
     """The context of `align`. In a stream all leaves have a leading axis of rounds."""
 
-    start: Float[Array, "K T a"]  # the first axis may have length 1: the same for all events
-    inside: Float[Array, "K T b"]
-    length: Float[Array, "K L c"]
-    usual: Float[Array, " K"]  # mu, positive
-    steady: Float[Array, " K"]  # 1 if the tempo between event i - 1 and i counts, else 0
-    shortest: Float[Array, " K"]  # f, whole numbers from 1 on
-    frames: Float[Array, ""]  # T without padding
-    events: Float[Array, ""]  # K without padding
+    start: Any  # [K, T, a]: the first axis may have length 1: the same for all events
+    inside: Any  # [K, T, b]
+    length: Any  # [K, L, c]
+    usual: Any  # [K]: mu, positive
+    steady: Any  # [K]: 1 if the tempo between event i - 1 and i counts, else 0
+    shortest: Any  # [K]: f, whole numbers from 1 on
+    frames: Any  # []: T without padding
+    events: Any  # []: K without padding
 
 
 class Weights(NamedTuple):
