@@ -26,6 +26,7 @@ MODULES = {
     "second_order": olx.second_order,
     "boosting": olx.boosting,
     "structured": olx.structured,
+    "multiclass": olx.multiclass,
     "experts": olx.experts,
     "meta": olx.meta,
     "mirrors": olx.mirrors,
