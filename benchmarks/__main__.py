@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    batch_boosting,
     boosting,
     compile_time,
     dense,
@@ -39,6 +40,7 @@ GROUPS = {
     "first_order": first_order.measure,
     "second_order": second_order.measure,
     "boosting": boosting.measure,
+    "batch_boosting": batch_boosting.measure,
     "tasks": tasks.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
