@@ -47,6 +47,15 @@ REFERENCES = {
         multiclass.passive_aggressive_2(0.05),
         lambda: ref.passive_aggressive(X, Y, K, softness=10.0),
     ),
+    "AROW": (multiclass.arow(2.0), lambda: ref.arow(X, Y, K, 2.0)),
+    "SCW-I": (
+        multiclass.soft_confidence_weighted(0.8, 0.3),
+        lambda: ref.soft_confidence_weighted(X, Y, K, 0.8, 0.3, False),
+    ),
+    "SCW-II": (
+        multiclass.soft_confidence_weighted(0.8, 0.3, squared=True),
+        lambda: ref.soft_confidence_weighted(X, Y, K, 0.8, 0.3, True),
+    ),
     "aggressive dual ascent": (
         olx.dual_ascent(
             0.3, mirrors.euclidean(), losses.multiclass_hinge, olx.ascents.aggressive()
