@@ -148,7 +148,7 @@ def second_order(x, y, k, rule):
 
 
 def arow(x, y, k, r):
-    """Orabona et al. 2015, figure 1 with f_t(W) = sum_r w_r' A_t w_r, A_t with the row of round t."""
+    """Orabona et al. 2015, figure 1 with f_t(W) = sum_r w_r' A_t w_r; A_t has the row."""
     theta, a, played = np.zeros((k, x.shape[1])), np.eye(x.shape[1]), []
     for row, label in zip(x, y, strict=True):
         ahead = a + np.outer(row, row) / r
