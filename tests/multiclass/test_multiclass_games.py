@@ -231,3 +231,18 @@ def test_one_pass_over_a_part_of_mnist():
     first = run(multiclass.passive_aggressive_1(0.1)).losses
     assert np.mean(first) < 0.16
     assert np.mean(first[5000:]) < np.mean(first[:5000])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_copies_of_pa_are_those_of_scikit_learn():
+    """Its multiclass classifiers play one against the rest. The class is deprecated since 1.8."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    if not hasattr(linear_model, "PassiveAggressiveClassifier"):
+        pytest.skip("this version of scikit-learn has no PassiveAggressiveClassifier")
+    rounds = STREAMS[1]
+    peer = linear_model.PassiveAggressiveClassifier(
+        C=0.1, max_iter=1, tol=None, shuffle=False, fit_intercept=False
+    ).fit(np.asarray(rounds.context), np.asarray(rounds.outcome))
+    learner = multiclass.one_vs_rest(classification.passive_aggressive_1(0.1), K)
+    run = olx.run(learner, ZERO_ONE, rounds, WIDE[0])
+    np.testing.assert_allclose(run.state.copies.w, peer.coef_, rtol=1e-8, atol=1e-10)
