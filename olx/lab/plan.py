@@ -109,21 +109,25 @@ def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
     """The first decision: from the config, or the usual one of the task."""
     first, shapes = data.task.decision.first, data.task.decision.starts(data)
     first = first if plan.first is None else plan.first
-    starts = [
-        np.full(each, 1 / data.width if first == "uniform" else first, dtype) for each in shapes
-    ]
-    fits = (each for each in starts if _decides(plan.parts[0].first(), data, each))
-    return starts[0] if len(starts) == 1 else next(fits, starts[0])
+    number = 1 / data.width if first == "uniform" else first
+    starts = [np.full(shape, number, dtype) for shape in shapes]
+    if len(starts) == 1:
+        return starts[0]
+    wanted = data.task.decision.shape(data)
+    seen = [_decided(plan.parts[0].first(), data, start) for start in starts]
+    fits = [start for start, shape in zip(starts, seen, strict=True) if shape == wanted]
+    legal = [start for start, shape in zip(starts, seen, strict=True) if shape is not None]
+    return (fits or legal or starts)[0]
 
 
-def _decides(learner: Learner, data: Dataset, start: np.ndarray) -> bool:
-    """Whether a learner that starts there decides on what the task asks for."""
+def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, ...] | None:
+    """The shape of the decision of a learner that starts there; None if it cannot decide."""
     x = jax.ShapeDtypeStruct((data.width,), start.dtype)
     try:
         action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
     except (TypeError, ValueError):
-        return False
-    return getattr(action, "shape", None) == data.task.decision.shape(data)
+        return None
+    return getattr(action, "shape", None)
 
 
 def _make(
