@@ -246,3 +246,15 @@ def test_copies_of_pa_are_those_of_scikit_learn():
     learner = multiclass.one_vs_rest(classification.passive_aggressive_1(0.1), K)
     run = olx.run(learner, ZERO_ONE, rounds, WIDE[0])
     np.testing.assert_allclose(run.state.copies.w, peer.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_the_best_matrix_in_hindsight_is_that_of_multinomial_regression():
+    from sklearn.linear_model import LogisticRegression
+
+    rounds = STREAMS[1]
+    x, y = np.asarray(rounds.context), np.asarray(rounds.outcome)
+    peer = LogisticRegression(C=1e8, fit_intercept=False, max_iter=5000, tol=1e-8).fit(x, y)
+    least = float(jnp.sum(losses.cross_entropy(x @ peer.coef_.T, y)))
+    found = olx.best_in_hindsight(losses.cross_entropy, rounds, WIDE, apply=olx.dot)
+    assert found.u.shape == (K, D)
+    assert float(found.value) == pytest.approx(least, rel=1e-5)
