@@ -24,7 +24,7 @@ FLAT, AGGRESSIVE = mirrors.euclidean(), olx.ascents.aggressive()
 
 
 def hard_streams():
-    """Separable rows; noise; one vector per round, always labelled as the learner's last choice."""
+    """Separable rows; labels with much noise; random labels of rows of very different lengths."""
     separable, truth = streams.linear_classes(jax.random.key(0), 300, D, K, margin=0.3)
     noisy, _ = streams.linear_classes(jax.random.key(1), 300, D, K, noise=0.4)
     draw = np.random.default_rng(0)
