@@ -23,6 +23,7 @@ from benchmarks import (
     experts,
     first_order,
     lab,
+    multiclass,
     report,
     second_order,
     sparse,
@@ -42,6 +43,7 @@ GROUPS = {
     "boosting": boosting.measure,
     "batch_boosting": batch_boosting.measure,
     "tasks": tasks.measure,
+    "multiclass": multiclass.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }
