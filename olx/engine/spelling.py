@@ -50,6 +50,8 @@ def spell(thing: Any, arrays: list[np.ndarray]) -> Any:
         return {"dict": {key: again(part) for key, part in thing.items()}}
     if isinstance(thing, np.dtype):
         return {"dtype": str(thing)}
+    if isinstance(thing, bytes):
+        return {"bytes": thing.hex()}
     if callable(thing):
         return {"name": _name(thing)}
     raise Unspeakable(f"a {type(thing).__name__} cannot be saved; keep it in an array or a number")
@@ -84,6 +86,8 @@ def read(words: Any, arrays: list[np.ndarray], trust: tuple[str, ...]) -> Any:
             return _each(again, parts)
         case {"dtype": name}:
             return np.dtype(name)
+        case {"bytes": digits}:
+            return bytes.fromhex(digits)
         case {"name": name}:
             return _find(name, trust)
     raise Unspeakable(f"{str(words)[:40]} means nothing")
