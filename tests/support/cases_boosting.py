@@ -1,5 +1,24 @@
 """Rows of the table: boosted learners."""
 
-from cases import Case
+from cases import CLASSES, REGRESSION, ZEROS, Case, classification
 
-BOOSTING: dict[str, Case] = {}
+import olx
+from olx import boosting, losses
+
+WEAK: dict[str, Case] = {
+    "streaming stumps": classification(boosting.streaming_stumps()),
+    "regression stumps": Case(
+        boosting.regression_stumps(olx.ogd(0.1)), losses.squared, REGRESSION, ZEROS, (ZEROS,)
+    ),
+    "regression stumps, scale-invariant": Case(
+        boosting.regression_stumps(olx.first_order.scale_invariant_adagrad(0.5)),
+        losses.logistic,
+        CLASSES,
+        ZEROS,
+        (ZEROS,),
+    ),
+    "sigmoid network": Case(
+        boosting.sigmoid_network(olx.ogd(0.1), 3), losses.squared, REGRESSION, ZEROS, (ZEROS,)
+    ),
+}
+BOOSTING: dict[str, Case] = {**WEAK}
