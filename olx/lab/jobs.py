@@ -95,7 +95,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         for j, each in enumerate(plans[data.task.name]):
             check_fit(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
-            jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
+            jobs += [Job(f"{name}.{seed}", entry, each.seeded(seed), seed) for seed in seeds]
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
         if not set(meant) & set(plans):
