@@ -1,6 +1,11 @@
 """Boosting: many copies of a weak learner vote, in the batch game and online."""
 
+from olx.boosting.adaboost_ol import adaboost_ol as adaboost_ol
+from olx.boosting.adaboost_ol import adaboost_ol_mean as adaboost_ol_mean
+from olx.boosting.boost import boost as boost
+from olx.boosting.online_bbm import online_bbm as online_bbm
 from olx.boosting.regression_stumps import regression_stumps as regression_stumps
+from olx.boosting.rule import BoostingRule as BoostingRule
 from olx.boosting.sigmoid_network import first_weights as first_weights
 from olx.boosting.sigmoid_network import network as network
 from olx.boosting.sigmoid_network import sigmoid_network as sigmoid_network

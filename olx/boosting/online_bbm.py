@@ -1,0 +1,72 @@
+r"""Online BBM: boost by majority, online.
+
+All $n$ votes count the same. If each of the copies after $i$ were right with probability
+$\frac12 + \frac\gamma2$, independently, the vote of all would be wrong with probability
+
+$$\Phi_i(s) = P\Big[ \mathrm{Bin}\big(n - i, \tfrac12 + \tfrac\gamma2\big) \le
+  \big\lfloor \tfrac{n - i - s}2 \big\rfloor \Big], \qquad s = s^i = \sum_{j \le i} y h^j.$$
+
+The weight of copy $i$ is how much its own vote matters, half the difference of $\Phi_i$ for a wrong
+and a right vote. If $c$ of the copies before it are right, it is
+
+$$w^i = \tfrac12 \big(\Phi_i(s^{i-1} - 1) - \Phi_i(s^{i-1} + 1)\big) =
+  \tfrac12 \binom{n - i}k \big(\tfrac12 + \tfrac\gamma2\big)^k
+  \big(\tfrac12 - \tfrac\gamma2\big)^{n - i - k}, \qquad k = \lfloor \tfrac n2 \rfloor - c,$$
+
+and 0 if $k$ is negative or above $n - i$. The importance is $p^i = w^i / \max_k w^i$. A table of
+them is made once, by sums outwards from the middle of each binomial, so it is accurate for
+thousands of copies in single precision. The theorems are in `olx.boosting.majority`.
+
+Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
+Adaptive Online Learning, 2016, algorithm 7.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.boosting import lattice
+from olx.boosting.rule import BoostingRule, mean_vote, unchanged
+from olx.core import Scalar
+
+
+@pytree
+class BBMHparams:
+    gamma: Scalar
+
+
+def online_bbm(gamma: Scalar) -> BoostingRule:
+    r"""Online BBM for copies that beat a coin by $\gamma$.
+
+    gamma: between 0 and 1/2. Copies that are right with probability $\frac12 + \gamma$ under every
+        weighting of rounds make the vote wrong with probability below $e^{-n \gamma^2 / 2}$.
+        An odd `n` avoids ties, which count as mistakes.
+    """
+    gamma = check.inside("online_bbm", "gamma", gamma, 0.0, 0.5)
+    return BoostingRule(BBMHparams(gamma), init, mean_vote, lattice.weigh, unchanged)
+
+
+def init(hp: BBMHparams, n: int, dtype: Any) -> lattice.Table:
+    """The table of importances, by copy and by the number of right votes before it."""
+    gamma, k = jnp.asarray(hp.gamma, dtype), jnp.arange(n)
+    left = n - 1 - k[:, None]  # the copies after each one
+    chances = jnp.exp(from_top(gamma, left, k))
+    wanted = n // 2 - jnp.arange(n // 2 + 2)
+    return lattice.Table(jnp.where(wanted >= 0, chances[:, jnp.maximum(wanted, 0)], 0.0))
+
+
+def from_top(gamma: Array, left: Array, k: Array) -> Float[Array, "n n"]:
+    """The logarithms of binomial chances of `k` right votes, minus the largest one of each row."""
+    middle, legal = left // 2, k <= left
+    inside = legal & (k >= 1)
+    growth = jnp.log(jnp.where(inside, (left - k + 1) / jnp.maximum(k, 1), 1.0).astype(gamma.dtype))
+    up = jnp.cumsum(jnp.where(k > middle, growth, 0.0), axis=1)
+    low = jnp.where(k <= middle, growth, 0.0)
+    down = lax.cumsum(low, axis=1, reverse=True) - low
+    logs = up - down + (k - middle) * (jnp.log1p(gamma) - jnp.log1p(-gamma))
+    logs = jnp.where(legal, logs, -jnp.inf)
+    return logs - jnp.max(logs, axis=1, keepdims=True)
