@@ -1,13 +1,13 @@
 r"""Regression stumps: one regression per feature, and the best feature of the row predicts.
 
-Every feature $i$ has its own copy of a point learner in one dimension, which decides on a slope
-$w_{t,i}$. Copy $i$ predicts $w_{t,i} x_{t,i}$ and learns from its own loss, in the rounds where
-$x_{t,i} \ne 0$ only. With
+Every feature $i$ has its own copy of a predictor in one dimension, such as $w_{t,i} x_{t,i}$ with a
+slope $w_{t,i}$ that is learned by gradient descent. Copy $i$ predicts $a_{t,i}$ and learns from its
+own loss, in the rounds where $x_{t,i} \ne 0$ only. With
 
-$$L_{t,i} = \frac{\sum_{s < t, x_{s,i} \ne 0} p_s \ell_s(w_{s,i} x_{s,i})}{\sum_{s < t, x_{s,i} \ne
-  0} p_s}, \qquad i_t = \arg\min_{i : x_{t,i} \ne 0} L_{t,i},$$
+$$L_{t,i} = \frac{\sum_{s < t, x_{s,i} \ne 0} p_s \ell_s(a_{s,i})}{\sum_{s < t, x_{s,i} \ne 0} p_s},
+  \qquad i_t = \arg\min_{i : x_{t,i} \ne 0} L_{t,i},$$
 
-the prediction is $w_{t,i_t} x_{t,i_t}$. Features without a round so far come last; the first
+the prediction is $a_{t,i_t}$. Features without a round so far come last; the first
 feature is taken if several are best. The prediction is 0 for a row of zeros.
 
 On binary features, such as the words of a text, this is a depth-one rule: the mean outcome given
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
@@ -29,7 +30,6 @@ from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner
-from olx.frameworks.lift import linear
 from olx.needs import within
 
 
@@ -47,22 +47,22 @@ class RegressionStumpsState(NamedTuple):
 def regression_stumps(inner: Learner) -> Learner:
     """The best of one-dimensional regressions, a weak learner for any loss of a score.
 
-    inner: a point learner, such as `olx.ogd(0.1)`, which learns the slope of one feature. To be
-        free of the scales of features, take `olx.first_order.scale_invariant_adagrad`.
+    inner: a predictor whose context is one number: `olx.linear` of a point learner, or
+        `olx.first_order.normalized_adagrad`, which does not depend on the scales of features.
 
     The context is shaped like `params`.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rows = jax.random.bernoulli(jax.random.key(0), 0.5, (300, 4)).astype(float)
     >>> rounds = olx.Rounds(rows, 2 * rows[:, 2] - 1)
-    >>> learner = regression_stumps(olx.ogd(0.1))
+    >>> learner = regression_stumps(olx.linear(olx.ogd(0.1)))
     >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(4))
     >>> (run.state.paid / run.state.weight).argmin().item()
     2
     """
     check.instance("regression_stumps", "inner", inner, Learner)
-    hparams = RegressionStumpsHparams(linear(inner))
-    return Learner(hparams, init, predict, update, needs=within(hparams.inner, "inner", "outcome"))
+    hparams = RegressionStumpsHparams(inner)
+    return Learner(hparams, init, predict, update, needs=within(inner, "inner", "outcome"))
 
 
 def init(hp: RegressionStumpsHparams, params: PyTree) -> RegressionStumpsState:
@@ -100,7 +100,13 @@ def every(
     hp: RegressionStumpsHparams, state: RegressionStumpsState, x: Float[Array, " d"]
 ) -> Float[Array, " d"]:
     """The prediction of every feature."""
-    return jax.vmap(hp.inner.predict)(state.inner, x)
+    scores = jax.vmap(hp.inner.predict)(state.inner, x)
+    if np.shape(scores) != x.shape:
+        raise TypeError(
+            "regression_stumps: `inner` must be a predictor, whose action for one number is one "
+            "score. `olx.linear` makes a point learner a predictor."
+        )
+    return scores
 
 
 def _row(state: RegressionStumpsState, context: PyTree) -> Float[Array, " d"]:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from reference_weak_learners import FeatureDescent, Network, Stumps
+from reference_weak_learners import FeatureDescent, Network, NormalizedDescent, Stumps
 
 import olx
 from olx import boosting, losses
@@ -48,7 +48,7 @@ def test_stumps_follow_their_rule():
 def test_regression_stumps_follow_their_rule():
     rounds = stream()
     rounds = rounds._replace(context=rounds.context / np.geomspace(0.1, 10, 5))
-    learner = boosting.regression_stumps(olx.ogd(0.1))
+    learner = boosting.regression_stumps(olx.linear(olx.ogd(0.1)))
     run = predictions(learner, losses.squared, rounds, jnp.zeros(5))
     reference = FeatureDescent(5, 0.1, *SQUARED)
     np.testing.assert_allclose(run.trace, replay(reference, rounds), rtol=1e-12, atol=1e-12)
@@ -61,6 +61,36 @@ def test_the_network_is_trained_by_back_propagation(key):
     first = map(np.asarray, boosting.first_weights(key, 5, 4))
     reference = Network(*first, 0.05, SQUARED[1])
     np.testing.assert_allclose(run.trace, replay(reference, rounds), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("curvature", [0.25, 1.0])
+def test_normalized_adagrad_follows_its_rule(curvature):
+    rounds = stream()
+    learner = olx.first_order.normalized_adagrad(0.7, curvature)
+    run = predictions(learner, losses.squared, rounds, jnp.zeros(5))
+    reference = NormalizedDescent(5, 0.7, SQUARED[1], curvature)
+    np.testing.assert_allclose(run.trace, replay(reference, rounds), rtol=1e-9, atol=1e-10)
+
+
+def test_normalized_adagrad_is_the_default_of_vowpal_wabbit():
+    vowpalwabbit = pytest.importorskip("vowpalwabbit", reason="Vowpal Wabbit is not installed")
+    source = np.random.default_rng(1)
+    x = (source.random((400, 8)) < 0.3).astype(float)
+    x[:, 0] = 1.0  # its constant
+    y = np.where(x[:, 1] + x[:, 2] - x[:, 3] + source.normal(size=400) / 2 > 0.3, 1.0, -1.0)
+    weights = source.uniform(0.1, 2.0, 400).round(3)
+    peer, seen = vowpalwabbit.Workspace("--quiet --noconstant -l 0.5 --min_prediction -1"), []
+    for row, label, weight in zip(x, y, weights, strict=True):
+        words = " ".join(f"{i}:1" for i in np.flatnonzero(row))
+        example = peer.example(f"{label:g} {weight:g} | {words}")
+        peer.learn(example)
+        seen.append(example.get_simplelabel_prediction())
+        peer.finish_example(example)
+    peer.finish()
+    learner = olx.first_order.normalized_adagrad(0.5)
+    rounds = olx.Rounds(x, y, weights)
+    ours = predictions(learner, losses.modified_huber, rounds, jnp.zeros(8)).trace
+    np.testing.assert_allclose(np.clip(ours, -1, 1)[5:], np.array(seen)[5:], atol=2e-4)
 
 
 def test_a_lifted_network_is_the_same_predictor(key):
@@ -103,7 +133,7 @@ def test_a_weight_of_two_counts_as_two_rounds_of_the_stump():
 
 @pytest.mark.parametrize(
     "learner",
-    [boosting.streaming_stumps(), boosting.regression_stumps(olx.ogd(0.1))],
+    [boosting.streaming_stumps(), boosting.regression_stumps(olx.linear(olx.ogd(0.1)))],
     ids=["streaming_stumps", "regression_stumps"],
 )
 def test_a_row_of_another_length_is_refused(learner):
@@ -113,7 +143,7 @@ def test_a_row_of_another_length_is_refused(learner):
 
 def test_a_row_of_zeros_is_predicted_zero():
     rounds = olx.Rounds(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([1.0, 1.0]))
-    learner = boosting.regression_stumps(olx.ogd(0.5))
+    learner = boosting.regression_stumps(olx.linear(olx.ogd(0.5)))
     assert predictions(learner, losses.squared, rounds, jnp.zeros(2)).trace.tolist() == [0.0, 0.0]
 
 

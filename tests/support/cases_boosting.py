@@ -8,10 +8,14 @@ from olx import boosting, losses
 WEAK: dict[str, Case] = {
     "streaming stumps": classification(boosting.streaming_stumps()),
     "regression stumps": Case(
-        boosting.regression_stumps(olx.ogd(0.1)), losses.squared, REGRESSION, ZEROS, (ZEROS,)
+        boosting.regression_stumps(olx.linear(olx.ogd(0.1))),
+        losses.squared,
+        REGRESSION,
+        ZEROS,
+        (ZEROS,),
     ),
-    "regression stumps, scale-invariant": Case(
-        boosting.regression_stumps(olx.first_order.scale_invariant_adagrad(0.5)),
+    "regression stumps, normalized": Case(
+        boosting.regression_stumps(olx.first_order.normalized_adagrad(0.5)),
         losses.logistic,
         CLASSES,
         ZEROS,

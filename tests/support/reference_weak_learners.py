@@ -1,8 +1,11 @@
 """Weak learners in plain NumPy, row by row, written from the rules as stated in words.
 
 Stumps: keep all rounds seen, and compute every sum anew. Regression stumps: one descent per
-feature. Network: gradients of the two layers by hand. A weight is an importance of the round.
+feature. Network: gradients of the two layers by hand. NormalizedDescent: algorithm 2 of Ross,
+Mineiro and Langford 2013, weight by weight. A weight of a round is its importance.
 """
+
+import math
 
 import numpy as np
 
@@ -16,9 +19,7 @@ class Stumps:
     def votes(self, x):
         theta, votes = self.thresholds(), np.zeros(self.size)
         for i in range(self.size):
-            same = [
-                (p, y) for p, y, _, sides in self.past if sides[i] == bool(x[i] > theta[i])
-            ]
+            same = [(p, y) for p, y, _, sides in self.past if sides[i] == bool(x[i] > theta[i])]
             total = sum(p for p, _ in same)
             votes[i] = sum(p * y for p, y in same) / total if total > 0 else 0.0
         return votes
@@ -76,3 +77,35 @@ class Network:
         back = push * self.v * units * (1 - units)
         self.u = self.u - np.outer(back, x)
         self.b, self.v, self.c = self.b - back, self.v - push * units, self.c - push
+
+
+class NormalizedDescent:
+    """NAG with the closed form of Karampatziakis and Langford 2011 for a curvature."""
+
+    def __init__(self, size, rate, slope, curvature=1.0):
+        self.w, self.s, self.g = np.zeros(size), np.zeros(size), np.zeros(size)
+        self.total, self.n = 0.0, 0.0
+        self.rate, self.slope, self.curvature = rate, slope, curvature
+
+    def rescaled(self, x):
+        w, s = self.w.copy(), self.s.copy()
+        for i in np.flatnonzero(np.abs(x) > s):
+            w[i], s[i] = w[i] * s[i] / abs(x[i]), abs(x[i])
+        return w, s
+
+    def predict(self, x):
+        return self.rescaled(x)[0] @ x
+
+    def update(self, x, y, weight=1.0):
+        self.w, self.s = self.rescaled(x)
+        seen, slope = np.flatnonzero(x), self.slope(self.w @ x, y)
+        self.total += weight
+        self.n += weight * sum((x[i] / self.s[i]) ** 2 for i in seen)
+        self.g = self.g + weight * (slope * x) ** 2
+        if slope == 0 or len(seen) == 0:
+            return
+        rates = {i: math.sqrt(self.total / self.n / self.g[i]) / self.s[i] for i in seen}
+        moved = self.curvature * sum(rates[i] * x[i] ** 2 for i in seen)
+        size = (1 - math.exp(-self.rate * weight * moved)) / moved
+        for i in seen:
+            self.w[i] -= size * slope * rates[i] * x[i]
