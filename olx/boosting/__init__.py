@@ -3,6 +3,8 @@
 from olx.boosting.adaboost_ol import adaboost_ol as adaboost_ol
 from olx.boosting.adaboost_ol import adaboost_ol_mean as adaboost_ol_mean
 from olx.boosting.boost import boost as boost
+from olx.boosting.gradient_boost import gradient_boost as gradient_boost
+from olx.boosting.gradient_boost_hull import gradient_boost_hull as gradient_boost_hull
 from olx.boosting.online_bbm import online_bbm as online_bbm
 from olx.boosting.regression_stumps import regression_stumps as regression_stumps
 from olx.boosting.rule import BoostingRule as BoostingRule

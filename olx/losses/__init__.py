@@ -1,5 +1,6 @@
 """Losses of an action and an outcome, with their conjugates, proximal maps and constants."""
 
+from olx.losses.ball import BallConstants as BallConstants
 from olx.losses.entropic import exponential as exponential
 from olx.losses.entropic import logistic as logistic
 from olx.losses.hinges import hinge as hinge

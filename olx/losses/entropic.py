@@ -25,6 +25,7 @@ from jax.tree_util import Partial
 
 from olx import _safe as safe
 from olx.convex.roots import root
+from olx.losses.ball import BallConstants
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
 
@@ -54,6 +55,26 @@ def _exponential_conjugate(_, tau, label):
     alpha = -tau * label
     legal = safe.or_one(alpha, alpha >= 0)
     return jnp.where(alpha >= 0, -entr(legal) - legal, jnp.inf)
+
+
+def _logistic_lipschitz(_, b, top):
+    return jax.nn.sigmoid(b)
+
+
+def _logistic_smooth(_, b, top):
+    return 0.25 + 0 * b
+
+
+def _logistic_excess(_, b, top):
+    return jax.nn.sigmoid(-b)
+
+
+def _exponential_rise(_, b, top):
+    return jnp.exp(b)
+
+
+def _exponential_excess(_, b, top):
+    return jnp.exp(-b)
 
 
 def _margin(step, start):
@@ -90,7 +111,11 @@ logistic = ScoreLoss(
     conjugate_fn=_logistic_conjugate,
     prox_fn=_logistic_prox,
     needs=(signs("logistic"),),
+    on_ball=BallConstants(_logistic_lipschitz, _logistic_smooth, _logistic_excess),
 )
 exponential = ScoreLoss(
-    value_fn=_exponential, conjugate_fn=_exponential_conjugate, needs=(signs("exponential"),)
+    value_fn=_exponential,
+    conjugate_fn=_exponential_conjugate,
+    needs=(signs("exponential"),),
+    on_ball=BallConstants(_exponential_rise, _exponential_rise, _exponential_excess),
 )

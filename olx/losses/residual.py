@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from olx import _check as check
 from olx.core import Scalar
+from olx.losses.ball import BallConstants, one
 from olx.losses.score import ScoreLoss
 
 
@@ -27,7 +28,12 @@ def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
     """
     epsilon = check.non_negative("epsilon_insensitive", "epsilon", epsilon)
     return ScoreLoss(
-        epsilon, lipschitz=1.0, value_fn=_tube, conjugate_fn=_tube_conjugate, prox_fn=_tube_prox
+        epsilon,
+        lipschitz=1.0,
+        value_fn=_tube,
+        conjugate_fn=_tube_conjugate,
+        prox_fn=_tube_prox,
+        on_ball=BallConstants(one),
     )
 
 
@@ -57,7 +63,19 @@ def _tube_prox(epsilon, step, center, outcome):
     return center - jnp.sign(residual) * jnp.clip(jnp.abs(residual) - epsilon, 0.0, step)
 
 
+def _squared_lipschitz(_, b, top):
+    return b + top
+
+
+def _squared_excess(_, b, top):
+    return jnp.maximum(top - b, 0.0)
+
+
 squared = ScoreLoss(
-    self_bound=1.0, value_fn=_squared, conjugate_fn=_squared_conjugate, prox_fn=_squared_prox
+    self_bound=1.0,
+    value_fn=_squared,
+    conjugate_fn=_squared_conjugate,
+    prox_fn=_squared_prox,
+    on_ball=BallConstants(_squared_lipschitz, one, _squared_excess),
 )
 absolute = epsilon_insensitive(0.0)

@@ -29,6 +29,7 @@ from jaxtyping import Array, PyTree
 from olx._pytree import pytree, static
 from olx.convex import scalar
 from olx.core import Scalar
+from olx.losses.ball import BallConstants
 from olx.needs import Need
 
 
@@ -41,6 +42,7 @@ class ScoreLoss:
         begins there. A score at which the loss is not finite is outside the domain.
     value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are
         optional; they are faster and more exact than the numerical search.
+    on_ball: constants for scores of bounded size; None if none are known.
 
     >>> import jax.numpy as jnp
     >>> log_cosh = ScoreLoss(value_fn=lambda _, s, y: jnp.log(jnp.cosh(s - y)))
@@ -58,6 +60,7 @@ class ScoreLoss:
     prox_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, step, center, outcome)
     needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
+    on_ball: BallConstants | None = static(kw_only=True, default=None)
 
     def __call__(self, score: Any, outcome: Any) -> Array:
         return self.value_fn(self.hparams, score, outcome)
