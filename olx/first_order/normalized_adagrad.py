@@ -21,8 +21,9 @@ $v_i = w_i s_i$, which this does not change. Multiplying a feature by a constant
 changes no prediction.
 
 Vowpal Wabbit computes the slope at a score that is clipped to the range of the labels; for labels
-of -1 and +1 that is the slope of `olx.losses.modified_huber`. It multiplies $w_i$ after the score
-of a new maximum, here it is before, as in the paper; on binary features there is no difference.
+of -1 and +1 that is the slope of `olx.losses.modified_huber`. It differs from the paper, and from
+this page, in two details: $w_i$ is multiplied after the score of a new maximum and not before it,
+and $N_t$ does not count rounds of slope 0.
 
 Ross, Mineiro, Langford, Normalized Online Learning, 2013, algorithm 2; Karampatziakis, Langford,
 Online Importance Weight Aware Updates, 2011, for the steps.
@@ -62,8 +63,8 @@ def normalized_adagrad(eta: Scalar, curvature: Scalar = 1.0) -> Learner:
     r"""A linear predictor with adaptive, normalized and safe steps.
 
     eta: positive; a number near 0.5 suits most data, whatever the scales of features and loss.
-    curvature: $\kappa$, positive: of the loss in the score, or an upper bound of it; 1 for `squared`
-        and `modified_huber`, 1/4 for `logistic`.
+    curvature: $\kappa$, positive: of the loss in the score, or an upper bound of it; 1 for
+        `squared` and `modified_huber`, 1/4 for `logistic`.
 
     The context is shaped like `params`; only the shape of `params` is used.
 
