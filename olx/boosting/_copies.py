@@ -13,8 +13,14 @@ from olx.core import Feedback, Learner
 
 
 def start(learner: Learner, n: int, params: PyTree) -> PyTree:
-    """The stacked states of `n` copies before the first round."""
-    widen = lambda leaf: jnp.broadcast_to(leaf, (n, *jnp.shape(leaf)))
+    """The stacked states of `n` copies before the first round; each has its own random keys."""
+
+    def widen(leaf: Array) -> Array:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            split = jax.vmap(lambda key: jax.random.split(key, n), out_axes=1)
+            return split(leaf.reshape(-1)).reshape(n, *leaf.shape)
+        return jnp.broadcast_to(leaf, (n, *jnp.shape(leaf)))
+
     return jax.tree.map(widen, jax.tree.map(jnp.asarray, learner.init(params)))
 
 

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx.boosting.adaboost_mistakes import adaboost_theorems
 from olx.boosting.rule import BoostingRule, before, sign
 from olx.core import Scalar
 
@@ -53,17 +54,18 @@ def adaboost_ol(key: Array | None = None) -> BoostingRule:
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
-    >>> learner = olx.boosting.boost(olx.classification.perceptron(), 10, adaboost_ol())
+    >>> learner = olx.boosting.boost(olx.classification.passive_aggressive_1(0.1), 10, adaboost_ol())
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
     play = whole_vote if key is None else drawn_vote
-    return BoostingRule(AdaBoostHparams(key), init, play, weigh, update)
+    return BoostingRule(AdaBoostHparams(key), init, play, weigh, update, adaboost_theorems)
 
 
 def adaboost_ol_mean() -> BoostingRule:
     """AdaBoost.OL that plays the expected vote of `adaboost_ol(key)`, a score in [-1, 1]."""
-    return BoostingRule(AdaBoostHparams(None), init, expected_vote, weigh, update)
+    play = expected_vote
+    return BoostingRule(AdaBoostHparams(None), init, play, weigh, update, adaboost_theorems)
 
 
 def init(hp: AdaBoostHparams, n: int, dtype: Any) -> AdaBoostState:
@@ -104,7 +106,7 @@ def update(
     alpha = jnp.clip(state.alpha + eta * y * h * jax.nn.sigmoid(-y * sums), -2.0, 2.0)
     return AdaBoostState(
         alpha,
-        state.log_v - weight * (sign(sums) != y),
+        state.log_v - jnp.where(sign(sums) != y, weight, 0.0),
         clock.tick(hp, state.clock, None),
         None if state.key is None else jax.random.split(state.key, 1)[0],
     )

@@ -54,12 +54,13 @@ def boost(
     loss: what the copies learn from, a loss of a score and a label; None for the loss of the game.
         A learner that follows gradients learns nothing from `olx.losses.zero_one`.
     key: a key of `jax.random`. Copies are then passed rounds at random; without a key they are
-        passed all rounds, with weights.
+        passed all rounds, with weights. Learners whose votes do not depend on the scale of the
+        weights, such as `perceptron`, need a key: without one all copies may vote alike.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
-    >>> weak, rule = olx.classification.perceptron(), olx.boosting.online_bbm(0.1)
-    >>> learner = olx.boosting.boost(weak, 15, rule)
+    >>> weak, rule = olx.linear(olx.ogd(0.1)), olx.boosting.online_bbm(0.1)
+    >>> learner = olx.boosting.boost(weak, 15, rule, loss=olx.losses.hinge)
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """

@@ -5,7 +5,7 @@ copies before $i$. So the importance of copy $i$ is entry $c$ of row $i$ of a ta
 makes once.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
@@ -21,6 +21,7 @@ def weigh(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Ar
     return jnp.take_along_axis(state.p, count[:, None], 1, mode="promise_in_bounds")[:, 0]
 
 
-def sums(n: int) -> Float[Array, "n n"]:
+def sums(n: int, dtype: Any) -> Float[Array, "n n"]:
     """What $s^{i-1}$ is for every copy, by the number of right votes before it."""
-    return 2.0 * jnp.arange(n) - jnp.arange(n)[:, None]
+    count = jnp.arange(n, dtype=dtype)
+    return 2 * count - count[:, None]

@@ -24,12 +24,12 @@ Adaptive Online Learning, 2016, algorithm 7.
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Float
 
 from olx import _check as check
 from olx._pytree import pytree
 from olx.boosting import lattice
+from olx.boosting._binomial import from_middle
+from olx.boosting.majority import exact_mistakes, majority_mistakes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
 from olx.core import Scalar
 
@@ -47,26 +47,14 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
         An odd `n` avoids ties, which count as mistakes.
     """
     gamma = check.inside("online_bbm", "gamma", gamma, 0.0, 0.5)
-    return BoostingRule(BBMHparams(gamma), init, mean_vote, lattice.weigh, unchanged)
+    theorems = exact_mistakes, majority_mistakes
+    return BoostingRule(BBMHparams(gamma), init, mean_vote, lattice.weigh, unchanged, theorems)
 
 
 def init(hp: BBMHparams, n: int, dtype: Any) -> lattice.Table:
     """The table of importances, by copy and by the number of right votes before it."""
-    gamma, k = jnp.asarray(hp.gamma, dtype), jnp.arange(n)
-    left = n - 1 - k[:, None]  # the copies after each one
-    chances = jnp.exp(from_top(gamma, left, k))
+    k = jnp.arange(n)
+    logs = from_middle(jnp.asarray(hp.gamma, dtype), n - 1 - k[:, None], k)
+    chances = jnp.exp(logs - jnp.max(logs, axis=1, keepdims=True))
     wanted = n // 2 - jnp.arange(n // 2 + 2)
     return lattice.Table(jnp.where(wanted >= 0, chances[:, jnp.maximum(wanted, 0)], 0.0))
-
-
-def from_top(gamma: Array, left: Array, k: Array) -> Float[Array, "n n"]:
-    """The logarithms of binomial chances of `k` right votes, minus the largest one of each row."""
-    middle, legal = left // 2, k <= left
-    inside = legal & (k >= 1)
-    growth = jnp.log(jnp.where(inside, (left - k + 1) / jnp.maximum(k, 1), 1.0).astype(gamma.dtype))
-    up = jnp.cumsum(jnp.where(k > middle, growth, 0.0), axis=1)
-    low = jnp.where(k <= middle, growth, 0.0)
-    down = lax.cumsum(low, axis=1, reverse=True) - low
-    logs = up - down + (k - middle) * (jnp.log1p(gamma) - jnp.log1p(-gamma))
-    logs = jnp.where(legal, logs, -jnp.inf)
-    return logs - jnp.max(logs, axis=1, keepdims=True)

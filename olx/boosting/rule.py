@@ -51,8 +51,8 @@ class BoostingRule:
 
 
 def sign(scores: Array) -> Array:
-    """+1 for scores of at least 0, else -1."""
-    return jnp.where(scores >= 0, jnp.ones_like(scores), -1.0)
+    """+1 for scores of at least 0, -1 for other scores; NaN stays, so that divergence is seen."""
+    return jnp.where(scores >= 0, jnp.ones_like(scores), jnp.where(scores < 0, -1.0, jnp.nan))
 
 
 def before(sums: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -27,3 +27,4 @@ from olx.streams.sparse_rows import SparseRows as SparseRows
 from olx.streams.sparse_rows import read_svmlight as read_svmlight
 from olx.streams.sparse_rows import sparse_rows as sparse_rows
 from olx.streams.stream import Stream as Stream
+from olx.streams.votes import weak_votes as weak_votes

@@ -5,8 +5,9 @@ from cases_boosting import BOOSTING
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
 from cases_second_order import SECOND_ORDER
+from cases_weak import WEAK
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | WEAK | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -67,5 +68,8 @@ ALIKE = {
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
+    "boost, AdaBoost.OL",
+    "boost, AdaBoost.OL, mean",
+    "boost, OSBoost",
 }
 EACH = [name for name in TABLE if name not in ALIKE]

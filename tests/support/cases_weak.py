@@ -1,0 +1,27 @@
+"""Rows of the table: weak learners, for boosting."""
+
+from cases import CLASSES, REGRESSION, ZEROS, Case, classification
+
+import olx
+from olx import boosting, losses
+
+WEAK: dict[str, Case] = {
+    "streaming stumps": classification(boosting.streaming_stumps()),
+    "regression stumps": Case(
+        boosting.regression_stumps(olx.linear(olx.ogd(0.1))),
+        losses.squared,
+        REGRESSION,
+        ZEROS,
+        (ZEROS,),
+    ),
+    "regression stumps, normalized": Case(
+        boosting.regression_stumps(olx.first_order.normalized_adagrad(0.5)),
+        losses.logistic,
+        CLASSES,
+        ZEROS,
+        (ZEROS,),
+    ),
+    "sigmoid network": Case(
+        boosting.sigmoid_network(olx.ogd(0.1), 3), losses.squared, REGRESSION, ZEROS, (ZEROS,)
+    ),
+}
