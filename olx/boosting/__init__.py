@@ -5,7 +5,17 @@ from olx.boosting.adaboost_ol import adaboost_ol as adaboost_ol
 from olx.boosting.adaboost_ol import adaboost_ol_mean as adaboost_ol_mean
 from olx.boosting.boost import boost as boost
 from olx.boosting.gradient_boost import gradient_boost as gradient_boost
+from olx.boosting.gradient_boost import span_regret as span_regret
+from olx.boosting.gradient_boost import span_stages as span_stages
 from olx.boosting.gradient_boost_hull import gradient_boost_hull as gradient_boost_hull
+from olx.boosting.gradient_boost_hull import hull_regret as hull_regret
+from olx.boosting.gradient_boost_hull import hull_stages as hull_stages
+from olx.boosting.gradient_boost_linearized import (
+    gradient_boost_linearized as gradient_boost_linearized,
+)
+from olx.boosting.gradient_boost_linearized import linearized_regret as linearized_regret
+from olx.boosting.greedy import greedy as greedy
+from olx.boosting.greedy_regret import greedy_regret as greedy_regret
 from olx.boosting.majority import majority_mistakes_at as majority_mistakes_at
 from olx.boosting.online_bbm import online_bbm as online_bbm
 from olx.boosting.osboost import osboost as osboost
@@ -16,7 +26,9 @@ from olx.boosting.potential_booster import potential_booster as potential_booste
 from olx.boosting.potential_booster import potential_mistakes as potential_mistakes
 from olx.boosting.regression_stumps import regression_stumps as regression_stumps
 from olx.boosting.rule import BoostingRule as BoostingRule
+from olx.boosting.scaled import scaled as scaled
 from olx.boosting.sigmoid_network import first_weights as first_weights
 from olx.boosting.sigmoid_network import network as network
 from olx.boosting.sigmoid_network import sigmoid_network as sigmoid_network
 from olx.boosting.streaming_stumps import streaming_stumps as streaming_stumps
+from olx.boosting.symmetrized import symmetrized as symmetrized

@@ -18,9 +18,9 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx.convex.roots import root
-from olx.core import Rounds, Scalar
+from olx.core import Learner, Rounds, Scalar
 from olx.losses.score import ScoreLoss
-from olx.needs import Need, in_range
+from olx.needs import PARTS, Need, in_range, within
 
 
 def ball_radius(eta: Scalar, n: int, loss: ScoreLoss, bound: Scalar, target: Scalar) -> Array:
@@ -73,11 +73,12 @@ def check_eta(owner: str, eta: Scalar, n: int) -> Scalar:
     return check.between(owner, "eta", eta, 1 / n, 1.0, rounding)
 
 
-def target_need(owner: str) -> Need:
-    """The need for outcomes of at most `target`, since the constants hold for these only."""
+def needs_of(owner: str, inner: Learner, loss: ScoreLoss) -> tuple[Need, ...]:
+    """The needs of a booster; the constants hold for outcomes of at most `target` only."""
     demand = "outcomes must not exceed `target` in size"
     remedy = "it is 1 unless given; give the largest size, or rescale the outcomes"
-    return Need("outcome", _within_target, demand, owner, remedy)
+    small = Need("outcome", _within_target, demand, owner, remedy)
+    return (*within(inner, "inner", *PARTS), *within(loss, "loss", "outcome"), small)
 
 
 def _within_target(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:

@@ -1,11 +1,11 @@
 r"""The account of gradient boosting: how far each stage is behind the comparator, and why.
 
-Stage $i$ moves from $y$ to the projection of $y + e (A(x) - \sigma y)$. For a convex loss with slope
-$g$ at $y$, any $f$ and any $W \ge 1$, with $\Delta$ the gaps of the stages before and after,
+A stage moves from $y$ to the projection of $y + e (A(x) - \sigma y)$. For a convex loss with slope
+$g$ at $y$, any $f$ and any $W \ge 1$, with $\Delta$ and $\Delta'$ the gaps before and after it,
 
 $$\Delta' \le \Big(1 - \frac eW\Big) \Delta + e \sum_s g_s \Big( A_s - \frac{f_s}W \Big) +
-  e \sum_s \Big( \frac1W - \sigma_s \Big) g_s y_s + \frac{\beta e^2}2 \sum_s (A_s - \sigma_s y_s)^2 +
-  \epsilon \sum_s \text{cut}_s,$$
+  e \sum_s \Big( \frac1W - \sigma_s \Big) g_s y_s$$
+$$+\, \frac{\beta e^2}2 \sum_s (A_s - \sigma_s y_s)^2 + \epsilon \sum_s \text{cut}_s,$$
 
 where the cut is the length of the projection. On the line this needs the smoothness $\beta$ inside
 the ball only: a cut point is followed by the slope at the boundary, which is $\epsilon$ at most.
@@ -65,7 +65,8 @@ class Account(NamedTuple):
 def open_account(n: int, params: PyTree) -> Account:
     rounds = clock.start(None, params)
     zeros = jnp.zeros(n, rounds.dtype)
-    met = dict.fromkeys((UNIT_WEIGHTS, CONVEX, BOUNDED, STEEP, SMOOTH), jnp.ones((), bool))
+    names = UNIT_WEIGHTS, CONVEX, BOUNDED, STEEP, SMOOTH
+    met: dict[str, Array] = dict.fromkeys(names, jnp.ones((), bool))
     gaps = jnp.zeros(n + 1, rounds.dtype)
     return Account(gaps, Terms(zeros, zeros, zeros, zeros), gaps[0], rounds, met)
 
@@ -89,7 +90,8 @@ def add_round(
     votes, y = stages.votes, stages.before
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
     last, other = loss(stages.after[-1]), loss(f)
-    after, moved, cut = jnp.append(here[1:], last), votes - shares * y, abs(stages.raw - stages.after)
+    after, moved = jnp.append(here[1:], last), votes - shares * y
+    cut = jnp.abs(stages.raw - stages.after)
     new = Terms(slopes * (votes - f / w), (1 / w - shares) * slopes * y, moved**2, cut)
     around = jnp.abs(slopes) * (jnp.abs(votes) + jnp.abs(y) + jnp.abs(f)) + smooth * moved**2
     size = jnp.abs(here) + jnp.abs(after) + jnp.abs(other) + around
@@ -113,11 +115,13 @@ def add_round(
     )
 
 
-def regret_sides(numbers: Numbers, account: Account, published: Array) -> Certificate:
-    """The gap of the last stage, and the inequalities of all stages together."""
+def regret_sides(
+    numbers: Numbers, account: Account, published: Array, left: Array | None = None
+) -> Certificate:
+    """The gap of the last stage, or `left`, and the inequalities of all stages together."""
     follow = lambda gap, one: (one[0] * gap + one[1], None)
     right, _ = lax.scan(follow, account.gaps[0], _factors(numbers, account))
-    return _sides(account, account.gaps[-1], right, published)
+    return _sides(account, account.gaps[-1] if left is None else left, right, published)
 
 
 def step_sides(numbers: Numbers, account: Account) -> Certificate:
@@ -138,7 +142,7 @@ def length(u: PyTree) -> Array:
 
 
 def model_of(learner: Any) -> Partial | None:
-    """The model inside a base learner, a function of parameters and a row; None if there is none."""
+    """The model in a base learner, a function of parameters and a row; None if there is none."""
     numbers = learner.hparams
     if isinstance(numbers, LiftHparams):
         return numbers.apply

@@ -5,10 +5,10 @@ $N$ copies $A^1, \dots, A^N$ of a base learner make the prediction in stages, fr
 $$y^i = \Pi_B\big( (1 - \sigma^i \eta)\, y^{i-1} + \eta A^i(x_t) \big), \qquad y_t = y^N.$$
 
 With $g^i = \ell_t'(y^{i-1})$, copy $i$ pays the linear loss $a \mapsto g^i a / L_B$, and its
-shrinkage descends: $\sigma^i \leftarrow$ the nearest point of $[0, 1]$ to $\sigma^i + g^i y^{i-1} /
-(L_B B \sqrt t)$, from $\sigma^i = 0$. Base predictions are at most $D$ in size. $L_b$, $\beta_b$ and
-$\epsilon_b$ are the constants of the loss on $[-b, b]$ (`olx.losses.BallConstants`), and $B$ is in
-`olx.boosting._radius`.
+shrinkage descends: from $\sigma^i = 0$ it goes to the nearest point of $[0, 1]$ to $\sigma^i +
+g^i y^{i-1} / (L_B B \sqrt t)$. Base predictions are at most $D$ in size. $L_b$, $\beta_b$ and
+$\epsilon_b$ are the constants of the loss on $[-b, b]$, and $B = \min\{ \eta N D, \inf\{ b \ge D :
+\eta \beta_b b^2 \ge \epsilon_b D \} \}$.
 
 Let $f$ be a linear combination of base functions, with coefficients whose sizes sum to at most
 $W \ge 1$; $\Delta_i = \sum_s \ell_s(y^i_s) - \ell_s(f(x_s))$; and $R_i = \sum_s g^i_s (A^i(x_s) -
@@ -45,7 +45,6 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
-from olx.needs import PARTS, within
 from olx.theorem import About, Theorem, theorem
 
 
@@ -67,12 +66,7 @@ class GradientBoostState(NamedTuple):
 
 
 def gradient_boost(
-    inner: Learner,
-    n: int,
-    eta: Scalar,
-    loss: ScoreLoss,
-    bound: Scalar = 1.0,
-    target: Scalar = 1.0,
+    inner: Learner, n: int, eta: Scalar, loss: ScoreLoss, bound: Scalar = 1.0, target: Scalar = 1.0
 ) -> Learner:
     r"""Boost `n` copies of `inner` for regression, against linear combinations of base functions.
 
@@ -104,11 +98,7 @@ def gradient_boost(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=(
-            *within(inner, "inner", *PARTS),
-            *within(loss, "loss", "outcome"),
-            _radius.target_need("gradient_boost"),
-        ),
+        needs=_radius.needs_of("gradient_boost", inner, loss),
         theorems=() if model is None else (span_regret(model), span_stages(model)),
     )
 
@@ -128,6 +118,13 @@ def update(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
     _stages.check_played("gradient_boost", hp.loss, feedback)
+    return learn(hp, state, feedback)
+
+
+def learn(
+    hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
+) -> GradientBoostState:
+    """The next state, whatever the loss."""
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
     steep = _radius.lipschitz(hp.loss, hp.radius, hp.target)
@@ -150,9 +147,8 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     of length at most 1. The theorem holds for every $W \ge 1$: the regrets of the copies to $f / W$
     are measured.
     """
-    add, sides = Partial(add_round, as_tree(apply)), both_sides
-    source = "Luo 2016, theorem 13"
-    return theorem("span_regret", source, open_account, add, sides, about=BOOSTED)
+    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 13"
+    return theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
 def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:

@@ -6,8 +6,8 @@ $y^0 = 0$, as the method of Frank and Wolfe does:
 $$y^i = (1 - \eta_i)\, y^{i-1} + \eta_i A^i(x_t), \qquad y_t = y^N.$$
 
 With $g^i = \ell_t'(y^{i-1})$, copy $i$ pays the linear loss $a \mapsto g^i a / L_D$. There is no
-projection, no shrinkage, and no number to tune but $N$. $L_D$ and $\beta_D$ are the constants of the
-loss on $[-D, D]$ (`olx.losses.BallConstants`), where base predictions are.
+projection, no shrinkage, and no number to tune but $N$. $L_D$ and $\beta_D$ are the constants of
+the loss on $[-D, D]$, where base predictions are.
 
 Let $f$ be a convex combination of base functions, $\Delta_i = \sum_s \ell_s(y^i_s) -
 \ell_s(f(x_s))$, and $R_i = \sum_s g^i_s (A^i(x_s) - f(x_s))$, which is $L_D$ times the regret of
@@ -41,7 +41,6 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
-from olx.needs import PARTS, within
 from olx.theorem import About, Theorem, theorem
 
 
@@ -88,11 +87,7 @@ def gradient_boost_hull(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=(
-            *within(inner, "inner", *PARTS),
-            *within(loss, "loss", "outcome"),
-            _radius.target_need("gradient_boost_hull"),
-        ),
+        needs=_radius.needs_of("gradient_boost_hull", inner, loss),
         theorems=() if model is None else (hull_regret(model), hull_stages(model)),
     )
 

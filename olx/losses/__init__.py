@@ -1,5 +1,6 @@
 """Losses of an action and an outcome, with their conjugates, proximal maps and constants."""
 
+from olx.losses.aligned import aligned as aligned
 from olx.losses.ball import BallConstants as BallConstants
 from olx.losses.entropic import exponential as exponential
 from olx.losses.entropic import logistic as logistic
@@ -13,5 +14,7 @@ from olx.losses.points import linear_loss as linear_loss
 from olx.losses.points import log_loss as log_loss
 from olx.losses.residual import absolute as absolute
 from olx.losses.residual import epsilon_insensitive as epsilon_insensitive
+from olx.losses.residual import huber as huber
+from olx.losses.residual import power as power
 from olx.losses.residual import squared as squared
 from olx.losses.score import ScoreLoss as ScoreLoss

@@ -19,6 +19,7 @@ from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses
 from olx.streams.experts import random_sign_losses as random_sign_losses
 from olx.streams.experts import switching_losses as switching_losses
+from olx.streams.regression import coin_functions as coin_functions
 from olx.streams.regression import heavy_tailed as heavy_tailed
 from olx.streams.regression import ill_conditioned as ill_conditioned
 from olx.streams.regression import linear_regression as linear_regression

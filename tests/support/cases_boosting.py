@@ -1,10 +1,13 @@
 """Rows of the table: boosted learners."""
 
 import jax
-from cases import KEY, Case, classification
+import jax.numpy as jnp
+import numpy as np
+from cases import KEY, LABELS, ONES, REGRESSION, UNIFORM, ZEROS, Case, classification
 
 import olx
-from olx import boosting, losses
+from olx import boosting, losses, mirrors
+from olx.convex import sets
 
 WEAK = olx.linear(olx.ogd(0.3))
 PA = olx.classification.passive_aggressive_1(0.5)
@@ -28,4 +31,37 @@ ONLINE = {
         boosting.online_bbm(0.1), 3, boosting.boost(WEAK, 3, boosting.adaboost_ol())
     ),
 }
-BOOSTING: dict[str, Case] = ONLINE
+ROWS = REGRESSION.context / np.linalg.norm(REGRESSION.context, axis=1).max()
+SMALL = olx.Rounds(ROWS, REGRESSION.outcome / (2 * np.abs(REGRESSION.outcome).max()))
+SIGNS = olx.Rounds(ROWS, LABELS.outcome)
+SIMPLEX = olx.linear(olx.omd(0.5, mirrors.negative_entropy()))
+BALL = olx.linear(olx.ogd(0.5, sets.ball(0.4)))
+
+GRADIENT = {
+    "gradient boost": Case(
+        boosting.gradient_boost(olx.linear(olx.ogd(0.1)), 3, 0.5, losses.squared),
+        losses.squared,
+        SMALL,
+        ZEROS,
+        (ZEROS, ONES / 3, 2 * ONES),
+    ),
+    "gradient boost, hull": Case(
+        boosting.gradient_boost_hull(
+            boosting.greedy(boosting.scaled(BALL, 1.5), 0.3), 3, losses.logistic, bound=0.6
+        ),
+        losses.logistic,
+        SIGNS,
+        ZEROS,
+        (ZEROS, ONES / 5),
+    ),
+    "gradient boost, linearized": Case(
+        boosting.gradient_boost_linearized(
+            boosting.symmetrized(SIMPLEX, olx.hedge(0.4)), 3, 0.5, losses.power(3.0)
+        ),
+        losses.power(3.0),
+        SMALL,
+        jnp.asarray(UNIFORM),
+        (UNIFORM, -ONES / 3),
+    ),
+}
+BOOSTING: dict[str, Case] = ONLINE | GRADIENT
