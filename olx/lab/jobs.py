@@ -111,21 +111,23 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     if experiment.metrics is not None:
         asked = [METRICS[name] for name in experiment.metrics]
         metrics = tuple(metric for metric in asked if metric in data.task.metrics)
-    length, half, learn, test = len(data), None, data, None
+    large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+    as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
+    half, learn, test = None, data, None
     if experiment.protocol == "half":
-        half = length // 2
+        half = len(data) // 2
     if experiment.protocol == "split":
         cut = training_rows(experiment, data)
-        learn, test = data.rows(slice(cut)), data.rows(slice(cut, None))
-    large = len(learn) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+        learn, weight = data.rows(slice(cut)), (np.arange(len(data)) < cut).astype(dtype)
+        test = as_rounds(data)._replace(weight=weight)
     return Game(
         _loss(experiment, data),
-        learn.rounds(dtype, dense=not (data.is_sparse and large)),
+        as_rounds(learn),
         first_decision(job.plan, data, dtype),
         metrics,
         olx.keep.log_spaced(experiment.curve),
         half,
-        None if test is None else test.rounds(dtype),
+        test,
     )
 
 

@@ -153,6 +153,22 @@ def test_a_row_of_zeros_is_predicted_zero():
     assert predictions(learner, losses.squared, rounds, jnp.zeros(2)).trace.tolist() == [0.0, 0.0]
 
 
+def test_a_clipped_learner_learns_from_the_loss_continued_beyond_its_bound():
+    rounds = stream(zeros=0.0)
+    x, y = rounds.context / 10, 1.5 * rounds.outcome  # outcomes beyond the bound
+    rounds = rounds._replace(context=x, outcome=y)
+    learner = boosting.clipped(olx.linear(olx.ogd(0.4)), 1.0)
+    ours = predictions(learner, losses.squared, rounds, jnp.zeros(5)).trace
+    w, seen = np.zeros(5), []
+    for row, target, weight in zip(*rounds, strict=True):
+        seen.append(np.clip(w @ row, -1, 1))
+        slope = seen[-1] - target
+        if not (abs(w @ row) > 1 and slope * (w @ row) < 0):
+            w = w - 0.4 * weight * slope * row
+    np.testing.assert_allclose(ours, seen, rtol=1e-10, atol=1e-12)
+    assert np.any(np.abs(ours) == 1)
+
+
 def test_a_network_without_units_is_refused():
     with pytest.raises(ValueError, match="`hidden` must be an integer of at least 1, got 0"):
         boosting.sigmoid_network(olx.ogd(0.1), 0)

@@ -21,6 +21,9 @@ WEAK: dict[str, Case] = {
         ZEROS,
         (ZEROS,),
     ),
+    "clipped": Case(
+        boosting.clipped(olx.linear(olx.ogd(0.3)), 0.4), losses.squared, REGRESSION, ZEROS, (ZEROS,)
+    ),
     "sigmoid network": Case(
         boosting.sigmoid_network(olx.ogd(0.1), 3), losses.squared, REGRESSION, ZEROS, (ZEROS,)
     ),
