@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    boosting,
     compile_time,
     dense,
     derived,
@@ -36,6 +37,7 @@ GROUPS = {
     "derived": derived.measure,
     "first_order": first_order.measure,
     "second_order": second_order.measure,
+    "boosting": boosting.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

@@ -30,7 +30,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.boosting.adaboost_mistakes import adaboost_theorems
-from olx.boosting.rule import BoostingRule, before, sign
+from olx.boosting.rule import BoostingRule, cumulative, sign
 from olx.core import Scalar
 
 
@@ -54,7 +54,8 @@ def adaboost_ol(key: Array | None = None) -> BoostingRule:
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
-    >>> learner = olx.boosting.boost(olx.classification.passive_aggressive_1(0.1), 10, adaboost_ol())
+    >>> weak = olx.classification.passive_aggressive_1(0.1)
+    >>> learner = olx.boosting.boost(weak, 10, adaboost_ol())
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
@@ -89,19 +90,20 @@ def expected_vote(hp: AdaBoostHparams, state: AdaBoostState, h: Float[Array, " n
 
 def partial_votes(state: AdaBoostState, h: Float[Array, " n"]) -> Float[Array, " n"]:
     """The prediction of the first copies, up to each one."""
-    return sign(jnp.cumsum(state.alpha * h))
+    return sign(cumulative(state.alpha * h))
 
 
 def weigh(
     hp: AdaBoostHparams, state: AdaBoostState, h: Float[Array, " n"], y: Array
 ) -> Float[Array, " n"]:
-    return jax.nn.sigmoid(-before(jnp.cumsum(state.alpha * y * h)))
+    slopes = jax.nn.sigmoid(-y * cumulative(state.alpha * h))  # `update` needs them too
+    return jnp.concatenate([jnp.full_like(slopes[:1], 0.5), slopes[:-1]])
 
 
 def update(
     hp: AdaBoostHparams, state: AdaBoostState, h: Float[Array, " n"], y: Array, weight: Scalar
 ) -> AdaBoostState:
-    sums = jnp.cumsum(state.alpha * h)
+    sums = cumulative(state.alpha * h)
     eta = weight * 4 / jnp.sqrt(state.clock.now)
     alpha = jnp.clip(state.alpha + eta * y * h * jax.nn.sigmoid(-y * sums), -2.0, 2.0)
     return AdaBoostState(

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from olx.boosting.rule import cumulative
+
 
 class Table(NamedTuple):
     p: Float[Array, "n m"]  # a count beyond the last column has the importance of the last column
@@ -17,7 +19,7 @@ class Table(NamedTuple):
 
 def weigh(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
     right = (h == y).astype(jnp.int32)
-    count = jnp.minimum(jnp.cumsum(right) - right, state.p.shape[1] - 1)
+    count = jnp.minimum(cumulative(right) - right, state.p.shape[1] - 1)
     return jnp.take_along_axis(state.p, count[:, None], 1, mode="promise_in_bounds")[:, 0]
 
 

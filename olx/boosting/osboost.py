@@ -23,7 +23,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
+from olx.boosting.rule import BoostingRule, before, cumulative, mean_vote, unchanged
 from olx.convex.projections import simplex
 from olx.core import Scalar
 
@@ -54,7 +54,8 @@ def osboost_ocp(gamma: Scalar) -> BoostingRule:
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
-    >>> learner = olx.boosting.boost(olx.classification.passive_aggressive_1(0.1), 10, osboost_ocp(0.1))
+    >>> weak = olx.classification.passive_aggressive_1(0.1)
+    >>> learner = olx.boosting.boost(weak, 10, osboost_ocp(0.1))
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
@@ -78,7 +79,7 @@ def weighted_vote(hp: OSBoostHparams, state: OCPState, h: Float[Array, " n"]) ->
 def weigh(
     hp: OSBoostHparams, state: OCPState | None, h: Float[Array, " n"], y: Array
 ) -> Float[Array, " n"]:
-    lead = before(jnp.cumsum(y * h - _threshold(hp)))
+    lead = before(cumulative(y * h - _threshold(hp)))
     return jnp.exp(jnp.minimum(lead * jnp.log1p(-hp.gamma) / 2, 0.0))
 
 

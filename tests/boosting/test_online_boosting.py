@@ -121,7 +121,8 @@ def test_copies_are_passed_rounds_with_the_chance_of_their_importance():
     weighed = olx.run(
         boost(counting(), COPIES, rule), losses.zero_one, ROUNDS._replace(weight=weight), ZEROS
     )
-    weights = reference.online_bbm([reference.Table(np.ones(2000))] * COPIES, X, Y, GAMMA).p
+    tables = [reference.Table(np.ones(2000)) for _ in range(COPIES)]
+    weights = reference.online_bbm(tables, X, Y, GAMMA).p
     close(weighed.state.inner, weight @ weights)
 
 
@@ -161,23 +162,22 @@ def table_of_votes(kind, n, rounds=120):
 KINDS = ["coins", "good", "all wrong", "all right", "first half wrong", "just lost", "alternating"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 101])
+@pytest.mark.parametrize("n", [1, 8, 101])
 def test_lemma_8_is_an_equality_for_any_votes(n):
     learner, zeros = voting(n, online_bbm(0.07)), jnp.zeros(n)
     for kind in KINDS:
         rounds = table_of_votes(kind, n)
-        weight = np.arange(len(rounds.outcome)) % 3 * 0.7
-        for game in (rounds, rounds._replace(weight=weight)):
-            proofs = olx.certify(learner, losses.zero_one, game, zeros, zeros)
+        for weight in (np.ones(120), np.arange(120) % 3 * 0.7):
+            game = losses.zero_one, rounds._replace(weight=weight), zeros, zeros
+            proofs = olx.certify(learner, *game)
             assert bool(proofs.holds), f"{kind}: {proofs}"
             exact = proofs["exact_mistakes"]
             np.testing.assert_allclose(exact.left, exact.right, rtol=0, atol=1e-9)
             y, s = rounds.outcome, np.sum(rounds.context, axis=1)
-            counts = np.sum((y * s <= 0) * (1 if game.weight is None else weight))
-            assert exact.left[-1] == pytest.approx(counts)
+            assert exact.left[-1] == pytest.approx(weight @ (y * s <= 0))
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 16])
+@pytest.mark.parametrize("n", [1, 12])
 def test_the_theorems_of_adaboost_hold_for_any_votes(n):
     learner, zeros = voting(n, adaboost_ol()), jnp.zeros(n)
     for kind in KINDS:
@@ -241,15 +241,15 @@ POTENTIALS = {
 
 
 @pytest.mark.parametrize("name", POTENTIALS)
-@pytest.mark.parametrize("kind", ["coins", "all wrong", "just lost"])
-def test_lemma_8_holds_for_potentials(name, kind):
+def test_lemma_8_holds_for_potentials(name):
     learner = voting(7, boosting.potential_booster(POTENTIALS[name]))
-    game = losses.zero_one, table_of_votes(kind, 7), jnp.zeros(7), jnp.zeros(7)
-    proof = olx.certify(learner, *game, theorems=(boosting.potential_mistakes(0.1),))[0]
-    assert bool(proof.holds), str(proof)
-    if name == "majority":
-        np.testing.assert_allclose(proof.left, proof.right, rtol=0, atol=1e-9)
-    assert np.isfinite(proof.right[-1])
+    for kind in KINDS:
+        game = losses.zero_one, table_of_votes(kind, 7), jnp.zeros(7), jnp.zeros(7)
+        proof = olx.certify(learner, *game, theorems=(boosting.potential_mistakes(0.1),))[0]
+        assert bool(proof.holds), f"{kind}: {proof}"
+        if name == "majority":
+            np.testing.assert_allclose(proof.left, proof.right, rtol=0, atol=1e-9)
+        assert np.isfinite(proof.right[-1])
 
 
 def test_a_potential_that_does_not_fall_fast_enough_is_named():
@@ -274,7 +274,8 @@ def test_divergence_of_the_copies_is_seen():
 @pytest.mark.parametrize("n", [5, 100, 2001])
 def test_the_table_of_bbm_is_accurate_in_single_precision(n):
     gamma = 0.1
-    p = np.asarray(online_bbm(np.float32(gamma)).init(n, jnp.float32).p)
+    table = jax.jit(lambda gamma: online_bbm(gamma).init(n, jnp.float32).p)
+    p = np.asarray(table(np.float32(gamma)))
     assert p.dtype == np.float32
     for i in {1, 2, n // 2, n - 1, n}:
         chances = binom.pmf(np.arange(n - i + 1), n - i, 0.5 + gamma / 2)
@@ -283,14 +284,14 @@ def test_the_table_of_bbm_is_accurate_in_single_precision(n):
         wanted = np.where(inside, chances[np.where(inside, k, 0)], 0.0) / chances.max()
         np.testing.assert_allclose(p[i - 1, :-1], wanted, rtol=2e-5, atol=1e-30)
         assert p[i - 1, -1] == 0
-    first = float(_binomial.at_most_half(jnp.asarray(gamma, jnp.float32), n))
+    first = float(jax.jit(_binomial.at_most_half, static_argnums=1)(np.float32(gamma), n))
     assert first == pytest.approx(binom.cdf(n // 2, n, 0.5 + gamma / 2), rel=1e-4)
     assert first <= math.exp(-n * gamma**2 / 2)
 
 
 def test_the_table_of_bbm_is_differentiable_in_gamma():
-    table = lambda gamma: online_bbm(gamma).init(9, jnp.float64).p
-    slope = jax.jacfwd(table)(0.1)
+    table = jax.jit(lambda gamma: online_bbm(gamma).init(9, jnp.float64).p)
+    slope = jax.jit(jax.jacfwd(table))(0.1)
     close(slope, (table(0.1 + 1e-6) - table(0.1 - 1e-6)) / 2e-6, 1e-6)
     assert np.any(slope != 0)
 
@@ -379,21 +380,37 @@ def bits(leaf):
     return jax.random.key_data(leaf) if is_key else leaf
 
 
-def test_a_run_that_stops_and_resumes_has_the_same_bits():
+def pieces(most=4):
+    for at in range(0, 200, 50):
+        if at == 50 * most:
+            raise KeyboardInterrupt
+        yield jax.tree.map(lambda leaf, at=at: leaf[at : at + 50], SOME)
+
+
+def test_a_run_that_is_interrupted_and_resumed_has_the_same_bits(tmp_path):
     learner = boost(WEAK, 5, adaboost_ol(KEY), loss=losses.hinge, key=KEY)
-    pieces = [jax.tree.map(lambda leaf, a=a: leaf[a : a + 50], SOME) for a in range(0, 200, 50)]
-    whole = olx.run(learner, losses.logistic, SOME, ZEROS)
-    half = olx.run(learner, losses.logistic, pieces[:2], ZEROS)
-    rest = olx.run(learner, losses.logistic, pieces[2:], ZEROS, state=half.state)
-    np.testing.assert_array_equal(np.r_[half.losses, rest.losses], whole.losses)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_array_equal(bits(a), bits(b)), rest.state, whole.state
-    )
+    play = lambda rounds, **options: olx.run(learner, losses.logistic, rounds, ZEROS, **options)
+    saving = lambda: olx.checkpoint(tmp_path, every=1)
+    with pytest.raises(KeyboardInterrupt):
+        play(pieces(2), checkpoint=saving())
+    seen, whole = play(pieces(), checkpoint=saving()), play(SOME)
+    np.testing.assert_array_equal(seen.losses, whole.losses)
+    same = lambda a, b: np.testing.assert_array_equal(bits(a), bits(b))
+    jax.tree.map(same, seen.state, whole.state)
+
+
+def test_a_sweep_is_certified():
+    make = lambda gamma: boost(WEAK, 9, online_bbm(gamma), loss=losses.hinge)
+    batch = olx.batch(make, gamma=jnp.array([0.02, 0.1, 0.3]))
+    proofs = olx.certify(batch, losses.zero_one, SOME, ZEROS, ZEROS)
+    assert np.all(proofs.holds)
+    exact = proofs["exact_mistakes"]
+    np.testing.assert_allclose(exact.left, exact.right, rtol=0, atol=1e-9)
 
 
 def test_copies_of_a_learner_with_a_key_draw_for_themselves():
     inner = boost(WEAK, 3, online_bbm(0.1), loss=losses.hinge, key=KEY)
-    state = boost(inner, 4, online_bbm(0.1)).init(ZEROS)
+    state = jax.jit(boost(inner, 4, online_bbm(0.1)).init)(ZEROS)
     assert len(np.unique(jax.random.key_data(state.inner.key), axis=0)) == 4
 
 
