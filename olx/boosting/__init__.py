@@ -4,6 +4,7 @@ from olx.boosting.adaboost_mistakes import weak_adaboost_mistakes as weak_adaboo
 from olx.boosting.adaboost_ol import adaboost_ol as adaboost_ol
 from olx.boosting.adaboost_ol import adaboost_ol_mean as adaboost_ol_mean
 from olx.boosting.boost import boost as boost
+from olx.boosting.boost_scores import boost_scores as boost_scores
 from olx.boosting.clipped import clipped as clipped
 from olx.boosting.gradient_boost import gradient_boost as gradient_boost
 from olx.boosting.gradient_boost import span_regret as span_regret
