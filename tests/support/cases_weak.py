@@ -27,4 +27,9 @@ WEAK: dict[str, Case] = {
     "sigmoid network": Case(
         boosting.sigmoid_network(olx.ogd(0.1), 3), losses.squared, REGRESSION, ZEROS, (ZEROS,)
     ),
+    "boost scores": classification(
+        boosting.boost_scores(
+            olx.first_order.normalized_adagrad(0.5), 3, boosting.online_bbm(0.1), losses.squared
+        )
+    ),
 }
