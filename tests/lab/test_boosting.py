@@ -8,6 +8,7 @@ import scipy.sparse
 
 import olx
 from olx import boosting
+from olx.boosting.gradient_boost import update
 from olx.core import Learner
 from olx.lab import factories
 from olx.lab.config import ConfigError, parse
@@ -55,7 +56,7 @@ def test_the_three_base_learners_of_gradient_boosting_are_made():
     for inner in (linear, stumps, network):
         text = {"name": "gradient_boost", "inner": inner, "n": 3, "eta": 0.5, "loss": "squared"}
         made = factories.make("learners.0", text, Learner)
-        assert made.update_fn is boosting.gradient_boost.__globals__["update"]
+        assert made.update_fn is update
         assert made.hparams.n == 3
 
 
