@@ -134,7 +134,7 @@ def _make(
 
 
 def _seeded(make: Callable[..., Learner], seed: int, /, **numbers: Any) -> Learner:
-    is_key = lambda leaf: jax.dtypes.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
+    is_key = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
     return jax.tree.map(
         lambda leaf: jax.random.fold_in(leaf, seed) if is_key(leaf) else leaf, make(**numbers)
     )
