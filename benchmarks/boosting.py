@@ -78,10 +78,9 @@ def _copies(name: str, examples: Examples, settings: Settings, timings: dict) ->
     ]
     seen = kept_race(case, contestants, settings.rounds, timings)
     for size in SIZES:
-        few = size == max(SIZES) and examples.width <= 64
-        most = targets.MANY_COPIES if few else targets.COPIES
+        most = targets.MANY_COPIES if size == max(SIZES) else targets.COPIES
         row = compared(case, seen[f"{OLX}, n={size}"], seen[ALONE], None, inverse=True)
-        target = targets.at_most(most)
+        target = targets.at_most(most if examples.width <= 64 else None)
         value = None if row.value is None else row.value / size
         best = None if row.best is None else row.best / size
         unit = "olx / theirs / n"

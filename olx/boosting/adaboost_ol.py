@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from olx import _clock as clock
@@ -80,8 +81,10 @@ def whole_vote(hp: AdaBoostHparams, state: AdaBoostState, h: Float[Array, " n"])
 
 def drawn_vote(hp: AdaBoostHparams, state: AdaBoostState, h: Float[Array, " n"]) -> Array:
     assert state.key is not None  # `adaboost_ol` uses this function only then
-    drawn = jax.random.categorical(state.key, state.log_v)
-    return jnp.take(partial_votes(state, h), drawn)
+    mass = cumulative(jax.nn.softmax(state.log_v))
+    level = jax.random.uniform(state.key, (), mass.dtype) * mass[-1]
+    drawn = jnp.minimum(jnp.sum(mass <= level), h.size - 1)  # one random number, not one per copy
+    return lax.dynamic_index_in_dim(partial_votes(state, h), drawn, keepdims=False)
 
 
 def expected_vote(hp: AdaBoostHparams, state: AdaBoostState, h: Float[Array, " n"]) -> Array:

@@ -22,7 +22,7 @@ from olx._pytree import as_tree, pytree, static
 from olx.boosting import _copies as copies
 from olx.boosting.rule import BoostingRule, sign
 from olx.core import Feedback, Learner, Loss
-from olx.facts import Facts, Linear, Rowwise
+from olx.facts import Facts, Linear, Refresh, Refreshed, Rowwise
 from olx.losses.signs import signs
 from olx.needs import PARTS, within
 
@@ -72,14 +72,13 @@ def boost(
     needs = (signs("boost"), *within(inner, "inner", *PARTS))
     if loss is not None and hasattr(loss, "needs"):
         needs += within(loss, "loss", "outcome")
-    apart = isinstance(inner.facts.coordinates, Linear | Rowwise)
     hparams = BoostHparams(inner, rule, None if loss is None else as_tree(loss), key, n)
     return Learner(
         hparams,
         init,
         predict,
         update,
-        facts=Facts(coordinates=Rowwise() if apart else None),
+        facts=_facts(inner),
         needs=needs,
         theorems=rule.theorems,
     )
@@ -116,7 +115,7 @@ def learn(
     weights = p * jnp.asarray(feedback.weight, p.dtype)
     losses = _repeated(_loss(hp, feedback), hp.n)
     return BoostState(
-        copies.teach(hp.inner, state.inner, scores, losses, feedback, weights),
+        copies.teach(hp.inner, state.inner, scores, losses, feedback, weights, refreshing=False),
         hp.rule.update(state.rule, h, y, feedback.weight),
         key,
     )
@@ -141,6 +140,29 @@ def scores_of(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Arr
             f"{', '.join(map(str, shapes))}. `olx.linear` makes a point learner a predictor."
         )
     return scores
+
+
+def _facts(inner: Learner) -> Facts:
+    """Copies share a row, so what is true of the coordinates of one copy is true of all."""
+    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
+    match inner.facts.coordinates:
+        case Linear() | Rowwise():
+            return Facts(coordinates=Rowwise())
+        case Refreshed():
+            return Facts(coordinates=Refreshed(), refresh=refresh)
+    return Facts(refresh=refresh)
+
+
+def _due(hp: BoostHparams, state: BoostState) -> Array:
+    return copies.due(hp.inner, state.inner)
+
+
+def _sums(hp: BoostHparams, state: BoostState) -> PyTree:
+    return copies.sums(hp.inner, state.inner)
+
+
+def _refreshed(hp: BoostHparams, state: BoostState, sums: PyTree) -> BoostState:
+    return state._replace(inner=copies.refreshed(hp.inner, state.inner, sums))
 
 
 def _loss(hp: BoostHparams, feedback: Feedback) -> Partial:

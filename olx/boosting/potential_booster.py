@@ -74,16 +74,16 @@ def _majority(n: int, gamma: Scalar, i: Array, s: Array) -> Array:
     return at_most(gamma, m, jnp.floor((m - s) / 2))
 
 
-def exponential_potential(n: int, gamma: Scalar, eta: Scalar) -> Partial:
-    r"""$\Phi_i(s) = a^{n-i} e^{-\eta s}$ with the $a$ that makes (3.4) an equality."""
+def exponential_potential(n: int, gamma: Scalar, rate: Scalar) -> Partial:
+    r"""$\Phi_i(s) = a^{n-i} e^{-\rho s}$ with $\rho$ = `rate` and $a$ such that (3.4) is tight."""
     check.count("exponential_potential", "n", n)
     gamma = check.inside("exponential_potential", "gamma", gamma, 0.0, 0.5)
-    return Partial(_exponential, n, gamma, check.positive("exponential_potential", "eta", eta))
+    return Partial(_exponential, n, gamma, check.positive("exponential_potential", "rate", rate))
 
 
-def _exponential(n: int, gamma: Scalar, eta: Scalar, i: Array, s: Array) -> Array:
-    a = (0.5 - gamma / 2) * jnp.exp(eta) + (0.5 + gamma / 2) * jnp.exp(-eta)
-    return jnp.exp((jnp.asarray(n, s.dtype) - i) * jnp.log(a) - eta * s)
+def _exponential(n: int, gamma: Scalar, rate: Scalar, i: Array, s: Array) -> Array:
+    a = (0.5 - gamma / 2) * jnp.exp(rate) + (0.5 + gamma / 2) * jnp.exp(-rate)
+    return jnp.exp((jnp.asarray(n, s.dtype) - i) * jnp.log(a) - rate * s)
 
 
 def init(hp: PotentialHparams, n: int, dtype: Any) -> lattice.Table:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from olx.boosting import BoostingRule
+from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent

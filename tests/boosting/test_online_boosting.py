@@ -15,6 +15,7 @@ import olx
 from olx import boosting, losses, streams
 from olx.boosting import _binomial, adaboost_ol, boost, online_bbm
 from olx.boosting.boost import init
+from olx.lab.factories import make as make_from_config
 
 KEY = jax.random.key(5)
 WIDTH, COPIES, GAMMA, ETA = 6, 11, 0.1, 0.1
@@ -348,6 +349,9 @@ SPARSE = {
     "AdaGrad": olx.linear(olx.first_order.adagrad(0.3)),
     "PA-I": olx.classification.passive_aggressive_1(0.1),
     "boost": boost(WEAK, 3, online_bbm(0.1), loss=losses.hinge),
+    "sketch": olx.second_order.sketched_newton(
+        olx.second_order.oja(2, key=KEY), 4.0, 6.0, curvature=0.1
+    ),
 }
 
 
@@ -412,6 +416,15 @@ def test_copies_of_a_learner_with_a_key_draw_for_themselves():
     inner = boost(WEAK, 3, online_bbm(0.1), loss=losses.hinge, key=KEY)
     state = jax.jit(boost(inner, 4, online_bbm(0.1)).init)(ZEROS)
     assert len(np.unique(jax.random.key_data(state.inner.key), axis=0)) == 4
+
+
+def test_a_config_describes_a_boosted_learner():
+    inner = {"name": "ogd", "eta": 0.1, "linear": True}
+    rule = {"name": "online_bbm", "gamma": 0.1}
+    table = {"name": "boost", "inner": inner, "n": 5, "rule": rule, "loss": "hinge"}
+    made = make_from_config("learner", table, olx.Learner)
+    wanted = boost(WEAK, 5, online_bbm(0.1), loss=losses.hinge)
+    assert jax.tree.structure(made) == jax.tree.structure(wanted)
 
 
 def refused(make, kind, message):

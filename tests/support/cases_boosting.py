@@ -24,12 +24,8 @@ ONLINE = {
     ),
     "boost, AdaBoost.OL": online(boosting.adaboost_ol()),
     "boost, AdaBoost.OL, drawn": online(boosting.adaboost_ol(jax.random.key(3))),
-    "boost, AdaBoost.OL, mean": online(boosting.adaboost_ol_mean()),
     "boost, OSBoost": online(boosting.osboost(0.1)),
     "boost, OSBoost.OCP": online(boosting.osboost_ocp(0.1)),
-    "boost of boost": online(
-        boosting.online_bbm(0.1), 3, boosting.boost(WEAK, 3, boosting.adaboost_ol())
-    ),
 }
 ROWS = REGRESSION.context / np.linalg.norm(REGRESSION.context, axis=1).max()
 SMALL = olx.Rounds(ROWS, REGRESSION.outcome / (2 * np.abs(REGRESSION.outcome).max()))

@@ -69,7 +69,6 @@ ALIKE = {
     "self-confident, entropy",
     "ada normal hedge, exponent",
     "boost, AdaBoost.OL",
-    "boost, AdaBoost.OL, mean",
     "boost, OSBoost",
 }
 EACH = [name for name in TABLE if name not in ALIKE]
