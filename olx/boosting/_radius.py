@@ -7,6 +7,7 @@ The condition stays true once it is true: $\beta_b b^2$ increases and $\epsilon_
 Luo, Optimal and Adaptive Online Learning, 2016, theorem 13.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from olx.losses.score import ScoreLoss
 from olx.needs import PARTS, Need, in_range, within
 
 
+@functools.partial(jax.jit, static_argnames="n")  # without jit every call compiles its search
 def ball_radius(eta: Scalar, n: int, loss: ScoreLoss, bound: Scalar, target: Scalar) -> Array:
     """The radius of the ball; differentiable in all numbers."""
     dtype = jnp.result_type(float, eta, bound, target)

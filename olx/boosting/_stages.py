@@ -44,6 +44,17 @@ def pay(tangent: Tangent, action: Array) -> Array:
     return tangent.slope * action / tangent.scale
 
 
+def start(inner: Learner, n: int, params: PyTree) -> PyTree:
+    """The stacked states of `n` copies; a base learner that draws gets a key per copy."""
+
+    def apart(leaf: Array) -> Array:
+        if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return leaf
+        return jax.vmap(jax.random.fold_in)(leaf, jnp.arange(n))
+
+    return jax.tree.map(apart, copies.start(inner, n, params))
+
+
 def votes_of(owner: str, inner: Learner, states: PyTree, context: PyTree) -> Float[Array, " n"]:
     """The predictions of all copies; refuses base learners that do not predict a number."""
     votes = copies.act(inner, states, context)
@@ -71,6 +82,7 @@ def slopes_of(feedback: Feedback, stages: Stages) -> Float[Array, " n"]:
 
 
 def teach(
+    owner: str,
     inner: Learner,
     states: PyTree,
     feedback: Feedback,
@@ -78,13 +90,22 @@ def teach(
     slopes: Float[Array, " n"],
     scale: Scalar,
 ) -> PyTree:
-    """The states after each copy has paid its linear loss."""
+    """The states after each copy has paid its linear loss; refuses copies that read outcomes."""
     spread = lambda leaf: jnp.broadcast_to(leaf, (*slopes.shape, *jnp.shape(leaf)))
     shared = jax.tree.map(spread, feedback.loss)
     tangents = Tangent(slopes, stages.before, spread(jnp.asarray(scale, slopes.dtype)), shared)
     weights = spread(jnp.asarray(feedback.weight, slopes.dtype))
-    told = feedback._replace(outcome=None)
-    return copies.teach(inner, states, stages.votes, Partial(pay, tangents), told, weights)
+    learn = lambda told: copies.teach(
+        inner, states, stages.votes, Partial(pay, tangents), told, weights
+    )
+    try:
+        return learn(feedback._replace(outcome=None))
+    except Exception as error:
+        learn(feedback)  # raises the same error, unless the outcome is missing
+        raise TypeError(
+            f"{owner}: `inner` must learn from its loss alone, but it reads the outcome of the "
+            "round; take a learner that uses the gradient, such as `olx.linear(olx.ogd(...))`."
+        ) from error
 
 
 def check_base(owner: str, inner: Any, n: Any) -> None:

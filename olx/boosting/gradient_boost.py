@@ -37,7 +37,6 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
-from olx.boosting import _copies as copies
 from olx.boosting import _radius, _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -46,6 +45,8 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Theorem, theorem
+
+OWNER = "gradient_boost"
 
 
 @pytree
@@ -85,11 +86,11 @@ def gradient_boost(
     >>> bool(play(strong) < 0.5 * play(weak))
     True
     """
-    _stages.check_base("gradient_boost", inner, n)
-    _radius.check_loss("gradient_boost", loss)
-    eta = _radius.check_eta("gradient_boost", eta, n)
-    bound = check.positive("gradient_boost", "bound", bound)
-    target = check.positive("gradient_boost", "target", target)
+    _stages.check_base(OWNER, inner, n)
+    _radius.check_loss(OWNER, loss)
+    eta = _radius.check_eta(OWNER, eta, n)
+    bound = check.positive(OWNER, "bound", bound)
+    target = check.positive(OWNER, "target", target)
     radius = _radius.ball_radius(eta, n, loss, bound, target)
     model = _stage_account.model_of(inner)
     return Learner(
@@ -98,16 +99,15 @@ def gradient_boost(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=_radius.needs_of("gradient_boost", inner, loss),
+        needs=_radius.needs_of(OWNER, inner, loss),
         theorems=() if model is None else (span_regret(model), span_stages(model)),
     )
 
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:
     count = clock.start(None, params)
-    return GradientBoostState(
-        copies.start(hp.inner, hp.n, params), jnp.zeros(hp.n, count.dtype), count
-    )
+    states = _stages.start(hp.inner, hp.n, params)
+    return GradientBoostState(states, jnp.zeros(hp.n, count.dtype), count)
 
 
 def predict(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree) -> Array:
@@ -117,27 +117,27 @@ def predict(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree
 def update(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
-    _stages.check_played("gradient_boost", hp.loss, feedback)
+    _stages.check_played(OWNER, hp.loss, feedback)
     return learn(hp, state, feedback)
 
 
 def learn(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
-    """The next state, whatever the loss."""
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
-    steep = _radius.lipschitz(hp.loss, hp.radius, hp.target)
-    step = feedback.weight / (steep * hp.radius * jnp.sqrt(state.clock.now))
+    b = jnp.asarray(hp.radius, slopes.dtype)
+    steep = _radius.lipschitz(hp.loss, b, hp.target)
+    step = feedback.weight / (steep * b * jnp.sqrt(state.clock.now))
     shrinkage = jnp.clip(state.shrinkage + step * slopes * stages.before, 0.0, 1.0)
-    taught = _stages.teach(hp.inner, state.copies, feedback, stages, slopes, steep)
+    taught = _stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep)
     return GradientBoostState(taught, shrinkage, clock.advance(state.clock, True))
 
 
 def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree) -> Stages:
-    votes = _stages.votes_of("gradient_boost", hp.inner, state.copies, context)
-    steps = jnp.full_like(votes, hp.eta)
-    return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, hp.radius)
+    votes = _stages.votes_of(OWNER, hp.inner, state.copies, context)
+    steps, b = jnp.full_like(votes, hp.eta), jnp.asarray(hp.radius, votes.dtype)
+    return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, b)
 
 
 def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
@@ -175,7 +175,7 @@ def add_round(
 
 
 def both_sides(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
-    own, t, b = numbers_of(hp, u), account.rounds.past, hp.radius
+    own, t, b = numbers_of(hp, u), account.rounds.past, jnp.asarray(hp.radius, account.size.dtype)
     first = (1 - hp.eta / own.norm) ** hp.n * account.gaps[0]
     drift = 2 * own.steep * b * jnp.sqrt(t) + 3 * hp.eta * own.smooth * b**2 * t
     published = first + own.norm * (_stage_account.worst(account) + drift)
@@ -188,7 +188,7 @@ def one_stage(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certific
 
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
     norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
-    at = hp.loss, hp.radius, hp.target
+    at = hp.loss, jnp.asarray(hp.radius, norm.dtype), hp.target
     constants = _radius.lipschitz(*at), _radius.smooth(*at), _radius.excess(*at)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, *constants)
 

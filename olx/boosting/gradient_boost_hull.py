@@ -33,7 +33,6 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx.boosting import _copies as copies
 from olx.boosting import _radius, _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -42,6 +41,8 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Theorem, theorem
+
+OWNER = "gradient_boost_hull"
 
 
 @pytree
@@ -76,10 +77,10 @@ def gradient_boost_hull(
     >>> bool(run.losses[100:].mean() < 0.1 * run.losses[:10].mean())
     True
     """
-    _stages.check_base("gradient_boost_hull", inner, n)
-    _radius.check_loss("gradient_boost_hull", loss)
-    bound = check.positive("gradient_boost_hull", "bound", bound)
-    target = check.positive("gradient_boost_hull", "target", target)
+    _stages.check_base(OWNER, inner, n)
+    _radius.check_loss(OWNER, loss)
+    bound = check.positive(OWNER, "bound", bound)
+    target = check.positive(OWNER, "target", target)
     model = _stage_account.model_of(inner)
     return Learner(
         HullHparams(inner, loss, bound, target, n),
@@ -87,13 +88,13 @@ def gradient_boost_hull(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=_radius.needs_of("gradient_boost_hull", inner, loss),
+        needs=_radius.needs_of(OWNER, inner, loss),
         theorems=() if model is None else (hull_regret(model), hull_stages(model)),
     )
 
 
 def init(hp: HullHparams, params: PyTree) -> HullState:
-    return HullState(copies.start(hp.inner, hp.n, params))
+    return HullState(_stages.start(hp.inner, hp.n, params))
 
 
 def predict(hp: HullHparams, state: HullState, context: PyTree) -> Array:
@@ -101,15 +102,15 @@ def predict(hp: HullHparams, state: HullState, context: PyTree) -> Array:
 
 
 def update(hp: HullHparams, state: HullState, feedback: Feedback) -> HullState:
-    _stages.check_played("gradient_boost_hull", hp.loss, feedback)
+    _stages.check_played(OWNER, hp.loss, feedback)
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
     steep = _radius.lipschitz(hp.loss, hp.bound, hp.target)
-    return HullState(_stages.teach(hp.inner, state.copies, feedback, stages, slopes, steep))
+    return HullState(_stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep))
 
 
 def stages_of(hp: HullHparams, state: HullState, context: PyTree) -> Stages:
-    votes = _stages.votes_of("gradient_boost_hull", hp.inner, state.copies, context)
+    votes = _stages.votes_of(OWNER, hp.inner, state.copies, context)
     steps = _steps(hp, votes.dtype)
     return _stages.climb(votes, 1 - steps, steps)
 

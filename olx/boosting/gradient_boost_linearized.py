@@ -132,7 +132,7 @@ def add_round(
 def both_sides(hp: GradientBoostHparams, account: LinearizedAccount, u: PyTree) -> Certificate:
     own, stages = numbers_of(hp, u), account.stages
     first = (1 - hp.eta / own.norm) ** hp.n * stages.gaps[0]
-    drift = 2 * own.steep * hp.radius * jnp.sqrt(stages.rounds.past)
+    drift = 2 * own.steep * hp.eta * hp.n * hp.bound * jnp.sqrt(stages.rounds.past)
     published = first + own.norm * (_stage_account.worst(stages) + drift)
     proof = _stage_account.regret_sides(own, stages, published, account.regret)
     return proof.given(CONVEX, account.convex)
@@ -140,7 +140,8 @@ def both_sides(hp: GradientBoostHparams, account: LinearizedAccount, u: PyTree) 
 
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
     norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
-    steep = _radius.lipschitz(hp.loss, hp.radius, hp.target)
+    b = jnp.asarray(hp.radius, norm.dtype)
+    steep = _radius.lipschitz(hp.loss, b, hp.target)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, steep, 0.0, 0.0)
 
 

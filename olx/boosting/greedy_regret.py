@@ -59,7 +59,7 @@ def add_round(
     f, y, votes = apply(u, feedback.context) / norm, stages.before, stages.votes
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
     played, other = jax.vmap(loss)(y + alpha * votes), jax.vmap(loss)(y + alpha * f)
-    bend = _smooth(hp) / 2 * (alpha * f) ** 2
+    bend = _smooth(hp, account) / 2 * (alpha * f) ** 2
     size = sum(map(jnp.abs, (here, played, other, bend))) + alpha * jnp.abs(slopes) * (
         jnp.abs(votes) + jnp.abs(f)
     )
@@ -81,7 +81,7 @@ def add_round(
 
 
 def both_sides(hp: Any, account: Account, u: PyTree) -> Certificate:
-    alpha, bend = hp.inner.hparams.alpha, _smooth(hp) / 2
+    alpha, bend = hp.inner.hparams.alpha, _smooth(hp, account) / 2
     right = account.own / alpha + alpha * bend * account.squares
     most = jnp.maximum(jnp.max(account.own), 0.0) / alpha
     published = most + alpha * bend * hp.bound**2 * account.rounds.past
@@ -90,8 +90,9 @@ def both_sides(hp: Any, account: Account, u: PyTree) -> Certificate:
     return Certificate(account.linear[at], right[at], size, published).under(account.met)
 
 
-def _smooth(hp: Any) -> Array:
+def _smooth(hp: Any, account: Account) -> Array:
     reach = hp.bound if isinstance(hp, HullHparams) else hp.radius
+    reach = jnp.asarray(reach, account.size.dtype)
     return _radius.smooth(hp.loss, reach + hp.inner.hparams.alpha * hp.bound, hp.target)
 
 

@@ -1,12 +1,11 @@
 """Rows of the table: boosted learners."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from cases import KEY, LABELS, ONES, REGRESSION, UNIFORM, ZEROS, Case, classification
+from cases import KEY, LABELS, ONES, REGRESSION, ZEROS, Case, classification
 
 import olx
-from olx import boosting, losses, mirrors
+from olx import boosting, losses
 from olx.convex import sets
 
 WEAK = olx.linear(olx.ogd(0.3))
@@ -30,7 +29,6 @@ ONLINE = {
 ROWS = REGRESSION.context / np.linalg.norm(REGRESSION.context, axis=1).max()
 SMALL = olx.Rounds(ROWS, REGRESSION.outcome / (2 * np.abs(REGRESSION.outcome).max()))
 SIGNS = olx.Rounds(ROWS, LABELS.outcome)
-SIMPLEX = olx.linear(olx.omd(0.5, mirrors.negative_entropy()))
 BALL = olx.linear(olx.ogd(0.5, sets.ball(0.4)))
 
 GRADIENT = {
@@ -43,7 +41,7 @@ GRADIENT = {
     ),
     "gradient boost, hull": Case(
         boosting.gradient_boost_hull(
-            boosting.greedy(boosting.scaled(BALL, 1.5), 0.3), 3, losses.logistic, bound=0.6
+            boosting.greedy(boosting.scaled(BALL, 1.5), 0.3), 3, losses.logistic, 0.6, 2.0
         ),
         losses.logistic,
         SIGNS,
@@ -51,13 +49,11 @@ GRADIENT = {
         (ZEROS, ONES / 5),
     ),
     "gradient boost, linearized": Case(
-        boosting.gradient_boost_linearized(
-            boosting.symmetrized(SIMPLEX, olx.hedge(0.4)), 3, 0.5, losses.power(3.0)
-        ),
+        boosting.gradient_boost_linearized(BALL, 3, 0.5, losses.power(3.0), bound=0.4),
         losses.power(3.0),
         SMALL,
-        jnp.asarray(UNIFORM),
-        (UNIFORM, -ONES / 3),
+        ZEROS,
+        (ZEROS, -ONES / 3),
     ),
 }
 BOOSTING: dict[str, Case] = ONLINE | GRADIENT
