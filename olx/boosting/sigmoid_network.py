@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
@@ -79,25 +80,22 @@ def network(w: Weights, x: PyTree) -> Array:
     return w.constant + jnp.vdot(w.out, units)
 
 
-def first_weights(key: Array, features: int, hidden: int = 10, dtype=None) -> Weights:
+def first_weights(features: int, hidden: int = 10, key: Array | None = None) -> Weights:
     """Random weights for rows of `features` numbers, for `olx.model(inner, network)`.
 
-    >>> import jax
-    >>> first_weights(jax.random.key(0), 3).into.shape
+    key: of `jax.random`; `jax.random.key(0)` if None.
+
+    >>> first_weights(3).into.shape
     (10, 3)
     """
     check.count("first_weights", "features", features)
     check.count("first_weights", "hidden", hidden)
-    dtype = jnp.result_type(float) if dtype is None else dtype
-    below, above = jax.random.split(key)
-    into = jax.random.normal(below, (hidden, features), dtype) / features**0.5
-    out = jax.random.normal(above, (hidden,), dtype) / hidden**0.5
-    return Weights(into, jnp.zeros(hidden, dtype), out, jnp.zeros((), dtype))
+    return _drawn(jax.random.key(0) if key is None else key, features, hidden, float)
 
 
 def init(hp: NetworkHparams, params: PyTree) -> NetworkState:
     flat = ravel_pytree(params)[0]
-    first = first_weights(hp.key, flat.size, hp.hidden, flat.dtype)
+    first = _drawn(hp.key, flat.size, hp.hidden, flat.dtype)
     return NetworkState(first, hp.inner.init(tree.zeros_like(first)))
 
 
@@ -107,6 +105,14 @@ def predict(hp: NetworkHparams, state: NetworkState, context: PyTree) -> Array:
 
 def update(hp: NetworkHparams, state: NetworkState, feedback: Feedback) -> NetworkState:
     return NetworkState(state.first, _trained(hp, state).update(state.inner, feedback))
+
+
+def _drawn(key: Array, features: int, hidden: int, dtype: DTypeLike) -> Weights:
+    below, above = jax.random.split(key)
+    into = jax.random.normal(below, (hidden, features), dtype) / features**0.5
+    out = jax.random.normal(above, (hidden,), dtype) / hidden**0.5
+    zeros = jnp.zeros_like(out)
+    return Weights(into, zeros, out, zeros[0])
 
 
 def _trained(hp: NetworkHparams, state: NetworkState) -> Learner:

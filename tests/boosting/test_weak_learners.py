@@ -58,7 +58,7 @@ def test_the_network_is_trained_by_back_propagation(key):
     rounds = stream(zeros=0.0)
     learner = boosting.sigmoid_network(olx.ogd(0.05), 4, key)
     run = predictions(learner, losses.squared, rounds, jnp.zeros(5))
-    first = map(np.asarray, boosting.first_weights(key, 5, 4))
+    first = map(np.asarray, boosting.first_weights(5, 4, key))
     reference = Network(*first, 0.05, SQUARED[1])
     np.testing.assert_allclose(run.trace, replay(reference, rounds), rtol=1e-10, atol=1e-10)
 
@@ -102,7 +102,7 @@ def test_normalized_adagrad_is_the_default_of_vowpal_wabbit():
 def test_a_lifted_network_is_the_same_predictor(key):
     rounds = stream(zeros=0.0)
     lifted = olx.model(olx.ogd(0.05), boosting.network)
-    there = predictions(lifted, losses.squared, rounds, boosting.first_weights(key, 5, 4))
+    there = predictions(lifted, losses.squared, rounds, boosting.first_weights(5, 4, key))
     here = predictions(
         boosting.sigmoid_network(olx.ogd(0.05), 4, key), losses.squared, rounds, jnp.zeros(5)
     )
