@@ -1,6 +1,7 @@
 """What boosting gains over its weak learner: tables 3.2 and D.2 of Luo 2016 beside our numbers.
 
-Reads the folder of a result of configs/reproduce/luo_table_3_2.toml or luo_table_d2.toml:
+Reads the folders of results of configs/reproduce/luo_table_3_2.toml, or of luo_table_d2.toml and
+luo_table_d2_regression.toml, and puts them into one table:
 
   OLX_DATA=... olx run configs/reproduce/luo_table_3_2.toml
   python experiments/boosting_tables.py results/luo_table_3_2
@@ -39,12 +40,12 @@ class Errors(NamedTuple):
 def main() -> None:
     as_it_is = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
-    parser.add_argument("folder", type=Path, help="of the result")
-    folder = parser.parse_args().folder
-    errors = read(folder)
+    parser.add_argument("folders", type=Path, nargs="+", help="of results")
+    folders = parser.parse_args().folders
+    errors = joined([read(folder) for folder in folders])
     pages = [error_table(errors), gain_table(errors)]
     print("\n\n".join(pages))
-    (folder / "boosting.md").write_text("\n\n".join(pages) + "\n")
+    (folders[0] / "boosting.md").write_text("\n\n".join(pages) + "\n")
 
 
 def read(folder: Path) -> Errors:
@@ -67,6 +68,14 @@ def read(folder: Path) -> Errors:
     learners = [each.get("label") or each["name"] for each in config["learners"]]
     seen = lambda names, at: [name for name in names if any(pair[at] == name for pair in ours)]
     return Errors(ours, printed, seen(datasets, 0), seen(learners, 1))
+
+
+def joined(parts: list[Errors]) -> Errors:
+    ours = {pair: value for part in parts for pair, value in part.ours.items()}
+    printed = {pair: value for part in parts for pair, value in part.printed.items()}
+    datasets = list(dict.fromkeys(name for part in parts for name in part.datasets))
+    learners = list(dict.fromkeys(name for part in parts for name in part.learners))
+    return Errors(ours, printed, datasets, learners)
 
 
 def error_table(errors: Errors) -> str:

@@ -21,7 +21,6 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     scale: str = "none"
     bias: bool = False
     center_target: bool = False
-    unit_target: bool = False
     expert_loss: str = "absolute"
     target: str | int | None = None
     sha256: str | None = None

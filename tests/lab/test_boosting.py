@@ -114,9 +114,3 @@ def test_test_rows_may_be_sparse(tmp_path):
     sparse = run(parse({**tree, "budget": {"memory": 1e-3}}), tmp_path / "sparse").configurations
     for name in ("loss", "test_loss", "test_error"):
         np.testing.assert_allclose(column(sparse, name), column(dense, name), rtol=1e-10)
-
-
-def test_a_target_is_divided_by_its_largest_size(tmp_path):
-    np.savez(tmp_path / "mine.npz", X=np.ones((4, 1)), y=np.array([1.0, -4.0, 2.0, 3.0]))
-    found = load(str(tmp_path / "mine.npz"), task="regression", unit_target=True)
-    assert found.outcome.tolist() == [0.25, -1.0, 0.5, 0.75]

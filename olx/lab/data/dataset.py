@@ -71,7 +71,6 @@ def prepare(
     scale: str,
     bias: bool,
     center_target: bool,
-    unit_target: bool,
     expert_loss: str,
 ) -> tuple[Task, Any, np.ndarray]:
     """The task, the context and the outcome of a file's features `x` and labels `y`."""
@@ -99,8 +98,6 @@ def prepare(
         return task, None, outcome
     if center_target:
         outcome = (outcome - outcome.mean()) / (outcome.std() or 1.0)
-    if unit_target:
-        outcome = outcome / (abs(outcome).max() or 1.0)
     x = scaled(x.astype(float), scale)
     if bias:
         one = np.ones((x.shape[0], 1))

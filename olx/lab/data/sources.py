@@ -56,7 +56,6 @@ def load(
     scale: str = "none",
     bias: bool = False,
     center_target: bool = False,
-    unit_target: bool = False,
     expert_loss: str = "absolute",
     target: str | int | None = None,
     sha256: str | None = None,
@@ -73,7 +72,6 @@ def load(
         variance 1; uses all rows) or maximum (each column at most 1; keeps zeros).
     bias: append a feature that is always 1.
     center_target: scale the target of a regression to mean 0 and variance 1.
-    unit_target: divide the target of a regression by its largest size, after centering.
     expert_loss: the loss of forecasts, absolute or squared; divided by the largest loss.
     target: the column of the labels of a CSV file, by name or number; the last one if None.
     seed: shuffles the rows; None keeps the order of the file.
@@ -89,7 +87,6 @@ def load(
     if name.startswith("stream:"):
         options = {"task": task, "binarize": binarize, "target": target, "sha256": sha256}
         options |= {"bias": bias or None, "center_target": center_target or None}
-        options |= {"unit_target": unit_target or None}
         options |= {"scale": None if scale == "none" else scale, "labels": labels}
         options |= {"without": without or None}
         for word, value in options.items():
@@ -110,7 +107,6 @@ def load(
         scale=scale,
         bias=bias,
         center_target=center_target,
-        unit_target=unit_target,
         expert_loss=expert_loss,
     )
     data = Dataset(name, *made, train=table.train)
