@@ -28,7 +28,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
-from experiments.sketched_newton import eigenvalue_errors, errors, sketched, slope_one
+from experiments.sketched_newton import eigenvalue_errors, sketched, slope_one
+from experiments.tuning import errors
 from olx.lab.data import load
 from olx.second_order import diagonal_adaptation, oja, sketched_newton
 
@@ -52,7 +53,7 @@ def compare(rounds: olx.Rounds, steps: np.ndarray = STEPS) -> tuple[float, float
     sketch = oja(min(10, width), key=jax.random.key(0))
     plain = lambda step: sketched_newton(sketch, 1 / step, curvature=CURVATURE)
     adapted = lambda step: diagonal_adaptation(plain(step), START, current=True)
-    best = steps[errors(adapted, loss, rounds, steps).argmin()]
+    best = steps[errors(adapted, loss, rounds, step=steps).argmin()]
     record = lambda state, feedback: (feedback.grad, state.inner.small.energy)
     run = olx.run(adapted(best), loss, rounds, jnp.zeros(width), record=record)
     slopes, energy = (np.asarray(each, float) for each in run.trace)

@@ -1,5 +1,7 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+from importlib.metadata import version as _version
+
 from olx import boosting as boosting
 from olx import classification as classification
 from olx import convex as convex
@@ -31,9 +33,15 @@ from olx.engine.batch import batch as batch
 from olx.engine.batch import grid as grid
 from olx.engine.certify import certify as certify
 from olx.engine.checkpoint import checkpoint as checkpoint
+from olx.engine.decision import decision as decision
 from olx.engine.play import play as play
+from olx.engine.predict import predict as predict
 from olx.engine.rollout import rollout as rollout
 from olx.engine.run import run as run
+from olx.engine.save import load as load
+from olx.engine.save import save as save
+from olx.engine.step import Step as Step
+from olx.engine.step import step as step
 from olx.engine.sweep import sweep as sweep
 from olx.facts import Facts as Facts
 from olx.frameworks import ascents as ascents
@@ -60,3 +68,5 @@ from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need
 from olx.theorem import Theorem as Theorem
+
+__version__ = _version("olx")

@@ -1,5 +1,6 @@
 """Frozen dataclasses that are pytrees: fields are leaves, `static()` fields are structure."""
 
+import copyreg
 import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
@@ -8,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import PyTree
+
+from olx._words import words
 
 Class = TypeVar("Class", bound=type)
 
@@ -20,7 +23,10 @@ def static(**options: Any) -> Any:
 @dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
 def pytree(cls: Class) -> Class:
     """Make `cls` a frozen dataclass and a pytree."""
-    cls = dataclasses.dataclass(frozen=True)(cls)
+    own = "__repr__" in vars(cls)
+    cls = dataclasses.dataclass(frozen=True, repr=False)(cls)
+    if not own:
+        cls.__repr__ = words  # pyright: ignore[reportAttributeAccessIssue]
     fields = dataclasses.fields(cls)
     fixed = [field.name for field in fields if field.metadata.get("static", False)]
     free = [field.name for field in fields if field.name not in fixed]
@@ -30,6 +36,14 @@ def pytree(cls: Class) -> Class:
 def as_tree(function: Callable) -> Any:
     """A function as a pytree: unchanged if it is one already, else wrapped in a `Partial`."""
     return Partial(function) if jax.tree_util.all_leaves([function]) else function
+
+
+def _by_name(function: Any) -> str:
+    """A function with a derivative of its own is copied and pickled by its name, as others are."""
+    return function.__qualname__
+
+
+copyreg.pickle(jax.custom_jvp, _by_name)  # pyright: ignore[reportArgumentType]
 
 
 def like(value: PyTree, tree: PyTree) -> PyTree:

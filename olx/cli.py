@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -132,16 +133,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="olx", description="Online learning in JAX.", epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    raw = argparse.RawDescriptionHelpFormatter
+    text = "Online learning in JAX."
+    parser = _Parser(prog="olx", description=text, epilog=EXAMPLES, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"olx {version('olx')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     def command(name: str, do: Any, help: str, more: str = "") -> argparse.ArgumentParser:
         made = commands.add_parser(
             name, help=help, description=help[0].upper() + help[1:] + ".", epilog=more,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=raw,
         )  # fmt: skip
         made.set_defaults(do=do)
         return made

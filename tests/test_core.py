@@ -1,5 +1,7 @@
 """The types of the game, made by hand as a user would."""
 
+import importlib.metadata
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -72,3 +74,7 @@ def test_a_swept_margin_has_its_best_in_hindsight():
         loss, rounds, jnp.zeros(1), apply=olx.dot, domain=olx.convex.sets.ball(1.0)
     )
     np.testing.assert_allclose(best.value, 2.0, rtol=1e-4)  # w = 1 is the best of the ball
+
+
+def test_the_version_is_that_of_the_package():
+    assert olx.__version__ == importlib.metadata.version("olx")

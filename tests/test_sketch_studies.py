@@ -1,11 +1,13 @@
 """The experiments with sketches, on small streams."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
 
 import olx
-from experiments import sketch_eigenvalues, sketched_newton
+from experiments import sketch_eigenvalues, sketched_newton, tuning
 from olx.second_order import oja
 from olx.second_order import sketched_newton as newton
 
@@ -16,12 +18,27 @@ def rounds():
 
 
 def test_a_sketch_of_all_stretched_directions_errs_less_than_gradient_descent(rounds):
-    makers = sketched_newton.learners(curvature=0.1)
-    steps = 2.0 ** np.arange(-9, -2)
-    best = lambda name: sketched_newton.errors(
-        makers[name], olx.losses.logistic, rounds, steps
-    ).min()
-    assert best("Oja, m = 5") < 0.7 * best("Oja, m = 0")
+    grid = {"step": 2.0 ** np.arange(-9, -2)}
+    other = olx.streams.stretched_classification(jax.random.key(1), 1500, 12, 2, 100.0).rounds
+    error = lambda make, grid: (
+        tuning.compared(tuning.Entry(make, grid), olx.losses.logistic, other, rounds).error
+    )
+    sketch = functools.partial(sketched_newton.newton, 5)
+    sketched = error(sketch, grid | {"curvature": np.array([0.1])})
+    assert sketched < 0.7 * error(sketched_newton.descent, grid)
+
+
+def test_numbers_are_chosen_on_the_other_stream(rounds):
+    entry = tuning.Entry(sketched_newton.descent, {"step": 2.0 ** np.arange(-15, 6, 3)})
+    few = jax.tree.map(lambda leaf: leaf[:200], rounds._replace(weight=None))
+    long = few._replace(context=30 * few.context)
+    loss = olx.losses.logistic
+    choose = lambda rounds: tuning.errors(entry.make, loss, rounds, **entry.grid).argmin()
+    assert choose(few) != choose(long)
+    for other, shown in ((few, long), (long, few)):
+        played = tuning.compared(entry, loss, other, shown)
+        assert played.numbers["step"] == entry.grid["step"][choose(other)]
+        assert played.error == tuning.errors(entry.make, loss, shown, **entry.grid)[choose(other)]
 
 
 def test_errors_of_eigenvalues_fall_as_rows_are_seen(rounds):
@@ -40,11 +57,11 @@ def test_exact_eigenvalues_have_no_error():
     assert sketched_newton.eigenvalue_errors(rows, energy, np.array([3])) == pytest.approx(0.0)
 
 
-def test_the_table_shows_the_best_step_of_each_learner():
-    errors = np.full((1, len(sketched_newton.STEPS)), 0.5)
-    errors[0, 3] = 0.25
-    text = sketched_newton.table([10.0], dict.fromkeys(sketched_newton.NAMES, errors))
+def test_the_table_shows_the_step_of_each_learner():
+    played = [tuning.Played(0.25, {"step": 2.0**-9})]
+    text = sketched_newton.table([10.0], dict.fromkeys(sketched_newton.NAMES, played))
     assert text.count("0.2500 (2^-9)") == 4
+    assert text.endswith("1.000")
 
 
 def test_adapted_rows_are_compared_with_their_sketch(rounds):

@@ -116,12 +116,19 @@ def add_round(
 
 
 def regret_sides(
-    numbers: Numbers, account: Account, published: Array, left: Array | None = None
+    numbers: Numbers,
+    account: Account,
+    published: Array,
+    ends: tuple[Array, Array] | None = None,
 ) -> Certificate:
-    """The gap of the last stage, or `left`, and the inequalities of all stages together."""
+    """The gap of the last stage, and the inequalities of all stages together.
+
+    ends: what replaces the gaps of the first and of the last stage, if not None.
+    """
+    first, last = (account.gaps[0], account.gaps[-1]) if ends is None else ends
     follow = lambda gap, one: (one[0] * gap + one[1], None)
-    right, _ = lax.scan(follow, account.gaps[0], _factors(numbers, account))
-    return _sides(account, account.gaps[-1] if left is None else left, right, published)
+    right, _ = lax.scan(follow, first, _factors(numbers, account))
+    return _sides(account, last, right, published)
 
 
 def step_sides(numbers: Numbers, account: Account) -> Certificate:

@@ -18,7 +18,7 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from olx.boosting import lattice
+from olx.boosting import _lattice as lattice
 from olx.boosting.boost import BoostHparams, BoostState, boost, learn, scores_of
 from olx.boosting.rule import BoostingRule
 from olx.core import Feedback, Learner, Loss

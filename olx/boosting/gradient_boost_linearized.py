@@ -7,11 +7,13 @@ so base learners must be deterministic, as all learners are that take no key.
 
 With $W$ and $R_i$ as in `gradient_boost`, for convex losses and rounds of weight 1,
 
-$$\sum_{s \le t} \ell_s(y_s) - \ell_s(f(x_s)) \le \sum_{s \le t} g_s (y_s - f(x_s)) \le
-  \Big(1 - \frac\eta W\Big)^N \Delta_0 + W \max_i R_i + 2 W L_B B \sqrt t, \qquad
-  \Delta_0 = -\sum_{s \le t} g_s f(x_s).$$
+$$\sum_{s \le t} \ell_s(y_s) - \ell_s(f(x_s)) \le \Big(1 - \frac\eta W\Big)^N \Delta_0 +
+  W \max_i R_i + 2 W L_B B \sqrt t, \qquad \Delta_0 = \sum_{s \le t} \ell_s(0) - \ell_s(f(x_s)).$$
 
-The source writes $\Delta_0$ with the losses themselves; the proof gives it with the linear ones.
+The theorem of `gradient_boost` has $-\sum_s g_s f(x_s)$ for the linear losses in place of
+$\Delta_0$. With $c = 1 - (1 - \eta / W)^N$ it thus bounds $\sum_s g_s (y_s - c f(x_s))$ by the
+other terms. This is at least $\sum_s \ell_s(y_s) - \ell_s(c f(x_s))$, and $\ell(c f) \le
+c\, \ell(f) + (1 - c)\, \ell(0)$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, corollary 3.
 """
@@ -92,6 +94,7 @@ def update(
 class LinearizedAccount(NamedTuple):
     stages: Account  # on the linear losses
     regret: Float[Array, ""]  # on the losses themselves
+    start: Float[Array, ""]  # Delta_0
     convex: Bool[Array, ""]
 
 
@@ -105,7 +108,8 @@ def open_account(
     hp: GradientBoostHparams, state: GradientBoostState, u: PyTree
 ) -> LinearizedAccount:
     stages = _stage_account.open_account(hp.n, state.shrinkage)
-    return LinearizedAccount(stages, jnp.zeros_like(stages.size), jnp.ones((), bool))
+    zero = jnp.zeros_like(stages.size)
+    return LinearizedAccount(stages, zero, zero, jnp.ones((), bool))
 
 
 def add_round(
@@ -118,23 +122,27 @@ def add_round(
 ) -> LinearizedAccount:
     stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
     given = feedback, stages, state.shrinkage, f, _line(feedback)
-    own, y, other = numbers_of(hp, u), feedback.action, feedback.loss(f)
-    size = jnp.abs(other) + jnp.abs(feedback.value) + jnp.abs(feedback.grad) * (abs(f) + abs(y))
+    own, y, g, value = numbers_of(hp, u), feedback.action, feedback.grad, feedback.value
+    c = 1 - (1 - hp.eta / own.norm) ** hp.n
+    other, part, zero = feedback.loss(f), feedback.loss(c * f), feedback.loss(jnp.zeros_like(f))
+    size = jnp.sum(jnp.abs(jnp.stack([other, part, zero, value, g * f, g * y])))
     slack = 64 * jnp.finfo(size.dtype).eps * size
-    below = other < feedback.value + feedback.grad * (f - y) - slack
+    bent = (part < value + g * (c * f - y) - slack) | (part > c * other + (1 - c) * zero + slack)
     return LinearizedAccount(
         _stage_account.add_round(own, account.stages, *given),
-        account.regret + feedback.value - other,
-        account.convex & ~below,
+        account.regret + value - other,
+        account.start + zero - other,
+        account.convex & ~bent,
     )
 
 
 def both_sides(hp: GradientBoostHparams, account: LinearizedAccount, u: PyTree) -> Certificate:
     own, stages = numbers_of(hp, u), account.stages
-    first = (1 - hp.eta / own.norm) ** hp.n * stages.gaps[0]
+    first = (1 - hp.eta / own.norm) ** hp.n * account.start
     drift = 2 * own.steep * hp.eta * hp.n * hp.bound * jnp.sqrt(stages.rounds.past)
     published = first + own.norm * (_stage_account.worst(stages) + drift)
-    proof = _stage_account.regret_sides(own, stages, published, account.regret)
+    ends = account.start, account.regret
+    proof = _stage_account.regret_sides(own, stages, published, ends)
     return proof.given(CONVEX, account.convex)
 
 

@@ -1,140 +1,51 @@
-r"""The theorems about Online BBM: what its vote owes to the edges of its copies.
+r"""The majority rule: every hypothesis has the coefficient $2 \gamma$, for a known edge $\gamma$.
 
-Let $z_s^i = y_s h_s^i$ and let $w_s^i$ be the weights of `online_bbm`. Every vote moves the
-potential by a known amount, so for all copies, whatever they do, after $t$ rounds
+$$p_{t,i} \propto e^{-2 \gamma \sum_{s < t} y_i h_s(x_i)}, \qquad \alpha_t = 2 \gamma .$$
 
-$$|\{s \le t : y_s \textstyle\sum_i h_s^i \le 0\}| =
-  t\, \Phi_0(0) + \sum_i \sum_{s \le t} w_s^i (\gamma - z_s^i).$$
+It is the subgradient rule of the primal-dual framework with $c = 1 / (2 \gamma)$, on the loss
+$[\langle w, v_t\rangle]_+$ and the entropy. `olx.dual_ascent` plays a score of a row that it sees
+before it acts. Here the row $v_t$ answers the weights, so the rule is stated as Hedge. A hypothesis
+without a positive edge has the coefficient 0.
 
-`exact_mistakes` is this equality. Let $\|w^i\|$ be the largest weight of copy $i$ at any state, and
-$S = \max_i \big( \sum_s w_s^i (\gamma - z_s^i) \big)_+ / \|w^i\|$ how far the worst copy fell short
-of its edge. Then the mistakes are at most
+If every edge is at least $\gamma$, the training error after $T$ rounds is at most $e^{-2 \gamma^2
+T}$: see `olx.boosting.exponential`.
 
-$$t\, \Phi_0(0) + S \sum_i \|w^i\| \le t\, e^{-n \gamma^2 / 2} + S \sum_i \|w^i\|.$$
-
-The first is the printed form of the lemma, the second is `majority_mistakes`. The source proves
-with high probability that copies with the edge $\gamma$ have a small $S$; here $S$ is measured, and
-`majority_mistakes_at(excess)` takes it as a condition. A tie counts as a mistake. Rounds may have
-weights: both sides are sums over weighted rounds.
-
-Luo, Optimal and Adaptive Online Learning, 2016, lemma 8 and theorem 9.
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 6.1.
 """
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
-import numpy as np
-from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array
 
-from olx import _check as check
-from olx import _sum
-from olx._sum import Sum
-from olx.boosting._binomial import at_most_half, from_middle, log_middle
-from olx.boosting.boost import BoostHparams, BoostState, label, votes
-from olx.certificate import Certificate
-from olx.core import Feedback, Learner, Scalar
-from olx.theorem import About, Theorem, is_about, theorem
+from olx.boosting._edges import promised_edge
+from olx.boosting.booster import Coefficient, weighted
+from olx.boosting.exponential import EXPONENTIAL
+from olx.core import Learner, Scalar
+from olx.frameworks.omd import hedge
 
 
-class Account(NamedTuple):
-    first: Float[Array, ""]  # Phi_0(0)
-    largest: Float[Array, " n"]  # the largest weight of each copy
-    rounds: Sum
-    mistakes: Sum
-    short: Sum  # [n]: the sum of p (gamma - z)
-    paid: Float[Array, " n"]  # the sum of p
+def majority(gamma: Scalar) -> Learner:
+    r"""Boosting by majority vote for weak learners with an edge of at least `gamma`.
 
+    gamma: in (0, 1/2); the weighted error of every hypothesis is at most $1/2 - \gamma$.
 
-def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:
-    gamma, zeros = _gamma(hp, state), jnp.zeros(hp.n, state.rule.p.dtype)
-    none = _sum.start(zeros[0])
-    first, largest = at_most_half(gamma, hp.n), largest_weights(gamma, hp.n)
-    return Account(first, largest, none, none, _sum.start(zeros), zeros)
-
-
-def largest_weights(gamma: Array, n: int) -> Float[Array, " n"]:
-    left, k = n - 1 - np.arange(n), jnp.arange(n)
-    top = jnp.max(from_middle(gamma, jnp.asarray(left)[:, None], k), axis=1)
-    return jnp.exp(top + log_middle(gamma, left)) / 2
-
-
-def add_round(
-    hp: BoostHparams, account: Account, state: BoostState, feedback: Feedback, u: PyTree
-) -> Account:
-    h = votes(hp, state, feedback.context)
-    y, weight = label(feedback, h), jnp.asarray(feedback.weight, h.dtype)
-    p = weight * hp.rule.weigh(state.rule, h, y)
-    return Account(
-        account.first,
-        account.largest,
-        _sum.add(account.rounds, weight),
-        _sum.add(account.mistakes, jnp.where(y * feedback.action <= 0, weight, 0.0)),
-        _sum.add(account.short, p * (_gamma(hp, state) - y * h)),
-        account.paid + p,
-    )
-
-
-def exact_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
-    start, short = account.first * account.rounds.value, account.largest @ account.short.value
-    printed = start + _excess(account) * jnp.sum(account.largest)
-    return _counted(account, start + short, printed)
-
-
-def majority_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
-    """`right` leaves out the copies that did better than their edge."""
-    short = account.largest @ jnp.maximum(account.short.value, 0.0)
-    right = account.first * account.rounds.value + short
-    return _counted(account, right, _published(hp, account, _excess(account)))
-
-
-def majority_mistakes_at(excess: Scalar) -> Theorem:
-    r"""Theorem 9 for copies that fall short by at most $S$ = `excess`, which is a condition:
-
-    $$\sum_s w_s^i z_s^i \ge \gamma \sum_s w_s^i - S \|w^i\| \quad \text{for every copy.}$$
-
-    With importance weights, copies with the edge $\gamma$ and the excess loss $S / 2$ meet it.
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, -1.0, 1.0], [1.0, 1.0, -1.0]]))
+    >>> run = olx.rollout(majority(0.1), olx.losses.linear_loss, rounds, jnp.ones(3) / 3)
+    >>> [round(float(loss), 3) for loss in run.losses]
+    [0.333, 0.427]
     """
-    excess = check.non_negative("majority_mistakes_at", "excess", excess)
-    parts = open_account, add_round, Partial(sides_at, excess)
-    return theorem("majority_mistakes_at", "Luo 2016, theorem 9", *parts, about=ONLINE_BBM)
+    gamma = promised_edge("majority", "gamma", gamma)
+    rule = Coefficient(gamma, alpha, pace, promised)
+    return weighted("majority", hedge(2.0), rule, *EXPONENTIAL)
 
 
-def sides_at(excess: Scalar, hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
-    right = account.first * account.rounds.value + excess * jnp.sum(account.largest)
-    slack = 1e3 * jnp.finfo(account.paid.dtype).eps * account.paid
-    enough = jnp.all(account.short.value <= excess + slack)
-    proof = _counted(account, right, _published(hp, account, jnp.asarray(excess)))
-    return proof.given("copies must fall short of their edge by at most `excess`", enough)
+def alpha(gamma: Scalar, p: Array, v: Array) -> Array:
+    return pace(gamma, jnp.vdot(p, v))
 
 
-def _excess(account: Account) -> Float[Array, ""]:
-    return jnp.maximum(jnp.max(account.short.value), 0.0)
+def pace(gamma: Scalar, edge: Array) -> Array:
+    return jnp.where(edge > 0, 2 * jnp.asarray(gamma, edge.dtype), 0.0)
 
 
-def _published(hp: BoostHparams, account: Account, excess: Array) -> Float[Array, ""]:
-    gamma = jnp.asarray(hp.rule.hparams.gamma, account.first.dtype)
-    chance = jnp.exp(-hp.n * gamma**2 / 2)
-    return chance * account.rounds.value + excess * jnp.sum(account.largest)
-
-
-def _counted(account: Account, right: Array, published: Array) -> Certificate:
-    scale = account.rounds.value + 2 * account.largest @ account.paid
-    return Certificate(account.mistakes.value, right, scale, published)
-
-
-def _gamma(hp: BoostHparams, state: BoostState) -> Float[Array, ""]:
-    return jnp.asarray(hp.rule.hparams.gamma, state.rule.p.dtype)
-
-
-def _is_majority(learner: Learner) -> bool:
-    return isinstance(learner.hparams, BoostHparams) and is_about(exact_mistakes, learner)
-
-
-ONLINE_BBM = About("`boost` by `online_bbm`", _is_majority)
-exact_mistakes = theorem(
-    "exact_mistakes", "Luo 2016, lemma 8", open_account, add_round, exact_sides
-)
-majority_mistakes = theorem(
-    "majority_mistakes", "Luo 2016, theorem 9", open_account, add_round, majority_sides
-)
+def promised(gamma: Scalar) -> Scalar:
+    return gamma

@@ -15,7 +15,7 @@ $$w^i = \tfrac12 \big(\Phi_i(s^{i-1} - 1) - \Phi_i(s^{i-1} + 1)\big) =
 
 and 0 if $k$ is negative or above $n - i$. The importance is $p^i = w^i / \max_k w^i$. A table of
 them is made once, by sums outwards from the middle of each binomial, so it is accurate for
-thousands of copies in single precision. The theorems are in `olx.boosting.majority`.
+thousands of copies in single precision. The theorems are in `olx.boosting.bbm_mistakes`.
 
 Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
 Adaptive Online Learning, 2016, algorithm 7.
@@ -27,9 +27,9 @@ import jax.numpy as jnp
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.boosting import lattice
+from olx.boosting import _lattice as lattice
 from olx.boosting._binomial import from_middle
-from olx.boosting.majority import exact_mistakes, majority_mistakes
+from olx.boosting.bbm_mistakes import exact_mistakes, majority_mistakes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
 from olx.core import Scalar
 
@@ -42,9 +42,9 @@ class BBMHparams:
 def online_bbm(gamma: Scalar) -> BoostingRule:
     r"""Online BBM for copies that beat a coin by $\gamma$.
 
-    gamma: between 0 and 1/2. Copies that are right with probability $\frac12 + \gamma$ under every
-        weighting of rounds make the vote wrong with probability below $e^{-n \gamma^2 / 2}$.
-        An odd `n` avoids ties, which count as mistakes.
+    gamma: between 0 and 1/2. If copies beat a coin by $\gamma$ under every weighting of the rounds,
+        the share of mistakes of their vote tends to $e^{-n \gamma^2 / 2}$ or less. An odd `n`
+        avoids ties, which count as mistakes.
     """
     gamma = check.inside("online_bbm", "gamma", gamma, 0.0, 0.5)
     theorems = exact_mistakes, majority_mistakes

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._words import call
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
 from olx.experts._shares import log_normalized, normalized, of_heaviest
@@ -63,6 +64,9 @@ class ExpertHparams:
     learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
     unbounded: bool = static(default=False)  # whether losses may exceed the range
     estimated: bool = static(default=False)  # whether outcomes are estimates of losses, of any size
+
+    def in_words(self) -> str:
+        return call(self.owner, [], {"own": self.own, "prior": self.prior, "range": self.span})
 
 
 class ExpertState(NamedTuple):

@@ -37,9 +37,11 @@ def adapt_ml_prod(
     )
 
 
-_LIGHT = light(  # rates are at most 1/2
-    "adapt_ml_prod", lambda hp, weight: weight < 2, "the weight of a round must be below 2"
-)
+def _is_light(hp, weight):
+    return weight < 2  # rates are at most 1/2
+
+
+_LIGHT = light("adapt_ml_prod", _is_light, "the weight of a round must be below 2")
 
 
 def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:

@@ -40,9 +40,13 @@ def prod(
     return expert_learner("prod", eta, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,))
 
 
+def _is_light(hp, weight):
+    return weight * jnp.min(jnp.asarray(hp.own)) < 1
+
+
 _LIGHT = light(
     "prod",
-    lambda hp, weight: weight * jnp.min(jnp.asarray(hp.own)) < 1,
+    _is_light,
     "`eta` times the weight of a round must be below 1",
 )
 

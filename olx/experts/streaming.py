@@ -10,11 +10,11 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3; Hazan, Seshadhri
 Algorithms for Changing Environments, 2009.
 """
 
-import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from olx import _check as check
@@ -122,9 +122,9 @@ def chained_sides(begin: Scalar, hp: ExpertHparams, account: Account, u: PyTree)
 whole_run = expert_theorem(
     "whole_run",
     "Luo 2016, AdaNormalHedge.TV, streaming",
-    functools.partial(open_chain, 0),
-    functools.partial(add_link, 0),
-    functools.partial(chained_sides, 0),
+    Partial(open_chain, 0),
+    Partial(add_link, 0),
+    Partial(chained_sides, 0),
 )
 
 

@@ -14,12 +14,12 @@ of copies. `ada_normal_hedge_streaming` has a logarithmic number of them. `inter
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3.
 """
 
-import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -124,7 +124,7 @@ def price(prior: Array, u: Array, rounds: Array, begin: Scalar) -> Array:
 whole_run = expert_theorem(
     "whole_run",
     "Luo 2016, AdaNormalHedge.TV",
-    functools.partial(open_since, 0),
-    functools.partial(add_since, 0),
-    functools.partial(interval_sides, 0),
+    Partial(open_since, 0),
+    Partial(add_since, 0),
+    Partial(interval_sides, 0),
 )

@@ -26,12 +26,13 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import as_tree, pytree, static
+from olx._pytree import as_tree
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process
+from olx.frameworks.corollary_forms import COMPOSITE, LEADER, ROOT, Form
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, downhill
 from olx.frameworks.master import constants
-from olx.frameworks.regret import Regret, add_regret, logarithmic, open_regret, regret_sides
+from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer, constant
 from olx.regularizers.constant import init as unchanging
@@ -49,15 +50,6 @@ class Account(NamedTuple):
     inside: Bool[Array, ""]  # whether u was in the domain of every b_t
     grows: Bool[Array, ""]  # whether b_t was not negative at u and w_t, and never shrank at u
     formed: Bool[Array, ""]  # whether f_t had the form of the statement at u and w_t
-
-
-@pytree
-class Form:
-    """What a statement demands of the regularizer, and its right side."""
-
-    demand: str = static()
-    regularizer_fn: Callable[..., Array] = static()  # (eta, t, b_t(w), F(w)) -> f_t(w)
-    right_fn: Callable[..., Array] = static()  # (hparams, account) -> the right side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,20 +84,20 @@ def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None
         "an `ftrl` of minus gradients whose regularizer has the same statistics as `base`",
         Leads(base.init_fn, base.update_fn),
     )
-    return _corollary("composite_regret", "(5)", base, penalty, _COMPOSITE, about)
+    return _corollary("composite_regret", "(5)", base, penalty, COMPOSITE, about)
 
 
 def root_regret(base: MirrorMap, penalty: Penalized | None = None) -> Theorem:
     """The bound (6), for an `ftrl`; `base` is $b$, `penalty` is $F$ (no penalty if None)."""
     base = _measured("root_regret", "base", base)
-    return _corollary("root_regret", "(6)", constant(base), penalty, _ROOT, GROWING)
+    return _corollary("root_regret", "(6)", constant(base), penalty, ROOT, GROWING)
 
 
 def leader_regret(penalty: MirrorMap) -> Theorem:
     """The bound (7), for an `ftrl` with step size 1; `penalty` is $F$."""
     penalty = _measured("leader_regret", "penalty", penalty)
     base, value = constant(penalty), penalty.potential
-    return _corollary("leader_regret", "(7)", base, value, _LEADER, GROWING)
+    return _corollary("leader_regret", "(7)", base, value, LEADER, GROWING)
 
 
 GROWING = About("an `ftrl` of minus gradients whose regularizer changes with time", Leads())
@@ -178,23 +170,3 @@ def _compared(f, b, penalty, form: Form, eta, t, point: PyTree) -> tuple[Array, 
     apart = jnp.where(own == asked, 0.0, jnp.abs(own - asked))  # both may be infinite
     rounding = 1e3 * jnp.finfo(part.dtype).eps * jnp.where(jnp.isinf(size), 0.0, size)
     return part, apart > rounding
-
-
-_COMPOSITE = Form(
-    "the regularizer must be `base` plus eta t times `penalty`",
-    lambda eta, t, b, penalty: b + eta * t * penalty,
-    lambda hp, account: account.paid / hp.eta + hp.eta * account.energy,
-)
-_ROOT = Form(
-    "the regularizer must be sqrt(t) times `base` plus eta t times `penalty`",
-    lambda eta, t, b, penalty: jnp.sqrt(t) * b + eta * t * penalty,
-    lambda hp, account: (
-        jnp.sqrt(account.regret.rounds.past)
-        * (account.paid / hp.eta + 2 * hp.eta * account.largest)
-    ),
-)
-_LEADER = Form(
-    "the regularizer must be t times `penalty`, and the step size 1",
-    lambda eta, t, b, penalty: jnp.where(eta == 1, t * penalty, jnp.inf),
-    lambda hp, account: logarithmic(account.largest, account.regret),
-)

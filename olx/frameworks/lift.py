@@ -18,6 +18,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree
+from olx._words import words
 from olx.core import Feedback, Learner
 from olx.facts import (
     AddsContext,
@@ -39,6 +40,11 @@ from olx.theorem import INNER, Theorem, View, is_about, through
 class LiftHparams:
     apply: Partial
     inner: Learner
+
+    def in_words(self) -> str:
+        if self.apply.func is dot:
+            return f"linear({self.inner!r})"
+        return f"model({self.inner!r}, {words(self.apply.func)})"
 
 
 def linear(inner: Learner) -> Learner:

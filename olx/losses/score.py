@@ -27,6 +27,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree, static
+from olx._words import call, numbers
 from olx.convex import scalar
 from olx.core import Scalar
 from olx.losses.ball import BallConstants
@@ -61,6 +62,9 @@ class ScoreLoss:
     # (hparams, step, center, outcome)
     needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
     on_ball: BallConstants | None = static(kw_only=True, default=None)
+
+    def in_words(self) -> str:
+        return call(self.value_fn.__name__.strip("_"), *numbers(self.hparams))
 
     def __call__(self, score: Any, outcome: Any) -> Array:
         return self.value_fn(self.hparams, score, outcome)

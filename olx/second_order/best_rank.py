@@ -26,6 +26,7 @@ from olx.certificate import Certificate
 from olx.core import Feedback
 from olx.second_order import _slab
 from olx.second_order._sketched_step import SketchedNewtonHparams, SketchedNewtonState, step
+from olx.second_order._spectral import WHOLE
 from olx.second_order.directions_regret import Account as Regret
 from olx.second_order.directions_regret import add_round as add_regret
 from olx.second_order.directions_regret import bound
@@ -72,7 +73,8 @@ def add_round(
 def regret_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
     inner, steps = account.inner, _slab.steps(hp.slab, account.inner.slab)
     lost, rows = hp.sketch.size * _most(hp, account), account.inner.rows + 1
-    return _slab.sides(inner.slab, bound(hp, inner, lost, rows, steps))
+    right = bound(hp, inner, lost, rows, steps)
+    return _slab.sides(inner.slab, right).given(WHOLE, inner.whole)
 
 
 def trace_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:

@@ -28,6 +28,7 @@ Soft Confidence-Weighted Learning, 2012.
 """
 
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.scipy.special import ndtri
 from jaxtyping import Array
 
@@ -128,6 +129,7 @@ def _step(hp: ConfidenceHparams, row: Row, feedback: Feedback, alpha: Array) -> 
 
 def _phi(owner: str, confidence: Scalar) -> Array:
     legal = check.between(owner, "confidence", confidence, 0.5, 1.0)
-    if not isinstance(legal, float | int) or 0.5 < legal < 1:
-        return ndtri(jnp.asarray(legal, float))
-    raise ValueError(f"{owner}: `confidence` must lie in (0.5, 1), got {confidence}.")
+    inside = (legal > 0.5) & (legal < 1)  # the ends give a phi of 0 and of infinity
+    if not isinstance(inside, Tracer) and not inside:
+        raise ValueError(f"{owner}: `confidence` must lie in (0.5, 1), got {confidence}.")
+    return ndtri(jnp.where(inside, jnp.asarray(legal, float), jnp.nan))

@@ -16,6 +16,8 @@ last sum. The trace of $A_s^{-1} (A_s - A_{s-1})$ is at most the growth of the l
 the trace of $A_s^{-1}$ times the rest of $\hat g_s \hat g_s^\top$ is at most the trace lost over
 $\alpha$.
 
+The proof needs all of $S_s$ in $A_s$. Where the step counts less, the certificate says so.
+
 `olx.second_order.best_rank_regret` bounds $\Delta_t$ by the spectrum of the gradients.
 
 Luo, Optimal and Adaptive Online Learning, 2016, theorems 18 and 19.
@@ -24,7 +26,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, theorems 18 and 19.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -33,6 +35,7 @@ from olx.core import Feedback
 from olx.frameworks.lift import dot
 from olx.second_order import _slab
 from olx.second_order._sketched_step import SketchedNewtonHparams, SketchedNewtonState, step
+from olx.second_order._spectral import WHOLE
 from olx.theorem import theorem
 
 
@@ -42,6 +45,7 @@ class Account(NamedTuple):
     total: Float[Array, ""]  # the trace of S'S
     lost: Float[Array, ""]
     rows: Float[Array, ""]  # n
+    whole: Bool[Array, ""]  # whether all steps used all of S
 
 
 def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
@@ -49,7 +53,8 @@ def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTre
     apart = tree.sub(u, state.base)
     start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
     zero = jnp.zeros_like(start)
-    return Account(_slab.open_account(start), start, zero, zero, zero + len(state.small.frame))
+    rows, whole = zero + len(state.small.frame), jnp.ones((), bool)
+    return Account(_slab.open_account(start), start, zero, zero, rows, whole)
 
 
 def add_round(
@@ -64,15 +69,15 @@ def add_round(
     drift = now.eta * (slope * (feedback.action - along)) ** 2
     slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)
     small = now.after.small
-    return Account(slab, account.start, small.total, small.lost, account.rows)
+    whole = account.whole & small.is_whole(hp.alpha)
+    return Account(slab, account.start, small.total, small.lost, account.rows, whole)
 
 
 def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
     right = bound(hp, account, account.lost, account.rows, account.slab.drift / 2)
     steps = _slab.steps(hp.slab, account.slab)
-    return _slab.sides(
-        account.slab, right, bound(hp, account, account.lost, account.rows + 1, steps)
-    )
+    published = bound(hp, account, account.lost, account.rows + 1, steps)
+    return _slab.sides(account.slab, right, published).given(WHOLE, account.whole)
 
 
 def bound(

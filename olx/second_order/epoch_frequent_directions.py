@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _safe as safe
 from olx.core import Scalar
@@ -39,6 +39,10 @@ class Epoch(NamedTuple):
     total: Float[Array, ""]  # the trace of S S'
     count: Int[Array, ""]  # the vectors of this epoch
     lost: Float[Array, ""]  # the trace that was subtracted so far
+
+    def is_whole(self, alpha: Scalar) -> Bool[Array, ""]:
+        """Whether the step uses all of S; it always does."""
+        return jnp.ones((), bool)
 
 
 def epoch_frequent_directions(size: int) -> Sketch:
@@ -110,7 +114,7 @@ def solve(alpha: Scalar, small: Epoch, zx: Array, xx: Array) -> tuple[Array, Arr
     return pulled, jnp.maximum(xx - jnp.vdot(along, along), least * xx)
 
 
-def energy(small: Epoch, zv: Array) -> Array:
+def energy(alpha: Scalar, small: Epoch, zv: Array) -> Array:
     return jnp.sum((_scale(small) * (small.frame @ zv)) ** 2)
 
 

@@ -19,7 +19,8 @@ goes to a spare row of $Z$, and the coordinates change: $Z \leftarrow V'$. They 
 direction loses all its energy, or if $F$ is badly conditioned. (Algorithm 19 of the thesis inverts
 $T$ also where it has no inverse.)
 
-Regret: `olx.second_order.directions_regret`.
+Regret: `olx.second_order.directions_regret`. An energy counts as at most about 2,900 alpha in
+float32; see `olx.second_order._spectral`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13 and 18 to 20, theorem 18; Ghashami,
 Liberty, Phillips, Woodruff, Frequent Directions: Simple and Deterministic Matrix Sketching, 2016.
@@ -34,9 +35,9 @@ from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.core import Scalar
+from olx.second_order import _spectral
 from olx.second_order._directions import gram_after, shrunk
 from olx.second_order.directions_regret import THEOREMS
-from olx.second_order.oja import spectral_solve
 from olx.second_order.sketch import PERIOD, Sketch, dtype_of, empty_rows, orthonormal
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
@@ -59,6 +60,10 @@ class Directions(NamedTuple):
     def total(self) -> Float[Array, ""]:
         """The trace of S S'."""
         return jnp.sum(self.energy)
+
+    def is_whole(self, alpha: Scalar) -> Bool[Array, ""]:
+        """Whether the step uses all of S."""
+        return _spectral.is_whole(alpha, self.energy)
 
 
 def frequent_directions(size: int) -> Sketch:
@@ -112,11 +117,11 @@ def update(
 
 
 def solve(alpha: Scalar, small: Directions, zx: Array, xx: Array) -> tuple[Array, Array]:
-    return spectral_solve(alpha, small.frame, small.energy, zx, xx)
+    return _spectral.solve(alpha, small.frame, small.energy, zx, xx)
 
 
-def energy(small: Directions, zv: Array) -> Array:
-    return jnp.sum(small.energy * (small.frame @ zv) ** 2)
+def energy(alpha: Scalar, small: Directions, zv: Array) -> Array:
+    return _spectral.square(alpha, small.frame, small.energy, zv)
 
 
 def is_due(small: Directions) -> Array:

@@ -16,8 +16,9 @@ $$\sqrt{s_{i-1} / s_i}\; V_i - \frac{c\, v_i}{\sqrt{s_{i-1} s_i}} \sum_{j < i} v
 It divides by no small number, and it shrinks any lack of orthogonality. Blocks of rounds, which the
 thesis proposes to save time, have nothing to save here.
 
-In $V_t$ the rate is at most $\epsilon^{-1/4} / |\hat g_t|^2$, with $\epsilon$ the spacing of
-floats; a row of $V$ then turns to a long $\hat g_t$ just as well, and no digits are lost.
+In $V_t$ the rate is at most $\epsilon^{-1/4} / (8 |\hat g_t|^2)$, with $\epsilon$ the spacing of
+floats: a row of $V$ then turns to a long $\hat g_t$ nearly as far, and in float32 the rows stay
+orthonormal up to about $10^{-3}$.
 
 The sketch keeps $V = F Z$ with a lower triangular $F$, to which the closed form is applied.
 $F^{-1}$ only grows, and before it is large the coordinates change: $Z \leftarrow V$,
@@ -26,6 +27,9 @@ $F \leftarrow I$.
 - `oja`: $\gamma_t = \min(\text{rate} / t, 1)$; the thesis has rate 1, Vowpal Wabbit has 2.
 - `adaptive_oja`: $\gamma_t = \text{rate} / (\sum_{s \le t} |\hat g_s|^2 |v_s|^2)^{1/2}$, which does
   not depend on the scale of the rows; $\Lambda_t$ is the mean of all $v^2$.
+
+An energy $t \Lambda$ counts as at most about 2,900 alpha in float32; see
+`olx.second_order._spectral`.
 
 There is no bound on the regret against an adversary.
 
@@ -50,6 +54,7 @@ from olx._clock import Clock
 from olx._pytree import pytree, static
 from olx._sum import Sum
 from olx.core import Scalar
+from olx.second_order import _spectral
 from olx.second_order.sketch import PERIOD, Sketch, columns, orthonormal
 
 
@@ -118,7 +123,7 @@ def update(
     v = frame @ zg
     work = small.work + gg * jnp.vdot(v, v)
     gamma, share = hp.rates_fn(hp.rate, t, work)
-    most = float(jnp.finfo(gg.dtype).eps) ** -0.25
+    most = float(jnp.finfo(gg.dtype).eps) ** -0.25 / 8
     gamma = jnp.minimum(gamma, safe.divide(most, gg, jnp.inf))  # else V = F Z would cancel
     c = gamma * (2 + gamma * gg)
     sums = 1 + c * _earlier(v**2)  # s_(i-1)
@@ -137,30 +142,16 @@ def update(
 
 
 def solve(alpha: Scalar, small: OjaState, zx: Array, xx: Array) -> tuple[Array, Array]:
-    return spectral_solve(alpha, small.frame.value, _eigenvalues(small), zx, xx)
+    return _spectral.solve(alpha, small.frame.value, _eigenvalues(small), zx, xx)
 
 
-def spectral_solve(
-    alpha: Scalar, frame: Array, energy: Array, zx: Array, xx: Array
-) -> tuple[Array, Array]:
-    """The solution for S = energy^(1/2) V with orthonormal rows V = frame Z; nothing cancels.
-
-    An energy counts as at most alpha / eps^(1/2): about 2,900 alpha in float32.
-    """
-    v = frame @ zx
-    rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
-    least = float(jnp.finfo(v.dtype).eps) ** 0.5  # else errors of V make the matrix indefinite
-    left = jnp.maximum(alpha / (alpha + energy), least)
-    return ((1 - left) * v) @ frame, rest + jnp.sum(left * v**2)
-
-
-def energy(small: OjaState, zv: Array) -> Array:
-    return jnp.sum(_eigenvalues(small) * (small.frame.value @ zv) ** 2)
+def energy(alpha: Scalar, small: OjaState, zv: Array) -> Array:
+    return _spectral.square(alpha, small.frame.value, _eigenvalues(small), zv)
 
 
 def is_due(small: OjaState) -> Array:
-    """Whether V = F Z may lose more than eps^(-1/4) of the digits of Z, or Z is old."""
-    limit = len(small.energy) * float(jnp.finfo(small.square.dtype).eps) ** -0.5
+    """Whether V = F Z may lose more than a factor eps^(-1/8) of the precision of Z, or Z is old."""
+    limit = len(small.energy) * float(jnp.finfo(small.square.dtype).eps) ** -0.25
     return (small.square > limit) | (small.clock.rounds % PERIOD == 0)
 
 

@@ -77,5 +77,5 @@ def solve(alpha: Scalar, small: Projection, zx: Array, xx: Array) -> tuple[Array
     return small.root @ along, jnp.maximum(xx - jnp.vdot(along, along), least * xx)
 
 
-def energy(small: Projection, zv: Array) -> Array:
+def energy(alpha: Scalar, small: Projection, zv: Array) -> Array:
     return jnp.vdot(zv, zv)

@@ -6,6 +6,9 @@ small. With $A = \alpha I + S^\top S$,
 $$A^{-1} = \frac1\alpha \big( I - Z^\top B Z \big), \qquad
   B = R^\top (\alpha I + S S^\top)^{-1} R.$$
 
+A sketch may count less than $S^\top S$ in $A$, for the sake of rounding. Its `solve_fn` and its
+`energy_fn` speak of one matrix $A$.
+
 A sketch never sees a vector with one entry per coordinate: it gets products $Z \hat g$ and squared
 lengths, and it answers with the vector $\delta$ of the change $Z \leftarrow Z + \delta \hat
 g^\top$. So a round touches only the coordinates of its row.
@@ -42,7 +45,7 @@ class Sketch:
     init_fn: Callable[..., Any] = static()  # (hparams, alpha, params) -> (small, Z)
     update_fn: Callable[..., Any] = static()  # (hparams, alpha, small, Z g, g.g) -> (small, delta)
     solve_fn: Callable[..., Any] = static()  # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
-    energy_fn: Callable[..., Any] = static()  # (small, Z v) -> |S v|^2
+    energy_fn: Callable[..., Any] = static()  # (alpha, small, Z v) -> v'(A - alpha I) v
     due_fn: Callable[..., Any] | None = static(default=None)  # (small) -> bool
     basis_fn: Callable[..., Any] | None = static(default=None)  # (small, Z Z') -> matrix
     rebased_fn: Callable[..., Any] | None = static(default=None)  # (small) -> small
@@ -122,7 +125,7 @@ def _solve(alpha: Scalar, small: None, zx: Array, xx: Array) -> tuple[Array, Arr
     return zx, xx
 
 
-def _energy(small: None, zv: Array) -> Array:
+def _energy(alpha: Scalar, small: None, zv: Array) -> Array:
     return jnp.zeros_like(zv)
 
 

@@ -21,7 +21,7 @@ $x_t$ to $\bar u$ and to the rows of $Z$, so sparse rows cost their non-zeros (A
 A round of weight $c$ is the loss $c\, \ell$, whose slope is $c\, \ell'$ and whose curvature is
 $\sigma / c$.
 
-For every $u$ with $|\langle u, x_s\rangle| \le C$, any sketch and rounds of weight 1
+For every $u$ with $|\langle u, x_s\rangle| \le C$, any matrices $A_s$ and rounds of weight 1
 
 $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
   \frac12 \sum_{s \le t} g_s^\top A_s^{-1} g_s +
@@ -171,8 +171,8 @@ def add_round(
     gap = tree.sub(combined(state.rows, now.mix, now.base), u)
     before = product(state.rows, gap)
     after = before + now.delta * (now.ghat * (feedback.action - along))
-    old = hp.sketch.energy_fn(state.small, before)
-    new = hp.sketch.energy_fn(now.after.small, after)
+    old = hp.sketch.energy_fn(hp.alpha, state.small, before)
+    new = hp.sketch.energy_fn(hp.alpha, now.after.small, after)
     known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
     drift = new - old - known
     slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)

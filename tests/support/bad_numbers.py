@@ -6,10 +6,21 @@ import numpy as np
 from bad_inputs import Bad
 
 import olx
-from olx import convex, experts, losses, meta, mirrors, regularizers, schedules, streams
+from olx import (
+    convex,
+    experts,
+    losses,
+    meta,
+    mirrors,
+    regularizers,
+    schedules,
+    second_order,
+    streams,
+)
 
 KEY = jax.random.key(0)
 FLAT = mirrors.euclidean()
+RULE = second_order.vaw(1.0).hparams.rule
 
 POSITIVE = {  # by owner and argument, a factory of one number that must be positive
     ("ogd", "eta"): olx.ogd,
@@ -78,6 +89,36 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("own_loss", "start"): lambda v: schedules.own_loss(v, 1.0),
     ("mistakes", "complexity"): lambda v: schedules.mistakes(v, convex.norms.l2()),
     ("scale_invariant_adagrad", "lipschitz"): regularizers.scale_invariant_adagrad,
+    ("adagrad_full", "eta"): second_order.adagrad_full,
+    ("adagrad_full", "delta"): lambda v: second_order.adagrad_full(0.1, v),
+    ("arow", "r"): second_order.arow,
+    ("arow_original", "r"): second_order.arow_original,
+    ("diagonal_arow", "r"): second_order.diagonal_arow,
+    ("soft_confidence_weighted", "c"): lambda v: second_order.soft_confidence_weighted(0.9, v),
+    ("second_order_perceptron", "a"): second_order.second_order_perceptron,
+    ("ridge", "a"): second_order.ridge,
+    ("vaw", "a"): second_order.vaw,
+    ("rank_one", "prior"): lambda v: second_order.rank_one(RULE, v),
+    ("newton", "alpha"): lambda v: second_order.newton(v, 1.0, curvature=1.0),
+    ("newton", "bound"): lambda v: second_order.newton(1.0, v, curvature=1.0),
+    ("newton", "curvature"): lambda v: second_order.newton(1.0, 1.0, curvature=v),
+    ("newton", "lipschitz"): lambda v: second_order.newton(1.0, 1.0, lipschitz=v),
+    ("invariant_newton", "bound"): lambda v: second_order.invariant_newton(v, curvature=1.0),
+    ("invariant_newton", "curvature"): lambda v: second_order.invariant_newton(1.0, curvature=v),
+    ("invariant_newton", "lipschitz"): lambda v: second_order.invariant_newton(1.0, lipschitz=v),
+    ("sketched_newton", "alpha"): lambda v: second_order.sketched_newton(None, v),
+    ("sketched_newton", "bound"): lambda v: second_order.sketched_newton(None, 1.0, v),
+    ("sketched_newton", "curvature"): lambda v: second_order.sketched_newton(
+        None, 1.0, curvature=v
+    ),
+    ("sketched_newton", "lipschitz"): lambda v: second_order.sketched_newton(
+        None, 1.0, 1.0, lipschitz=v
+    ),
+    ("oja", "rate"): lambda v: second_order.oja(2, v, key=KEY),
+    ("adaptive_oja", "rate"): lambda v: second_order.adaptive_oja(2, v, key=KEY),
+    ("diagonal_adaptation", "start"): lambda v: second_order.diagonal_adaptation(
+        second_order.vaw(1.0), v
+    ),
 }
 NON_NEGATIVE = {
     ("ftrl_proximal", "beta"): lambda v: olx.first_order.ftrl_proximal(beta=v),
@@ -98,6 +139,10 @@ IN_A_RANGE = {  # 2 and -1 lie outside
     ("romma", "threshold"): olx.classification.romma,
     ("floored_entropy", "floor"): mirrors.floored_entropy,
     ("drifting_game", "beta"): lambda v: experts.drifting_game(jnp.exp, 3, v),
+    ("confidence_weighted", "confidence"): second_order.confidence_weighted,
+    ("soft_confidence_weighted", "confidence"): second_order.soft_confidence_weighted,
+    ("ridge", "forget"): lambda v: second_order.ridge(1.0, v),
+    ("projection_terms", "epsilon"): second_order.projection_terms,
 }
 COUNTS = {
     ("play", "rounds"): lambda v: olx.play(
@@ -113,6 +158,11 @@ COUNTS = {
     ("saol", "levels"): lambda v: meta.saol(olx.ogd(0.1), v),
     ("restarts", "length"): lambda v: meta.restarts(olx.ogd(0.1), v, 2, KEY),
     ("restarts", "blocks"): lambda v: meta.restarts(olx.ogd(0.1), 2, v, KEY),
+    ("oja", "size"): lambda v: second_order.oja(v, key=KEY),
+    ("adaptive_oja", "size"): lambda v: second_order.adaptive_oja(v, key=KEY),
+    ("random_projection", "size"): lambda v: second_order.random_projection(v, KEY),
+    ("frequent_directions", "size"): second_order.frequent_directions,
+    ("epoch_frequent_directions", "size"): second_order.epoch_frequent_directions,
 }
 NO_NUMBER = {"text": "0.1", "a truth value": True, "two numbers": np.array([0.1, 0.2])}
 

@@ -1,13 +1,15 @@
 """The whole table of learners."""
 
 from cases import CASES
-from cases_boosting import BOOSTING
+from cases_batch_boosting import BATCH
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
+from cases_gradient_boosting import GRADIENT
+from cases_online_boosting import ONLINE
 from cases_second_order import SECOND_ORDER
 from cases_weak import WEAK
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | WEAK | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | ONLINE | WEAK | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -68,7 +70,9 @@ ALIKE = {
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
-    "boost, AdaBoost.OL",
-    "boost, OSBoost",
+    "majority",
+    "adaboost",
+    "gentleboost",
+    "nh-boost",
 }
 EACH = [name for name in TABLE if name not in ALIKE]

@@ -1,31 +1,12 @@
-"""Rows of the table: boosted learners."""
+"""Rows of the table: online gradient boosting."""
 
-import jax
 import numpy as np
-from cases import KEY, LABELS, ONES, REGRESSION, ZEROS, Case, classification
+from cases import LABELS, ONES, REGRESSION, ZEROS, Case
 
 import olx
 from olx import boosting, losses
 from olx.convex import sets
 
-WEAK = olx.linear(olx.ogd(0.3))
-PA = olx.classification.passive_aggressive_1(0.5)
-
-
-def online(rule, n=5, inner=WEAK, **options) -> Case:
-    return classification(boosting.boost(inner, n, rule, **options))
-
-
-ONLINE = {
-    "boost, BBM": online(boosting.online_bbm(0.1), loss=losses.hinge),
-    "boost, potential": online(
-        boosting.potential_booster(boosting.exponential_potential(5, 0.1, 0.3)), inner=PA, key=KEY
-    ),
-    "boost, AdaBoost.OL": online(boosting.adaboost_ol()),
-    "boost, AdaBoost.OL, drawn": online(boosting.adaboost_ol(jax.random.key(3))),
-    "boost, OSBoost": online(boosting.osboost(0.1)),
-    "boost, OSBoost.OCP": online(boosting.osboost_ocp(0.1)),
-}
 ROWS = REGRESSION.context / np.linalg.norm(REGRESSION.context, axis=1).max()
 SMALL = olx.Rounds(ROWS, REGRESSION.outcome / (2 * np.abs(REGRESSION.outcome).max()))
 SIGNS = olx.Rounds(ROWS, LABELS.outcome)
@@ -56,4 +37,3 @@ GRADIENT = {
         (ZEROS, -ONES / 3),
     ),
 }
-BOOSTING: dict[str, Case] = ONLINE | GRADIENT

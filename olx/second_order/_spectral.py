@@ -1,0 +1,44 @@
+r"""The matrix of a sketch with orthonormal directions, as steps and theorems count it.
+
+For $S = e^{1/2} V$ with orthonormal rows $V$ the step uses
+
+$$A = \alpha I + V^\top \text{diag}(\bar e) V, \qquad
+  \bar e = \min\big( e,\; \alpha\, (\epsilon^{-1/2} - 1) \big),$$
+
+with $\epsilon$ the spacing of floats: an energy counts as at most about 2,900 alpha in float32 and
+67 million alpha in float64. With a larger one, small errors of $V$ would make $A$ indefinite. The
+sketch keeps the energies $e$ themselves; it needs them to tell its directions apart.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from olx.core import Scalar
+
+WHOLE = "energies of the sketch must not exceed `alpha` / eps^(1/2), where the step counts less"
+
+
+def solve(alpha: Scalar, frame: Array, energy: Array, zx: Array, xx: Array) -> tuple[Array, Array]:
+    """The solution for directions V = frame Z; nothing cancels."""
+    v = frame @ zx
+    rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
+    left = alpha / (alpha + _counted(alpha, energy))
+    return ((1 - left) * v) @ frame, rest + jnp.sum(left * v**2)
+
+
+def square(alpha: Scalar, frame: Array, energy: Array, zv: Array) -> Float[Array, ""]:
+    r"""$v^\top (A - \alpha I) v$."""
+    return jnp.sum(_counted(alpha, energy) * (frame @ zv) ** 2)
+
+
+def is_whole(alpha: Scalar, energy: Array) -> Bool[Array, ""]:
+    """Whether all energies count in full."""
+    return jnp.all(energy <= _most(alpha, energy))
+
+
+def _counted(alpha: Scalar, energy: Array) -> Array:
+    return jnp.minimum(energy, _most(alpha, energy))
+
+
+def _most(alpha: Scalar, energy: Array) -> Array:
+    return alpha * jnp.asarray(float(jnp.finfo(energy.dtype).eps) ** -0.5 - 1, energy.dtype)
