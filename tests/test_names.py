@@ -11,7 +11,6 @@ ROOMS = (
     olx,
     olx.classification,
     olx.first_order,
-    olx.boosting,
     olx.experts,
     olx.meta,
     olx.mirrors,
