@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    batch_boosting,
     boosting,
     compile_time,
     dense,
@@ -26,6 +27,7 @@ from benchmarks import (
     second_order,
     sparse,
     sweeps,
+    tasks,
 )
 from benchmarks.settings import Settings
 
@@ -38,6 +40,8 @@ GROUPS = {
     "first_order": first_order.measure,
     "second_order": second_order.measure,
     "boosting": boosting.measure,
+    "batch_boosting": batch_boosting.measure,
+    "tasks": tasks.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

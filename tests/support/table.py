@@ -7,9 +7,11 @@ from cases_first_order import FIRST_ORDER
 from cases_gradient_boosting import GRADIENT
 from cases_online_boosting import ONLINE
 from cases_second_order import SECOND_ORDER
+from cases_structured import STRUCTURED
 from cases_weak import WEAK
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | ONLINE | WEAK | EXPERT | META
+BOOSTING = BATCH | GRADIENT | ONLINE | WEAK
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | STRUCTURED | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -64,6 +66,7 @@ ALIKE = {
     "PA",
     "PA-II",
     "romma, aggressive",
+    "random field",
     "EG",
     "strongly convex MD",
     "rda",
