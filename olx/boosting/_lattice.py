@@ -2,7 +2,9 @@ r"""Importances that depend on the number of right votes before a copy, from a t
 
 If all votes count the same, $s^{i-1} = 2c - (i - 1)$ with $c$ the number of right votes among the
 copies before $i$. So the importance of copy $i$ is entry $c$ of row $i$ of a table, which a rule
-makes once.
+makes once. For votes in $[-1, 1]$ the sum $c = \sum_{j < i} (1 + y h^j) / 2$ is rounded: the entry
+is $\lfloor n/2 \rfloor - \lfloor n/2 - c \rfloor$, as in $k = \lfloor (n - i - s^{i-1} + 1) / 2
+\rfloor$ of Online BBM.
 """
 
 from typing import Any, NamedTuple
@@ -21,6 +23,14 @@ def weigh(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Ar
     right = (h == y).astype(jnp.int32)
     count = jnp.minimum(cumulative(right) - right, state.p.shape[1] - 1)
     return jnp.take_along_axis(state.p, count[:, None], 1, mode="promise_in_bounds")[:, 0]
+
+
+def weigh_scores(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
+    """The same for votes in [-1, 1]."""
+    right, n = (1 + y * h) / 2, h.size
+    entry = n // 2 - jnp.floor(n / 2 - (cumulative(right) - right)).astype(jnp.int32)
+    entry = jnp.clip(entry, 0, state.p.shape[1] - 1)
+    return jnp.take_along_axis(state.p, entry[:, None], 1, mode="promise_in_bounds")[:, 0]
 
 
 def sums(n: int, dtype: Any) -> Float[Array, "n n"]:

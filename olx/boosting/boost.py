@@ -95,8 +95,18 @@ def predict(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Array
 
 
 def update(hp: BoostHparams, state: BoostState, feedback: Feedback) -> BoostState:
-    scores = _scores(hp, state, feedback.context)
-    h = sign(scores)
+    scores = scores_of(hp, state, feedback.context)
+    return learn(hp, state, feedback, scores, sign(scores))
+
+
+def learn(
+    hp: BoostHparams,
+    state: BoostState,
+    feedback: Feedback,
+    scores: Float[Array, " n"],
+    h: Float[Array, " n"],
+) -> BoostState:
+    """The state after a round in which the copies had `scores` and voted `h`."""
     y = label(feedback, h)
     p, key = hp.rule.weigh(state.rule, h, y), state.key
     if key is not None:
@@ -113,7 +123,7 @@ def update(hp: BoostHparams, state: BoostState, feedback: Feedback) -> BoostStat
 
 def votes(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Array, " n"]:
     """The vote of every copy, -1 or +1."""
-    return sign(_scores(hp, state, context))
+    return sign(scores_of(hp, state, context))
 
 
 def label(feedback: Feedback, h: Float[Array, " n"]) -> Float[Array, ""]:
@@ -121,7 +131,7 @@ def label(feedback: Feedback, h: Float[Array, " n"]) -> Float[Array, ""]:
     return jnp.asarray(feedback.outcome, h.dtype)
 
 
-def _scores(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Array, " n"]:
+def scores_of(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Array, " n"]:
     scores = copies.act(hp.inner, state.inner, context)
     if np.shape(scores) != (hp.n,):
         shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(scores)]

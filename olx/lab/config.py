@@ -21,6 +21,15 @@
                                             # domain = { name = "ball", radius = 2.0 }
     theorems = ["mirror_descent"]           # to check; all of the learner if left out
 
+    [[learners]]
+    name = "boost"                          # learners inside learners are tables as well
+    inner = { name = "adagrad", eta = 0.5, linear = true }
+    rule = { name = "online_bbm" }
+    key = 0                                 # of random draws, which differ between seeds
+    grid.n = [10, 40]                       # a count: one program per value
+    grid."rule.gamma" = [0.05, 0.1, 0.2]
+    grid."inner.eta" = { geomspace = [0.1, 10, 8] }
+
 An unknown key is refused with a hint of the nearest known key. A factory (of a learner, a map, a
 schedule, a loss, `stream:` data) may also be one outside the library: see `olx.lab.outside`.
 """

@@ -96,7 +96,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         for j, each in enumerate(plans[kind]):
             check_fit(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
-            jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
+            jobs += [Job(f"{name}.{seed}", entry, each.seeded(seed), seed) for seed in seeds]
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
         if not set(meant) & (given := {task for task, _ in plans}):
@@ -112,21 +112,23 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     if experiment.metrics is not None:
         asked = [METRICS[name] for name in experiment.metrics]
         metrics = tuple(metric for metric in asked if metric in data.task.metrics)
-    length, half, learn, test = len(data), None, data, None
+    large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+    as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
+    half, learn, test = None, data, None
     if experiment.protocol == "half":
-        half = length // 2
+        half = len(data) // 2
     if experiment.protocol == "split":
         cut = training_rows(experiment, data)
-        learn, test = data.rows(slice(cut)), data.rows(slice(cut, None))
-    large = len(learn) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+        learn, weight = data.rows(slice(cut)), (np.arange(len(data)) < cut).astype(dtype)
+        test = as_rounds(data)._replace(weight=weight)
     return Game(
         _loss(experiment, data),
-        learn.rounds(dtype, dense=not (data.is_sparse and large)),
+        as_rounds(learn),
         first_decision(job.plan, data, dtype),
         metrics,
         olx.keep.log_spaced(experiment.curve),
         half,
-        None if test is None else test.rounds(dtype),
+        test,
     )
 
 

@@ -103,7 +103,7 @@ def parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
 
 def words(kinds: tuple[type, ...]) -> str:
     """The names of `kinds` in a message."""
-    known = {"MirrorMap": "mirror map", "ConvexSet": "set"}
+    known = {"MirrorMap": "mirror map", "ConvexSet": "set", "BoostingRule": "boosting rule"}
     known |= {"ScoreLoss": "loss", "PointLoss": "loss"}
     own = [known.get(kind.__name__, kind.__name__.lower()) for kind in kinds if is_own(kind)]
     return " or ".join(dict.fromkeys(own))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import olx
@@ -43,6 +44,13 @@ class Plan(NamedTuple):
     parts: list[Part]
     theorems: Asked  # to check; all of the learner if None
     domain: ConvexSet | None  # of the best comparator; that of the experiment if None
+
+    def seeded(self, seed: int) -> "Plan":
+        """The same plan with other random keys for every seed; seed 0 has those of the config."""
+        if seed == 0:
+            return self
+        build = lambda part: functools.partial(_seeded, part.make, seed)
+        return self._replace(parts=[part._replace(make=build(part)) for part in self.parts])
 
 
 def plan(i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 2) -> Plan:
@@ -146,6 +154,13 @@ def _make(
             here = inner
         here[last] = value
     return make(where, filled, Learner, lift=lift)
+
+
+def _seeded(make: Callable[..., Learner], seed: int, /, **numbers: Any) -> Learner:
+    is_key = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
+    return jax.tree.map(
+        lambda leaf: jax.random.fold_in(leaf, seed) if is_key(leaf) else leaf, make(**numbers)
+    )
 
 
 def _try(where: str, part: Part) -> None:

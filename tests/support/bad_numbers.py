@@ -52,6 +52,8 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("passive_aggressive_1", "aggressiveness"): olx.classification.passive_aggressive_1,
     ("passive_aggressive_2", "aggressiveness"): olx.classification.passive_aggressive_2,
     ("scale_invariant_adagrad", "eta"): olx.first_order.scale_invariant_adagrad,
+    ("normalized_adagrad", "eta"): olx.first_order.normalized_adagrad,
+    ("normalized_adagrad", "curvature"): lambda v: olx.first_order.normalized_adagrad(0.5, v),
     ("self_confident", "start"): lambda v: olx.first_order.self_confident(
         mirrors.negative_entropy(), 1.0, v
     ),

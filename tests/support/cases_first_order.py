@@ -101,6 +101,7 @@ FIRST_ORDER = {
     "self-confident": regression(olx.first_order.self_confident(BALL, 1.0, 0.01)),
     "self-confident, entropy": experts(olx.first_order.self_confident(ENTROPY, 1.4, 0.01)),
     "scale-invariant p-norm": logistic(olx.linear(olx.first_order.scale_invariant_pnorm(0.5))),
+    "normalized adagrad": logistic(olx.first_order.normalized_adagrad(0.5, 0.25)),
     "scale-invariant adagrad": logistic(olx.linear(olx.first_order.scale_invariant_adagrad(0.5))),
     "coin betting": logistic(olx.linear(olx.first_order.coin_betting(5.0))),
     "coordinate betting": logistic(olx.linear(olx.first_order.coordinate_betting(5.0))),

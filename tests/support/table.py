@@ -9,19 +9,11 @@ from cases_multiclass import MULTICLASS
 from cases_online_boosting import ONLINE
 from cases_second_order import SECOND_ORDER
 from cases_structured import STRUCTURED
+from cases_weak import WEAK
 
-TABLE = (
-    CASES
-    | FIRST_ORDER
-    | SECOND_ORDER
-    | BATCH
-    | GRADIENT
-    | ONLINE
-    | STRUCTURED
-    | MULTICLASS
-    | EXPERT
-    | META
-)
+BOOSTING = BATCH | GRADIENT | ONLINE | WEAK
+TASKS = MULTICLASS | STRUCTURED
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | TASKS | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
