@@ -3,7 +3,6 @@
 from olx.convex import sets as sets
 from olx.convex.balanced import balanced as balanced
 from olx.convex.balanced import balanced_search as balanced_search
-from olx.convex.balanced import simplex_search as simplex_search
 from olx.convex.balanced_logits import balanced_logits as balanced_logits
 from olx.convex.interior_point import interior_point as interior_point
 from olx.convex.matrix_norms import schatten_norm as schatten_norm

@@ -3,9 +3,9 @@ r"""The projection on two simplices of equal size, by a sort or by a search.
 $$\min_a \tfrac12 \|a - v\|^2 \quad\text{such that}\quad a \ge 0, \quad
   \sum_{i \in Y} a_i = \sum_{j \notin Y} a_j \le z.$$
 
-Let $t_i = v_i$ inside $Y$ and $t_j = -v_j$ outside. While the bound $z$ is not reached, the solution
-has one level $\theta$: $a_i = (t_i - \theta)_+$ inside and $a_j = (\theta - t_j)_+$ outside. The
-level is the zero of a decreasing piecewise linear function,
+Let $t_i = v_i$ inside $Y$ and $t_j = -v_j$ outside. While the bound $z$ is not reached, the
+solution has one level $\theta$: $a_i = (t_i - \theta)_+$ inside and $a_j = (\theta - t_j)_+$
+outside. The level is the zero of a decreasing piecewise linear function,
 
 $$\sum_{i \in Y} (t_i - \theta)_+ = \sum_{j \notin Y} (\theta - t_j)_+,$$
 
@@ -23,7 +23,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float
 
 from olx import _safe as safe
-from olx.convex.roots import root
+from olx.convex._levels import meet
 from olx.core import Scalar
 
 
@@ -49,45 +49,31 @@ def balanced(v: Float[Array, " k"], inside: Bool[Array, " k"], total: Scalar = 1
     later = jnp.zeros_like(inside).at[order].set(jnp.arange(t.size) > last)
     active = jnp.where(inside, later, ~later)
     level = _mean(t, active, ranked[last])
-    return _capped(v, inside, level, total, _simplex)
+    return _capped(v, inside, level, total)
 
 
 def balanced_search(v: Float[Array, " k"], inside: Bool[Array, " k"], total: Scalar = 1.0) -> Array:
     """The same projection without a sort, so that XLA can compile a loop of rounds as one kernel.
 
-    A safeguarded Newton method finds each level. The function is piecewise linear, so the method
-    ends at the exact piece, and the level is then a mean over the active entries.
+    A safeguarded Newton method finds the levels. The functions are piecewise linear, so it ends on
+    the piece of the solution, where one step is exact.
 
     >>> import jax.numpy as jnp
     >>> v, inside = jnp.array([3.0, 0.25, 0.75, -2.0]), jnp.array([True, False, False, False])
     >>> balanced_search(v, inside).tolist()
     [1.0, 0.25, 0.75, 0.0]
     """
-    t = jnp.where(inside, v, -v)
-    fixed = lax.stop_gradient(t)
-    low, high = jnp.min(fixed), jnp.max(fixed)
-    level = root(Partial(_excess, fixed, inside), low, high, low / 2 + high / 2)
-    active = jnp.where(inside, fixed > level, fixed < level)
-    return _capped(v, inside, _mean(t, active, level), total, _simplex_search)
+    total = jnp.asarray(total, v.dtype)
+    return meet(jnp.where(inside, -v, v), inside, total, Partial(_same), jnp.inf)
 
 
-def simplex_search(v: Float[Array, " k"], member: Bool[Array, " k"], total: Scalar) -> Array:
-    """The projection of the entries that are a `member` on a simplex, without a sort; others 0.
-
-    >>> import jax.numpy as jnp
-    >>> simplex_search(jnp.array([2.0, 9.0, 1.5]), jnp.array([True, False, True]), 1.0).tolist()
-    [0.75, 0.0, 0.25]
-    """
-    return _simplex_search(v, member, jnp.asarray(total, v.dtype))
-
-
-def _capped(v, inside, level, total, project):
+def _capped(v, inside, level, total):
     """The solution of a level or, if its sums exceed `total`, two simplices of this size."""
     total = jnp.asarray(total, v.dtype)
     a = jnp.where(inside, v - level, v + level)
     a = jnp.where(a > 0, a, 0.0)
     within = jnp.sum(jnp.where(inside, a, 0.0)) <= total
-    return jnp.where(within, a, project(v, inside, total) + project(v, ~inside, total))
+    return jnp.where(within, a, _simplex(v, inside, total) + _simplex(v, ~inside, total))
 
 
 def _simplex(v, member, total):
@@ -99,14 +85,6 @@ def _simplex(v, member, total):
     kept = jnp.sum(own & (shifted * ranks > jnp.cumsum(shifted) - lax.stop_gradient(total)))
     active = member & (fixed >= ranked[jnp.maximum(kept - 1, 0)])
     return _over(v, active, total)
-
-
-def _simplex_search(v, member, total):
-    fixed, size = lax.stop_gradient((v, total))
-    top = jnp.max(jnp.where(member, fixed, jnp.finfo(v.dtype).min))
-    top = jnp.where(jnp.any(member), top, 0.0)
-    level = root(Partial(_left, fixed, member, size), top - size, top, top - size)
-    return _over(v, member & ((fixed > level) | (fixed == top)), total)
 
 
 def _over(v, active, total):
@@ -122,13 +100,5 @@ def _mean(t, active, otherwise):
     return safe.divide(jnp.sum(jnp.where(active, t, 0.0)), count, otherwise)
 
 
-def _excess(t, inside, level):
-    """What lies below the level outside, minus what lies above it inside; increasing."""
-    gap = jnp.where(inside, t - level, level - t)
-    gap = jnp.where(gap > 0, gap, 0.0)
-    return jnp.sum(jnp.where(inside, -gap, gap))
-
-
-def _left(v, member, total, level):
-    gap = v - level
-    return total - jnp.sum(jnp.where(member & (gap > 0), gap, 0.0))
+def _same(level):
+    return level

@@ -11,7 +11,8 @@ $$\max_{a \ge 0}\; \gamma \sum_{r \in Y} a_r - c \sum_{r \in Y} \log(1 - p_r + p
 While the bound $z$ is not reached, all relevant labels below a score $q + \gamma$ are raised to it
 and all irrelevant ones above $q$ are lowered to it:
 
-$$a_r = c\,(\mathrm{logit}(q + \gamma) - \ell_r)_+, \qquad a_s = c\,(\ell_s - \mathrm{logit}(q))_+,$$
+$$a_r = c\,(\mathrm{logit}(q + \gamma) - \ell_r)_+, \qquad
+  a_s = c\,(\ell_s - \mathrm{logit}(q))_+,$$
 
 and $q$ is where both sums are equal. If they exceed $z$, each side has its own level, and both are
 projections of $c \ell$ on a simplex. So one number has to be found, in place of the Newton steps in
@@ -25,8 +26,7 @@ from jax.scipy.special import logit
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float
 
-from olx.convex.balanced import simplex_search
-from olx.convex.roots import root
+from olx.convex._levels import meet
 from olx.core import Scalar
 
 
@@ -51,37 +51,19 @@ def balanced_logits(
     """
     dtype = scores.dtype
     margin, c, total = (jnp.asarray(number, dtype) for number in (margin, c, total))
-    lowest = jnp.finfo(dtype).min
-    ell = logit(scores)
-    top = jnp.max(jnp.where(inside, lowest, ell))
     ceiling = logit(1 - margin)  # above it, no score is high enough for a relevant label
-    high = jnp.minimum(top, ceiling)
-    low = jnp.minimum(top - total / c, high - 1)  # below it, the bound is reached
-    excess = Partial(_excess, ell, inside, margin)
-    level = root(excess, *jax.lax.stop_gradient((low, high, (low + high) / 2)))
-    up, down = c * (_raised(level, margin) - ell), c * (ell - level)
-    a = jnp.where(inside, up, down)
-    a = jnp.where(a > 0, a, 0.0)
-    sums = [jnp.sum(jnp.where(side, a, 0.0)) for side in (inside, ~inside)]
-    within = (sums[0] <= total) & (sums[1] <= total) & (level < ceiling)
-    sides = ((inside, -ell), (~inside, ell))
-    most = sum(simplex_search(c * v, side, total) for side, v in sides)
+    a = c * meet(logit(scores), inside, total / c, Partial(_raised, margin), ceiling)
     least = jnp.min(jnp.where(inside, scores, 2.0))
     violated = least < margin + jnp.max(jnp.where(inside, -1.0, scores))
-    return jnp.where(violated, jnp.where(within, a, most), 0.0)
+    return jnp.where(violated, a, 0.0)
 
 
-def _raised(level: Array, margin: Array) -> Array:
-    r"""$\mathrm{logit}(q + \gamma)$ of $q = \sigma($`level`$)$; infinite from $q = 1 - \gamma$."""
+def _raised(margin: Array, level: Array) -> Array:
+    r"""$\mathrm{logit}(q + \gamma)$ of $q = \sigma($`level`$)$, or a large number."""
     q = jax.nn.sigmoid(level)
     legal = q + margin < 1
     inner = jnp.where(legal, q, (1 - margin) / 2)
-    raised = jnp.log(inner + margin) - jnp.log(1 - margin - inner)
-    return jnp.where(legal, raised, jnp.inf)
+    return jnp.where(legal, jnp.log(inner + margin) - jnp.log(1 - margin - inner), _LARGE)
 
 
-def _excess(ell: Array, inside: Array, margin: Array, level: Array) -> Array:
-    """The sum of the raises minus the sum of the reductions, over c; increasing in the level."""
-    gap = jnp.where(inside, _raised(level, margin) - ell, ell - level)
-    gap = jnp.where(gap > 0, gap, 0.0)
-    return jnp.sum(jnp.where(inside, gap, -gap))
+_LARGE = 1e9  # larger than all sums of logits

@@ -120,7 +120,7 @@ def interior_point(
 
 
 def _solve(a: Float[Array, "2 d"], z: Array, u: Array) -> Float[Array, " 2"]:
-    r"""The solution $n$ of $A\,\mathrm{diag}(1/z) A^\top n = A (u / z)$; a zero row of $A$ gives 0."""
+    r"""The solution $n$ of $A\,\mathrm{diag}(1/z) A^\top n = A (u / z)$."""
     (m00, m01), (_, m11) = (a / z) @ a.T
     r0, r1 = a @ (u / z)
     whole = (m00 > 0) & (m11 > 0)

@@ -65,7 +65,7 @@ def square_of(x: Array) -> Array:
 
 
 def drift(now: Ranked) -> Array:
-    r"""$c B_{f^*}$ of a step of one pair: $c \log(1 + p (e^\delta - 1)) - c p \delta$, both labels."""
+    r"""$c B_{f^*}$: $c \log(1 + p (e^\delta - 1)) - c p \delta$ of the two worst labels."""
     delta = jnp.where(now.relevant, 1.0, -jnp.ones_like(now.scores)) * now.weight / now.c
     each = _rise(now.scores, delta) - now.scores * delta
     return now.c * jnp.sum(now.worst * each)

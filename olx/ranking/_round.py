@@ -36,7 +36,7 @@ class Ranked(NamedTuple):
 
     @property
     def worst(self) -> Float[Array, " k"]:
-        """1 at the lowest relevant label and at the highest other label, the first of equal ones."""
+        """1 at the lowest relevant label and the highest other label; the first of equal ones."""
         return jnp.where(
             _first((self.scores == self.low) & self.relevant)
             | _first((self.scores == self.high) & ~self.relevant),

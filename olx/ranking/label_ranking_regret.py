@@ -35,8 +35,8 @@ from olx.ranking._rule import (
     LabelRankingHparams,
     dual_variables,
     geometry_of,
-    learn,
     round_of,
+    signed,
 )
 from olx.theorem import theorem
 
@@ -51,8 +51,6 @@ class Account(NamedTuple):
     rounds: Float[Array, ""]  # rounds that count and have a loss
     largest: Float[Array, ""]  # the largest squared norm, over c
     wrong: Float[Array, ""]  # the weight of the mistakes
-    gain: Float[Array, ""]  # minus the conjugates of the losses
-    dual: Float[Array, ""]  # D
     size: Float[Array, ""]  # the sum of absolute values, for the rounding error
 
 
@@ -60,7 +58,7 @@ def open_account(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> Account:
     u = check.comparator("certify", u, state.theta)
     geometry, c = geometry_of(hp), hp.mirror.modulus / hp.eta
     zero = jnp.zeros((), state.theta.dtype)
-    return Account(zero + c * geometry.price(u), geometry.inside(u), *(zero,) * 10)
+    return Account(zero + c * geometry.price(u), geometry.inside(u), *(zero,) * 8)
 
 
 def add_round(
@@ -73,9 +71,6 @@ def add_round(
     _, low, high = parted("certify", u @ now.x, feedback.outcome)
     other = jnp.where(counts, now.weight * jnp.maximum(now.margin - low + high, 0.0), 0.0)
     drift, square = only(geometry.drift(now)), only(now.weight**2 * geometry.square(now.x) / now.c)
-    gained = now.margin * jnp.sum(jnp.where(now.relevant, dual_variables(hp, now), 0.0))
-    gain = account.gain + gained
-    conjugate = now.c * geometry.conjugate(learn(hp, state, feedback))
     return Account(
         account.price,
         account.inside,
@@ -86,15 +81,43 @@ def add_round(
         account.rounds + only(jnp.ones_like(own)),
         jnp.maximum(account.largest, square),
         account.wrong + jnp.where(now.mistaken, now.weight, 0.0),
-        gain,
-        gain - conjugate,
-        account.size + own + other + drift + square + 2 * gained + jnp.abs(conjugate),
+        account.size + own + other + drift + square,
     )
 
 
-def duality_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
-    left, primal = account.own - account.drift, account.price + account.other
-    return _given(account, Certificate(left, account.dual, _size(account), primal))
+class DualAccount(NamedTuple):
+    regret: Account
+    gain: Float[Array, ""]  # minus the conjugates of the losses
+    dual: Float[Array, ""]  # D
+    size: Float[Array, ""]
+
+
+def open_dual(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> DualAccount:
+    regret = open_account(hp, state, u)
+    return DualAccount(regret, *(jnp.zeros_like(regret.own),) * 3)
+
+
+def add_dual(
+    hp: LabelRankingHparams, account: DualAccount, state: PyTree, feedback: Feedback, u: PyTree
+) -> DualAccount:
+    geometry, now = geometry_of(hp), round_of(hp, feedback)
+    alpha = dual_variables(hp, now)
+    after = geometry.move(now.c, state, now.x, now.scores, signed(now, alpha))
+    gained = now.margin * jnp.sum(jnp.where(now.relevant, alpha, 0.0))
+    gain, spent = account.gain + gained, now.c * geometry.conjugate(after)
+    return DualAccount(
+        add_round(hp, account.regret, state, feedback, u),
+        gain,
+        gain - spent,
+        account.size + gained + jnp.abs(spent),
+    )
+
+
+def duality_sides(hp: LabelRankingHparams, account: DualAccount, u: PyTree) -> Certificate:
+    seen = account.regret
+    left, primal = seen.own - seen.drift, seen.price + seen.other
+    size = _size(seen) + account.size
+    return _given(seen, Certificate(left, account.dual, size, primal))
 
 
 def regret_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
@@ -129,7 +152,7 @@ def _size(account: Account) -> Array:
 
 SOURCE = "Shalev-Shwartz 2007"
 _fold = lambda name, source, sides: theorem(name, source, open_account, add_round, sides)
-label_duality = _fold("label_duality", f"{SOURCE}, lemma 1", duality_sides)
+label_duality = theorem("label_duality", f"{SOURCE}, lemma 1", open_dual, add_dual, duality_sides)
 label_regret = _fold("label_regret", f"{SOURCE}, (3.17) and lemma 18", regret_sides)
 label_rate = _fold("label_rate", f"{SOURCE}, corollary 1 and lemma 18", rate_sides)
 label_mistakes = _fold("label_mistakes", f"{SOURCE}, section 8.2", mistakes_sides)

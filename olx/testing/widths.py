@@ -104,10 +104,11 @@ def _labelled(params: jax.Array) -> Rounds:
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
-    predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
+    rows = () if rounds.context is None else np.shape(rounds.context)
+    predicts = len(rows) == 2 and rows[1:] == np.shape(params)[-1:]  # `params` may have classes
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
     own = isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed)
-    return own and predicts and not shaped and np.ndim(params) == 1
+    return own and predicts and not shaped
 
 
 def _with_context(rounds: Rounds, params: PyTree) -> Rounds:

@@ -4,6 +4,8 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 7.4 and chapter 8, with the corrections that are stated in `olx.convex`.
 """
 
+import itertools
+
 import numpy as np
 
 
@@ -33,7 +35,7 @@ def euclidean_optimal(scores, relevant, margin, c, square, total=1.0):
     z_mu, z_nu = knots(mu), knots(nu)
     points = np.unique(np.r_[0.0, z_mu[z_mu < total], z_nu[z_nu < total], total])
     z = total
-    for a, b in zip(points[:-1], points[1:], strict=True):
+    for a, b in itertools.pairwise(points):
         r, s = np.sum(z_mu <= a), np.sum(z_nu <= a)
         at = (s * mu[:r].sum() + r * nu[:s].sum()) / (r + s)
         if a <= at <= b:
@@ -45,10 +47,10 @@ def euclidean_optimal(scores, relevant, margin, c, square, total=1.0):
 
 
 def interior_point(slopes, a, p, q, alpha, gap=1e-11):
-    """Section 7.3.2: the point, the surrogate gap and the number of steps."""
+    """Section 7.3.2: the point and the surrogate gap."""
     d = len(alpha)
     lam, nu = np.ones(d), np.zeros(2)
-    for step in range(100):
+    for _ in range(100):
         s = q - p * alpha
         eta = np.sum(lam * s)
         if eta < gap:
@@ -74,7 +76,7 @@ def interior_point(slopes, a, p, q, alpha, gap=1e-11):
         else:
             break
         alpha, lam, nu = new
-    return alpha, eta, step
+    return alpha, eta
 
 
 def ranking_problem(relevant, total=1.0):

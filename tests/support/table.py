@@ -4,9 +4,10 @@ from cases import CASES
 from cases_boosting import BOOSTING
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
+from cases_ranking import RANKING
 from cases_second_order import SECOND_ORDER
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | RANKING | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -67,5 +68,9 @@ ALIKE = {
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
+    "label ranking, conservative",
+    "label ranking, entropy, conservative",
+    "instance ranking, largest",
+    "rank rows",
 }
 EACH = [name for name in TABLE if name not in ALIKE]
