@@ -65,7 +65,7 @@ def parted(
     The two scores are the largest and the lowest finite number if there is no such label.
     """
     check_length(owner, scores, relevant)
-    inside, top = jnp.asarray(relevant) != 0, jnp.finfo(scores.dtype).max
+    inside, top = jnp.asarray(relevant).astype(bool), jnp.finfo(scores.dtype).max
     return (
         inside,
         jnp.min(jnp.where(inside, scores, top)),

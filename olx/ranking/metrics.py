@@ -19,6 +19,7 @@ Schapire and Singer, BoosTexter: A Boosting-based System for Text Categorization
 Kekäläinen, Cumulated Gain-based Evaluation of IR Techniques, 2002.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -93,7 +94,7 @@ def reciprocal_rank(scores: Array, relevance: Array) -> Array:
 
 def log_discount(rank: Array) -> Array:
     r"""The usual discount, $1 / \log_2(1 + \text{rank})$."""
-    return jnp.log(2.0) / jnp.log1p(rank)
+    return math.log(2) / jnp.log1p(rank)
 
 
 def ndcg(
@@ -128,8 +129,9 @@ def _discounted(keys: Array, gains: Array, counted: Array, sums: Array) -> Array
     among = lambda where: jnp.sum(jnp.where(where & counted[None, :], 1, 0), axis=1)
     before = among(keys[None, :] > keys[:, None])
     equal = jnp.maximum(among(keys[None, :] == keys[:, None]), 1)
-    share = (sums[jnp.minimum(before + equal, sums.size - 1)] - sums[before]) / equal
-    return jnp.sum(jnp.where(counted, gains * share.astype(gains.dtype), 0.0))
+    after = jnp.minimum(before + equal, sums.size - 1)
+    share = (sums[after] - sums[before]) / equal.astype(sums.dtype)
+    return jnp.sum(jnp.where(counted, gains * share, 0.0))
 
 
 def _sides(owner: str, scores: Any, relevance: Any) -> tuple[Array, Array]:
