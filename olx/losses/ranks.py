@@ -122,7 +122,8 @@ def _average_pairs(_, scores, relevance):
 
 
 def _are_masks(hparams: Any, params: Any, rounds: Any) -> Any:
-    return jax.tree.map(lambda leaf: (leaf == 0) | (leaf == 1), rounds.outcome)
+    legal = lambda leaf: leaf == leaf if leaf.dtype == bool else (leaf == 0) | (leaf == 1)
+    return jax.tree.map(legal, rounds.outcome)
 
 
 def _are_degrees(hparams: Any, params: Any, rounds: Any) -> Any:

@@ -72,7 +72,7 @@ def drift(now: Ranked) -> Array:
 
 
 def price(u: Array) -> Array:
-    return jnp.sum(safe.x_log_x(u)) + u.shape[0] * jnp.log(jnp.asarray(u.shape[1], u.dtype))
+    return jnp.sum(safe.x_log_x(u)) + offset(u)
 
 
 def inside(u: Array) -> Array:
@@ -80,8 +80,11 @@ def inside(u: Array) -> Array:
 
 
 def conjugate(state: EntropicState) -> Array:
-    labels, size = state.theta.shape
-    return jnp.sum(state.level.value) - labels * jnp.log(jnp.asarray(size, state.theta.dtype))
+    return jnp.sum(state.level.value) - offset(state.theta)
+
+
+def offset(u: Array) -> Array:
+    return u.shape[0] * jnp.log(jnp.asarray(u.shape[1], u.dtype))
 
 
 def _rise(scores: Array, delta: Array) -> Array:
@@ -94,4 +97,6 @@ def _tame(scores: Array) -> Array:
     return jnp.clip(scores, jnp.sqrt(kind.tiny).astype(scores.dtype), 1 - kind.eps)
 
 
-ENTROPIC = Geometry(init, scores, pair, every, move, square_of, drift, price, inside, conjugate)
+ENTROPIC = Geometry(
+    init, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
+)

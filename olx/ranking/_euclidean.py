@@ -59,4 +59,10 @@ def conjugate(state: EuclideanState) -> Array:
     return price(state.theta)
 
 
-EUCLIDEAN = Geometry(init, scores, pair, every, move, square_of, drift, price, inside, conjugate)
+def offset(u: Array) -> Array:
+    return jnp.zeros((), u.dtype)
+
+
+EUCLIDEAN = Geometry(
+    init, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
+)

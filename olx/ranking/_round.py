@@ -58,6 +58,7 @@ class Geometry(NamedTuple):
     price: Callable[..., Any]  # (u) -> f(u), at least 0
     inside: Callable[..., Any]  # (u) -> whether it lies in the domain
     conjugate: Callable[..., Any]  # (state) -> f*(theta), 0 at the start
+    offset: Callable[..., Any]  # (u) -> the size of the constants in both
 
 
 @pytree

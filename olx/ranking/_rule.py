@@ -45,7 +45,8 @@ def round_of(hp: LabelRankingHparams, feedback: Feedback) -> Ranked:
 def dual_variables(hp: LabelRankingHparams, now: Ranked) -> Array:
     """The dual variable of each label, 0 in a round that does not count or has no loss."""
     counts = hp.update.counts_fn(now) & (now.gap > 0) & (now.weight > 0)
-    return jnp.where(counts, hp.update.pick_fn(geometry_of(hp), now), 0.0)
+    alpha = jnp.where(counts, hp.update.pick_fn(geometry_of(hp), now), 0.0)
+    return jnp.where(jnp.isnan(now.gap), now.gap, alpha)  # a margin that is not legal shows
 
 
 def signed(now: Ranked, alpha: Array) -> Array:

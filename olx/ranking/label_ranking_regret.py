@@ -58,7 +58,8 @@ def open_account(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> Account:
     u = check.comparator("certify", u, state.theta)
     geometry, c = geometry_of(hp), hp.mirror.modulus / hp.eta
     zero = jnp.zeros((), state.theta.dtype)
-    return Account(zero + c * geometry.price(u), geometry.inside(u), *(zero,) * 8)
+    price, size = zero + c * geometry.price(u), zero + c * geometry.offset(u)
+    return Account(price, geometry.inside(u), *(zero,) * 7, size)
 
 
 def add_round(

@@ -116,21 +116,22 @@ def entropic_optimal(scores, relevant, margin, c, total=1.0):
     return interior_point(slopes, a, p, q, start, 1e-12)[0][:-1]
 
 
-def entropic_pair(up, down, margin, c):
+def entropic_pair(up, down, margin, c, total=1.0):
     """Update II for the entropy: the step of two labels with these shares of weight."""
     a_r, b_r, a_s, b_s = up, 1 - up, down, 1 - down
     mix, cross = a_r * a_s + b_r * b_s, a_r * b_s * a_s * b_r
     root = np.sqrt(margin**2 * mix**2 + 4 * (1 - margin**2) * cross)
     beta = (margin * mix + root) / (2 * (1 - margin) * a_r * b_s)
-    return np.clip(c * np.log(beta), 0.0, 1.0)
+    return np.clip(c * np.log(beta), 0.0, total)
 
 
-def label_ranking(rows, masks, margin, c, update, entropy):
+def label_ranking(rows, masks, margin, c, update, entropy, weights=None):
     """One pass of one of the six algorithms: scores, dual variables, and `acc` at the end."""
     k, d = masks.shape[1], rows.shape[1]
     acc = np.zeros((k, d))
     played, alphas = [], []
-    for x, relevant in zip(rows, masks.astype(bool), strict=True):
+    weights = np.ones(len(rows)) if weights is None else weights
+    for x, relevant, h in zip(rows, masks.astype(bool), weights, strict=True):
         if entropy:
             w = np.exp(acc / c - (acc / c).max(1, keepdims=True))
             w /= w.sum(1, keepdims=True)
@@ -142,16 +143,17 @@ def label_ranking(rows, masks, margin, c, update, entropy):
             s = np.argmax(np.where(relevant, -np.inf, scores))
             loss = max(0.0, margin - scores[r] + scores[s])
             if update == "I" and scores[r] <= scores[s]:
-                alpha[[r, s]] = 1.0
+                alpha[[r, s]] = h
             elif update == "II" and loss > 0:
-                euclidean = min(1.0, c * loss / (2 * x @ x))
-                step = entropic_pair(scores[r], scores[s], margin, c) if entropy else euclidean
-                alpha[[r, s]] = step
+                if entropy:
+                    alpha[[r, s]] = entropic_pair(scores[r], scores[s], margin, c, h)
+                else:
+                    alpha[[r, s]] = min(h, c * loss / (2 * x @ x))
             elif update == "III" and loss > 0:
                 if entropy:
-                    alpha = entropic_optimal(scores, relevant, margin, c)
+                    alpha = entropic_optimal(scores, relevant, margin, c, h)
                 else:
-                    alpha = euclidean_optimal(scores, relevant, margin, c, x @ x)
+                    alpha = euclidean_optimal(scores, relevant, margin, c, x @ x, h)
         acc += np.outer(sigma * alpha, x)
         played.append(scores)
         alphas.append(alpha)
