@@ -25,6 +25,7 @@ MODULES = {
     "first_order": olx.first_order,
     "second_order": olx.second_order,
     "boosting": olx.boosting,
+    "multiclass": olx.multiclass,
     "ranking": olx.ranking,
     "experts": olx.experts,
     "meta": olx.meta,

@@ -1,5 +1,12 @@
 """Losses of an action and an outcome, with their conjugates, proximal maps and constants."""
 
+from olx.losses.class_hinges import average_hinge as average_hinge
+from olx.losses.class_hinges import margin_multiclass_hinge as margin_multiclass_hinge
+from olx.losses.class_hinges import max_of_hinges as max_of_hinges
+from olx.losses.class_hinges import multiclass_hinge as multiclass_hinge
+from olx.losses.class_hinges import multiclass_squared_hinge as multiclass_squared_hinge
+from olx.losses.class_hinges import multiclass_zero_one as multiclass_zero_one
+from olx.losses.entropic import cross_entropy as cross_entropy
 from olx.losses.entropic import exponential as exponential
 from olx.losses.entropic import logistic as logistic
 from olx.losses.hinges import hinge as hinge

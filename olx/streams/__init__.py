@@ -10,6 +10,7 @@ from olx.streams.arrays import from_arrays as from_arrays
 from olx.streams.changing import drifting as drifting
 from olx.streams.changing import rotating as rotating
 from olx.streams.changing import switching as switching
+from olx.streams.classes import linear_classes as linear_classes
 from olx.streams.classification import linear_classification as linear_classification
 from olx.streams.classification import logistic_labels as logistic_labels
 from olx.streams.classification import r_of_k as r_of_k
