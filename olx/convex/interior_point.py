@@ -106,7 +106,7 @@ def interior_point(
             return ~(legal & less) & (halvings < _HALVINGS)
 
         halve = lambda search: (search[0] / 2, search[1] + 1)
-        t, halvings = lax.while_loop(too_far, halve, (jnp.ones_like(before), 0))
+        t, halvings = lax.while_loop(too_far, halve, (jnp.ones_like(before), jnp.zeros((), int)))
         x, lam, nu = moved(jnp.where(halvings < _HALVINGS, t, 0.0))
         stuck = halvings == _HALVINGS  # only rounding is left
         steps = jnp.where(stuck, _STEPS, now.steps + 1)

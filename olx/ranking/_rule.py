@@ -36,10 +36,14 @@ def coefficients(hp: LabelRankingHparams, feedback: Feedback) -> Array:
 
 
 def round_of(hp: LabelRankingHparams, feedback: Feedback) -> Ranked:
-    c = hp.mirror.modulus / hp.eta
-    return ranked(
-        feedback.action, feedback.outcome, feedback.context, hp.margin, c, feedback.weight
-    )
+    x, y = feedback.context, feedback.outcome
+    return ranked(feedback.action, y, x, hp.margin, rate(hp), feedback.weight)
+
+
+def rate(hp: LabelRankingHparams) -> Scalar:
+    r"""$c = 1 / \eta$, times the modulus of the potential."""
+    assert hp.mirror.modulus is not None  # both potentials state it
+    return hp.mirror.modulus / hp.eta
 
 
 def dual_variables(hp: LabelRankingHparams, now: Ranked) -> Array:

@@ -35,6 +35,7 @@ from olx.ranking._rule import (
     LabelRankingHparams,
     dual_variables,
     geometry_of,
+    rate,
     round_of,
     signed,
 )
@@ -56,10 +57,10 @@ class Account(NamedTuple):
 
 def open_account(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> Account:
     u = check.comparator("certify", u, state.theta)
-    geometry, c = geometry_of(hp), hp.mirror.modulus / hp.eta
+    geometry, c = geometry_of(hp), rate(hp)
     zero = jnp.zeros((), state.theta.dtype)
     price, size = zero + c * geometry.price(u), zero + c * geometry.offset(u)
-    return Account(price, geometry.inside(u), *(zero,) * 7, size)
+    return Account(price, geometry.inside(u), *(zero,) * 7, size=size)
 
 
 def add_round(

@@ -141,7 +141,7 @@ def _sides(owner: str, scores: Any, relevance: Any) -> tuple[Array, Array]:
     return relevance > 0, relevance == 0
 
 
-def _most(scores: Array) -> Array:
+def _most(scores: Array) -> Any:
     return jnp.finfo(scores.dtype).max
 
 

@@ -31,7 +31,7 @@ def test_masks_of_another_length_are_refused():
 def test_labels_that_are_not_masks_are_refused():
     with pytest.raises(TypeError, match=r"the outcome has shape \(\)"):
         play(masks=np.array([0.0, 1.0, 0.0]))
-    with pytest.raises(ValueError, match="relevant labels must be 1, others 0, got 2.0"):
+    with pytest.raises(ValueError, match=r"relevant labels must be 1, others 0, got 2\.0"):
         play(masks=2 * MASKS)
     with pytest.raises(ValueError, match="one_hot"):
         play(masks=MASKS * np.nan)
@@ -54,12 +54,12 @@ def test_the_entropy_refuses_counts(sparse):
     rows = ROWS.copy()
     rows[1, 2] = 3.0
     rows = olx.streams.sparse_rows(csr_array(rows)) if sparse else rows
-    with pytest.raises(ValueError, match="rows must hold 0 and 1 only for the entropy.*row 1, col"):
+    with pytest.raises(ValueError, match=r"rows must hold 0 and 1 only for the entropy.*row 1, c"):
         play(ENTROPY, rows=rows)
 
 
 def test_the_entropy_refuses_a_margin_of_1():
-    with pytest.raises(ValueError, match="`margin` must be below 1 for the entropy.*got 1.0"):
+    with pytest.raises(ValueError, match=r"`margin` must be below 1 for the entropy.*got 1\.0"):
         play(ENTROPY, margin=1.0)
 
 
