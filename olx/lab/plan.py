@@ -45,13 +45,17 @@ class Plan(NamedTuple):
     domain: ConvexSet | None  # of the best comparator; that of the experiment if None
 
 
-def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
+def plan(i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 2) -> Plan:
     """The configurations of learner number `i`; bad arguments are refused here.
 
     lift: applied to a point learner for `linear = true`; None refuses that key.
+    classes: what the word "classes" stands for in the arguments, as in k = "classes".
     """
     where = f"learners.{i}"
-    table = {"name": player.name, "linear": player.linear, **player.arguments}
+    table = {"name": player.name, "linear": player.linear}
+    table |= {
+        key: classes if value == "classes" else value for key, value in player.arguments.items()
+    }
     every = points(where, player)
     counts = {axis for axis in every[0] if is_count(where, table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
@@ -103,8 +107,23 @@ def _is_number(value: Any) -> bool:
 
 def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
     """The first decision: from the config, or the usual one of the task."""
-    first = data.task.decision.first if plan.first is None else plan.first
-    return np.full(data.width, 1 / data.width if first == "uniform" else first, dtype)
+    first, shapes = data.task.decision.first, data.task.decision.starts(data)
+    first = first if plan.first is None else plan.first
+    starts = [
+        np.full(each, 1 / data.width if first == "uniform" else first, dtype) for each in shapes
+    ]
+    fits = (each for each in starts if _decides(plan.parts[0].first(), data, each))
+    return starts[0] if len(starts) == 1 else next(fits, starts[0])
+
+
+def _decides(learner: Learner, data: Dataset, start: np.ndarray) -> bool:
+    """Whether a learner that starts there decides on what the task asks for."""
+    x = jax.ShapeDtypeStruct((data.width,), start.dtype)
+    try:
+        action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
+    except (TypeError, ValueError):
+        return False
+    return getattr(action, "shape", None) == data.task.decision.shape(data)
 
 
 def _make(

@@ -35,7 +35,7 @@ def mistaken(score: Any, outcome: Any) -> Bool[Array, "..."]:
 
 def hot(score: Array, label: Array) -> Bool[Array, "... k"]:
     """True at the label alone."""
-    return jnp.arange(score.shape[-1]) == label[..., None]
+    return jnp.arange(score.shape[-1], dtype=jnp.int32) == label[..., None].astype(jnp.int32)
 
 
 def rival(score: Array, own: Bool[Array, "... k"]) -> Bool[Array, "... k"]:

@@ -13,6 +13,7 @@ from olx._pytree import pytree, static
 from olx.core import Feedback, Learner
 from olx.facts import AddsContext, Facts, Linear, Rowwise
 from olx.losses.labels import REMEDY, below
+from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss
 from olx.needs import Need, within
 
@@ -78,7 +79,7 @@ def _votes(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Floa
 def signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
     """The row of the code of the label."""
     code = jnp.asarray(hp.code.matrix, jnp.result_type(feedback.action))
-    own = jnp.arange(code.shape[0]) == feedback.outcome
+    own = hot(code[:, 0], jnp.asarray(feedback.outcome))
     return jnp.sum(jnp.where(own[:, None], code, 0.0), 0)
 
 

@@ -4,10 +4,11 @@ from cases import CASES
 from cases_boosting import BOOSTING
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
+from cases_multiclass import MULTICLASS
 from cases_ranking import RANKING
 from cases_second_order import SECOND_ORDER
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | RANKING | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | MULTICLASS | RANKING | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -68,6 +69,17 @@ ALIKE = {
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
+    "multiclass p-norm perceptron",
+    "multiclass EG",
+    "multiclass PA",
+    "multiclass PA-II",
+    "multiclass aggressive, costs",
+    "multiclass aggressive, squared",
+    "multiclass aggressive, p-norm",
+    "multiclass SCW-II",
+    "softmax by dual ascent",
+    "softmax regression, adagrad",
+    "one vs one",
     "label ranking, conservative",
     "label ranking, entropy, conservative",
     "instance ranking, largest",
