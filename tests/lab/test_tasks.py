@@ -132,7 +132,7 @@ def test_classes_are_played_by_matrices_and_by_copies(tmp_path):
         for learner in learners:
             best = tuned(table, name, learner.get("label", learner["name"]), "error")
             assert best is not None
-            assert 0 < best.means["error"] < 0.3
+            assert 0 < best.means["error"] < 0.4
     assert all(result.certificates.column("holds").to_pylist())
 
 
