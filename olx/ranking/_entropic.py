@@ -3,7 +3,7 @@ r"""Label ranking with one simplex per label: $f(w) = \sum_r \mathrm{KL}(w_r, \t
 With $\theta_r = acc_r / c$ the weights are $w_{r,j} = e^{\theta_{r,j} - L_r}$, $L_r = \log \sum_j
 e^{\theta_{r,j}}$. A row $x \in \{0, 1\}^d$ has the score $p_r$, the weight on its words. If
 $\theta_r$ grows by $\delta x$, $L_r$ grows by $\log(1 + p_r (e^\delta - 1))$. So $L$ is kept beside
-$\theta$, as a compensated sum, and a round costs only the words of its row.
+$\theta$, as a compensated sum, and a round needs only the words of its row.
 """
 
 from typing import NamedTuple
