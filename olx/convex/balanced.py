@@ -60,7 +60,7 @@ def balanced_search(v: Float[Array, " k"], inside: Bool[Array, " k"], total: Sca
 
     >>> import jax.numpy as jnp
     >>> v, inside = jnp.array([3.0, 0.25, 0.75, -2.0]), jnp.array([True, False, False, False])
-    >>> balanced_search(v, inside).tolist()
+    >>> [round(float(one), 4) for one in balanced_search(v, inside)]
     [1.0, 0.25, 0.75, 0.0]
     """
     total = jnp.asarray(total, v.dtype)
