@@ -21,6 +21,7 @@ from benchmarks import (
     experts,
     first_order,
     lab,
+    multiclass,
     report,
     second_order,
     sparse,
@@ -36,6 +37,7 @@ GROUPS = {
     "derived": derived.measure,
     "first_order": first_order.measure,
     "second_order": second_order.measure,
+    "multiclass": multiclass.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

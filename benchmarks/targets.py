@@ -50,6 +50,9 @@ SWEEP = {
     4096: {SKLEARN: 25},
 }
 
+CLASSES = 2.5  # multiclass PA-I at 784 features and 10 classes
+COPIES = 10.0  # one against the rest at 16 features and 26 classes, against OneVsRest
+
 HEDGE = 2.0  # against the numba loop
 HEDGE_FLOOR = 3.0  # time of olx / time of one pass over memory, from 10,000 experts on
 DERIVED = 1.3  # time of the derived form / time of the hand-written one

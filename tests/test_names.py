@@ -11,6 +11,7 @@ ROOMS = (
     olx,
     olx.classification,
     olx.first_order,
+    olx.multiclass,
     olx.experts,
     olx.meta,
     olx.mirrors,

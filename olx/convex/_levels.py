@@ -26,6 +26,7 @@ def meet(
     raised: L -> R(L), increasing and finite.
     ceiling: no level lies above it.
     """
+    inside = jnp.asarray(inside)
     proper = jnp.any(inside) & ~jnp.all(inside)
     most = jnp.finfo(ell.dtype).max
     top = jnp.where(proper, jnp.max(jnp.where(inside, -most, ell)), 0.0)

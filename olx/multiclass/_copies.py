@@ -80,6 +80,8 @@ def signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"
     """The row of the code of the label."""
     code = jnp.asarray(hp.code.matrix, jnp.result_type(feedback.action))
     own = hot(code[:, 0], jnp.asarray(feedback.outcome))
+    if not hp.linked:  # one against the rest
+        return jnp.where(own, jnp.ones_like(feedback.action), -1.0)
     return jnp.sum(jnp.where(own[:, None], code, 0.0), 0)
 
 

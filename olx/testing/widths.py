@@ -104,8 +104,8 @@ def _labelled(params: jax.Array) -> Rounds:
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
-    predicts = rounds.context is not None and np.ndim(rounds.context) == 2
-    predicts = predicts and np.shape(rounds.context)[1:] == np.shape(params)[-1:]
+    rows = getattr(rounds.context, "shape", ())
+    predicts = len(rows) == 2 and rows[1:] == np.shape(params)[-1:]
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
     kinds = Linear | Rowwise if np.ndim(params) == 2 else Linear | Rowwise | Lumps | Refreshed
     own = isinstance(learner.facts.coordinates, kinds)

@@ -130,7 +130,7 @@ def test_the_updates_are_differentiable():
 
     @jax.jit
     def total(solve, scores):
-        alpha = jax.vmap(solve)(scores, relevant)
+        alpha = jax.vmap(solve)(scores, jnp.asarray(relevant))
         return jnp.sum(jnp.sin(3 * alpha))
 
     exact = Partial(lambda v, inside: convex.balanced(v, inside, 1.0))

@@ -1,4 +1,4 @@
-"""The multiclass learners: against second implementations, their binary originals and theorems."""
+"""The multiclass learners: against second implementations and their binary originals."""
 
 import jax
 import jax.numpy as jnp
