@@ -3,7 +3,8 @@
   folders     Table 8.1 of Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications,
               2007: percent of mistakes in one pass over the e-mails of a user, in the order of
               time, for the six algorithms. The label is the folder. Five of the seven users.
-  multilabel  one pass over the training part of seven sets, then their test part: percent of
+  multilabel  one pass over the training part of seven sets, shuffled because some files are sorted
+              by label, then their test part: percent of
               mistakes in the pass; one-error, coverage, ranking loss and average precision of the
               last weights on the test part
   topics      the same for Reuters-21578 (ApteMod) with rows of words in the order of time
@@ -76,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--users", nargs="+", choices=PRINTED, default=list(PRINTED))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
     parser.add_argument("--out", type=Path, default=Path("results/label_ranking_tables"))
     arguments = parser.parse_args()
@@ -177,8 +179,10 @@ def _orders(name: str, table: dict) -> str:
 
 def multilabel(arguments: argparse.Namespace) -> str:
     lines = ["## Multilabel sets"]
-    for name in SETS:
+    for name in arguments.sets:
         rows, masks, train = _labelled(Path(arguments.data) / f"ml_{name}.npz")
+        order = np.r_[np.random.default_rng(0).permutation(train), np.arange(train, len(masks))]
+        rows, masks = rows[order], masks[order]
         lines += ["", f"### {name}, {masks.shape[1]} labels", "", *_judged(rows, masks, train)]
         print("\n".join(lines[-8:]), flush=True)
     return "\n".join(lines)
