@@ -87,6 +87,7 @@ ALIKE = {
     "one vs one",
     "output codes",
     "label ranking, conservative",
+    "label ranking, aggressive",
     "label ranking, entropy, conservative",
     "instance ranking, largest",
     "rank rows",
