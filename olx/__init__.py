@@ -15,6 +15,7 @@ from olx import losses as losses
 from olx import meta as meta
 from olx import mirrors as mirrors
 from olx import multiclass as multiclass
+from olx import ranking as ranking
 from olx import record as record
 from olx import regularizers as regularizers
 from olx import schedules as schedules

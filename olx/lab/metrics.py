@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from olx import ranking
 from olx.core import Feedback
 from olx.losses.margin import mistaken
 
@@ -46,6 +47,41 @@ def absolute_error(feedback: Feedback) -> Array:
 def squared_error(feedback: Feedback) -> Array:
     """The mean squared distance of prediction and outcome."""
     return (feedback.action - feedback.outcome) ** 2
+
+
+def mistake(feedback: Feedback) -> Array:
+    """The share of rounds in which a relevant label is not strictly above all others."""
+    return ranking.mistake(feedback.action, feedback.outcome)
+
+
+def one_error(feedback: Feedback) -> Array:
+    """The share of rounds in which the highest score is not that of a relevant label."""
+    return ranking.one_error(feedback.action, feedback.outcome)
+
+
+def coverage(feedback: Feedback) -> Array:
+    """How many labels of the ranking hold all relevant ones."""
+    return ranking.coverage(feedback.action, feedback.outcome)
+
+
+def ranking_loss(feedback: Feedback) -> Array:
+    """The share of pairs of labels in the wrong order."""
+    return ranking.ranking_loss(feedback.action, feedback.outcome)
+
+
+def average_precision(feedback: Feedback) -> Array:
+    """The mean over relevant labels of the precision at their rank."""
+    return ranking.average_precision(feedback.action, feedback.outcome)
+
+
+def ndcg(feedback: Feedback) -> Array:
+    """The discounted gain of the ranking, as a share of the best possible."""
+    return ranking.ndcg(feedback.action, feedback.outcome)
+
+
+def reciprocal_rank(feedback: Feedback) -> Array:
+    """One over the rank of the first relevant label."""
+    return ranking.reciprocal_rank(feedback.action, feedback.outcome)
 
 
 def wealth(feedback: Feedback) -> Array:

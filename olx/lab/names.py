@@ -27,6 +27,7 @@ MODULES = {
     "boosting": olx.boosting,
     "structured": olx.structured,
     "multiclass": olx.multiclass,
+    "ranking": olx.ranking,
     "experts": olx.experts,
     "meta": olx.meta,
     "mirrors": olx.mirrors,

@@ -34,6 +34,25 @@ def classes(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
     return np.unique(y, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
+def single_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+    """One row per round: 1 at its label and 0 at the others, in the order of the labels."""
+    number = classes(place, x, y, expert_loss)
+    if number.max() < 1:
+        raise ValueError(f"{place} holds one label alone; a ranking of labels needs two.")
+    return np.eye(number.max() + 1)[number]
+
+
+def several_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+    """One row per round, with 1 at its labels and 0 at the others."""
+    if y.ndim != 2 or y.shape[1] < 2:
+        raise ValueError(
+            f"{place} holds labels of shape {y.shape}; several labels per row are a table of 0 and "
+            "1 with a column per label, for 2 labels or more."
+        )
+    refuse(place, "label", y, (y != 0) & (y != 1), "; a column is 1 for a relevant label, else 0")
+    return y.astype(float)
+
+
 def reals(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
     if y.dtype.kind not in "fiu":
         raise ValueError(f"{place} holds labels such as {y[0]!r}; a regression needs numbers.")

@@ -15,7 +15,21 @@ from olx.convex.sets import ConvexSet, ball, everywhere, simplex
 from olx.core import Learner, Rounds
 from olx.hindsight import itself
 from olx.lab import outcomes
-from olx.lab.metrics import Metric, absolute_error, error, growth, squared_error, wealth
+from olx.lab.metrics import (
+    Metric,
+    absolute_error,
+    average_precision,
+    coverage,
+    error,
+    growth,
+    mistake,
+    ndcg,
+    one_error,
+    ranking_loss,
+    reciprocal_rank,
+    squared_error,
+    wealth,
+)
 from olx.lab.refusals import nearest
 
 Data = Any  # an `olx.lab.data.Dataset`, which holds a task
@@ -47,6 +61,7 @@ class Task:
     others: tuple[Metric, ...] = ()  # measured if a config names them
     whole: bool = False  # whether outcomes are integers
     in_libsvm: bool = False  # whether the LIBSVM collection has a folder of its name
+    several: bool = False  # whether a row of a file has several labels, as a row of 0 and 1
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -84,7 +99,20 @@ SCORES = dataclasses.replace(
     shape=lambda data: (data.classes,),
     starts=lambda data: ((data.classes, data.width), (data.width,)),  # the latter for reductions
 )
+LABELS = dataclasses.replace(
+    SCORE,
+    shape=lambda data: data.outcome.shape[1:],
+    starts=lambda data: ((*data.outcome.shape[1:], data.width),),
+)
 ERRORS = (Metric(absolute_error), Metric(squared_error))
+RANKS = (
+    Metric(one_error),
+    Metric(coverage),
+    Metric(ranking_loss),
+    Metric(average_precision, rising=True),
+    Metric(ndcg, rising=True),
+    Metric(reciprocal_rank, rising=True),
+)
 
 BINARY = Task(
     "binary",
@@ -105,6 +133,18 @@ MULTICLASS = Task(
     (Metric(error),),
     whole=True,
     in_libsvm=True,
+)
+LABEL_RANKING = Task(
+    "label_ranking",
+    outcomes.single_labels,
+    lambda rounds: False,
+    LABELS,
+    "max_pairs",
+    (Metric(mistake),),
+    RANKS,
+)
+MULTILABEL = dataclasses.replace(
+    LABEL_RANKING, name="multilabel", read=outcomes.several_labels, several=True
 )
 REGRESSION = Task(
     "regression",
@@ -127,7 +167,8 @@ PORTFOLIO = Task(
     (Metric(wealth, growth, rising=True),),
 )
 
-TASKS = {task.name: task for task in (BINARY, MULTICLASS, REGRESSION, EXPERTS, PORTFOLIO)}
+EVERY = (BINARY, MULTICLASS, LABEL_RANKING, MULTILABEL, REGRESSION, EXPERTS, PORTFOLIO)
+TASKS = {task.name: task for task in EVERY}
 METRICS = {metric.name: metric for task in TASKS.values() for metric in task.metrics}
 
 

@@ -19,6 +19,9 @@ from olx.losses.hinges import zero_one as zero_one
 from olx.losses.points import PointLoss as PointLoss
 from olx.losses.points import linear_loss as linear_loss
 from olx.losses.points import log_loss as log_loss
+from olx.losses.ranks import average_pairs as average_pairs
+from olx.losses.ranks import label_hinge as label_hinge
+from olx.losses.ranks import max_pairs as max_pairs
 from olx.losses.residual import absolute as absolute
 from olx.losses.residual import epsilon_insensitive as epsilon_insensitive
 from olx.losses.residual import huber as huber

@@ -149,6 +149,7 @@ def _refuse_rows(owner: str, need: Need, part: Rounds, legal: PyTree, start: int
         jax.tree_util.tree_leaves_with_path(given), jax.tree.leaves(legal), strict=True
     ):
         if not np.all(mask):
+            leaf = leaf.toarray() if isinstance(leaf, SparseRows) else leaf
             where, value = first_of(~np.asarray(mask), leaf, start, "row")
             name = f"rounds.{need.where}{jax.tree_util.keystr(path)}"
             seen = f"got {value} in {name}{where}"

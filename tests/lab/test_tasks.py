@@ -134,3 +134,54 @@ def test_classes_are_played_by_matrices_and_by_copies(tmp_path):
             assert best is not None
             assert 0 < best.means["error"] < 0.4
     assert all(result.certificates.column("holds").to_pylist())
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """Rows of words with one to three of four labels."""
+    draw = np.random.default_rng(0)
+    x = (draw.random((60, 8)) < 0.5).astype(float)
+    y = (x[:, :4] + 0.1 * draw.normal(size=(60, 4)) > 0.5).astype(int)
+    np.savez(tmp_path / "several.npz", X=x, y=y)
+    np.savez(tmp_path / "single.npz", X=x, y=np.argmax(y, axis=1))
+    return tmp_path, x, y
+
+
+def test_labels_are_ranked(labelled):
+    folder, x, y = labelled
+    data = [
+        {"name": str(folder / "several.npz"), "label": "s", "task": "multilabel", "order": "file"},
+        {"name": str(folder / "single.npz"), "label": "o", "task": "label_ranking"},
+    ]
+    grid = {"eta": [0.1, 1.0]}
+    ranker = {"name": "label_ranking", "mirror": "euclidean", "update": "optimal", "grid": grid}
+    learners = [ranker, {"name": "ogd", "linear": True, "eta": 0.1}]
+    metrics = ["mistake", "average_precision", "ranking_loss"]
+    given = {"data": data, "learners": learners, "comparator": "zero", "metrics": metrics}
+    result = run(parse({**given, "precision": "float64", "bound": "all"}), folder / "r")
+    table = scores(result.configurations)
+    one = olx.ranking.label_ranking(1.0, olx.mirrors.euclidean(), olx.ranking.optimal())
+    rounds = olx.Rounds(x, y.astype(float))
+    seen = olx.run(one, olx.ranking.mistake, rounds, jnp.zeros((4, 8))).losses.mean()
+    every = result.configurations.filter(
+        np.array(result.configurations.column("dataset")) == "s"
+    ).column("mistake")
+    np.testing.assert_allclose(every.to_pylist()[1], seen)
+    for name in ("s", "o"):
+        for learner in ("label_ranking", "ogd"):
+            assert tuned(table, name, learner, "average_precision").means["average_precision"] > 0.5
+    assert all(result.certificates.column("holds").to_pylist())
+
+
+def test_labels_of_another_shape_are_refused(labelled):
+    folder, x, y = labelled
+    with pytest.raises(ValueError, match="holds 4 labels per row; that is task = multilabel"):
+        load(str(folder / "several.npz"))
+    with pytest.raises(ValueError, match=r"holds labels of shape \(60,\); several labels per row"):
+        load(str(folder / "single.npz"), task="multilabel")
+    np.savez(folder / "bad.npz", X=x, y=2 * y)
+    with pytest.raises(ValueError, match=r"holds the label 2 at row .*1 for a relevant label"):
+        load(str(folder / "bad.npz"), task="multilabel")
+    np.savez(folder / "alone.npz", X=x, y=np.ones(60))
+    with pytest.raises(ValueError, match="one label alone; a ranking of labels needs two"):
+        load(str(folder / "alone.npz"), task="label_ranking")

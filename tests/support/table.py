@@ -7,12 +7,13 @@ from cases_first_order import FIRST_ORDER
 from cases_gradient_boosting import GRADIENT
 from cases_multiclass import MULTICLASS
 from cases_online_boosting import ONLINE
+from cases_ranking import RANKING
 from cases_second_order import SECOND_ORDER
 from cases_structured import STRUCTURED
 from cases_weak import WEAK
 
 BOOSTING = BATCH | GRADIENT | ONLINE | WEAK
-TASKS = MULTICLASS | STRUCTURED
+TASKS = MULTICLASS | RANKING | STRUCTURED
 TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | TASKS | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
@@ -96,5 +97,10 @@ ALIKE = {
     "softmax regression, adagrad",
     "one vs one",
     "output codes",
+    "label ranking, conservative",
+    "label ranking, aggressive",
+    "label ranking, entropy, conservative",
+    "instance ranking, largest",
+    "rank rows",
 }
 EACH = [name for name in TABLE if name not in ALIKE]

@@ -25,7 +25,7 @@ class Dataset:
     name: str
     task: Task
     context: Any  # (T, d), dense or SciPy sparse; None for experts and portfolios
-    outcome: np.ndarray  # (T,); (T, N) for experts and portfolios
+    outcome: np.ndarray  # (T,); (T, N) for experts, portfolios and rankings of N labels
     train: int | None = None  # the number of first rows that are the original training file
     truth: Any = None  # the parameters of a generated stream
     classes: int = 0  # the number of classes; 0 if outcomes are no classes
@@ -81,6 +81,11 @@ def prepare(
         raise ValueError(f"{place} holds no labels; it can only be of task {' or '.join(bare)}.")
     if y is not None and y.dtype.kind == "f":
         finite(place, "label", y)
+    if y is not None and y.ndim == 2 and not (task and task.several):
+        several = [each.name for each in TASKS.values() if each.several]
+        raise ValueError(
+            f"{place} holds {y.shape[1]} labels per row; that is task = {' or '.join(several)}."
+        )
     if binarize is not None:
         if y is None:
             raise ValueError(f"{place} holds no labels to binarize.")

@@ -73,7 +73,9 @@ def digest(path: Path) -> str:
 
 
 def read_npz(path: Path) -> Table:
-    """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`."""
+    """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`.
+
+    `y` has one label per row, or a row of 0 and 1 with a column per label."""
     try:
         with path.open("rb") as raw, np.load(raw) as file:
             z = {name: file[name] for name in file.files if not name.endswith("_names")}
@@ -101,7 +103,7 @@ def read_npz(path: Path) -> Table:
     if 0 in x.shape:
         raise ValueError(f"{path} has no {'columns' if x.shape[0] else 'rows'}.")
     y = z.get("y")
-    if y is not None and y.shape != (x.shape[0],):
+    if y is not None and (y.ndim not in (1, 2) or len(y) != x.shape[0]):
         raise ValueError(f"{path}: y has shape {y.shape}, there are {x.shape[0]} rows.")
     train = None if "n_train" not in z else int(z["n_train"])
     if train is not None and not 0 < train <= x.shape[0]:

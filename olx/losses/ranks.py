@@ -1,0 +1,135 @@
+r"""Losses of a vector of scores that say how well it ranks.
+
+The outcome has one number per score: $1$ for a relevant label and $0$ for another one, or a degree
+of relevance $y_i \ge 0$. With the pairs $E = \{(i, j) : y_i > y_j\}$ and
+$\ell_{ij} = ((y_i - y_j) - (s_i - s_j))_+$:
+
+- `label_hinge(margin)`: $\max_{r \in Y, s \notin Y} (\gamma - (s_r - s_s))_+$ for a set $Y$ of
+  relevant labels; it costs $O(k)$;
+- `max_pairs`: $\max_E \ell_{ij}$, which for labels is `label_hinge(1.0)`;
+- `average_pairs`: the mean of $\ell_{ij}$ over $E$.
+
+All are 0 if $E$ is empty, and all are $\sqrt2$-Lipschitz in the Euclidean norm of the scores. The
+slope is 0 wherever the loss is 0. A group that has fewer rows than others is padded: a relevance of
+$-1$ marks a row that does not count.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (5.25), (5.26) and
+(7.17).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from olx import _check as check
+from olx import _safe as safe
+from olx.core import Scalar
+from olx.losses.score import ScoreLoss
+from olx.needs import Need
+
+PADDING = -1.0  # the relevance of a row that does not count
+
+
+def label_hinge(margin: Scalar = 1.0) -> ScoreLoss:
+    r"""The largest violation of the margin $\gamma$ = `margin` between two labels.
+
+    >>> import jax.numpy as jnp
+    >>> relevant = jnp.array([1.0, 0.0, 1.0, 0.0])
+    >>> float(label_hinge()(jnp.array([2.0, 1.5, 1.0, 0.0]), relevant))
+    1.5
+    """
+    margin = check.positive("label_hinge", "margin", margin)
+    return ScoreLoss(margin, value_fn=_label_hinge, needs=(masks("label_hinge"),))
+
+
+def masks(owner: str) -> Need:
+    """The need for outcomes of 0 and 1, one per label."""
+    remedy = "a single label y of k is jax.nn.one_hot(y, k)"
+    return Need("outcome", _are_masks, "relevant labels must be 1, others 0", owner, remedy)
+
+
+def degrees(owner: str) -> Need:
+    """The need for degrees of relevance that are not negative; -1 marks padding."""
+    remedy = "add a number to all degrees of a group: only differences count"
+    demand = "relevance must be finite and not negative, or -1 for a row of padding"
+    return Need("outcome", _are_degrees, demand, owner, remedy)
+
+
+def parted(
+    owner: str, scores: Array, relevant: Any
+) -> tuple[Bool[Array, " k"], Float[Array, ""], Float[Array, ""]]:
+    """The relevant labels, the lowest score among them and the highest among the others.
+
+    The two scores are the largest and the lowest finite number if there is no such label.
+    """
+    check_length(owner, scores, relevant)
+    inside, top = jnp.asarray(relevant).astype(bool), jnp.finfo(scores.dtype).max
+    return (
+        inside,
+        jnp.min(jnp.where(inside, scores, top)),
+        jnp.max(jnp.where(inside, -top, scores)),
+    )
+
+
+def check_length(owner: str, scores: Any, outcome: Any) -> None:
+    """Refuse an outcome that does not have one number per score."""
+    if jnp.ndim(scores) != 1 or jnp.shape(scores) != jnp.shape(outcome):
+        raise TypeError(
+            f"{owner}: the outcome has shape {jnp.shape(outcome)}, the scores have shape "
+            f"{jnp.shape(scores)}; give one number per label or row."
+        )
+
+
+def is_proper(inside: Bool[Array, " k"]) -> Bool[Array, ""]:
+    """Whether there are relevant and other labels; else there is nothing to rank."""
+    return jnp.any(inside) & ~jnp.all(inside)
+
+
+def pairs(relevance: Array) -> Bool[Array, "m m"]:
+    """Whether row i must be above row j; padding is in no pair."""
+    above = relevance[:, None] > relevance[None, :]
+    return above & (relevance >= 0)[None, :]
+
+
+def _label_hinge(margin, scores, relevant):
+    inside, low, high = parted("label_hinge", scores, relevant)
+    proper = is_proper(inside)
+    gap = jnp.where(proper, margin - low + high, 0.0)
+    return jnp.where(gap <= 0, 0.0, gap)
+
+
+def _gaps(owner, scores, relevance):
+    """The losses of all pairs, 0 where there is no pair, and the pairs."""
+    check_length(owner, scores, relevance)
+    relevance = jnp.asarray(relevance).astype(scores.dtype)
+    counted = pairs(relevance)
+    gap = (relevance[:, None] - relevance[None, :]) - (scores[:, None] - scores[None, :])
+    return jnp.where(counted & ~(gap <= 0), gap, 0.0), counted
+
+
+def _max_pairs(_, scores, relevance):
+    gap, _ = _gaps("max_pairs", scores, relevance)
+    flat = gap.reshape(-1)
+    worst = jax.lax.stop_gradient(jnp.argmax(flat))  # the slope of one pair, also if several tie
+    return jnp.sum(jnp.where(jnp.arange(flat.size) == worst, flat, 0.0))
+
+
+def _average_pairs(_, scores, relevance):
+    gap, counted = _gaps("average_pairs", scores, relevance)
+    return safe.divide(jnp.sum(gap), jnp.sum(jnp.where(counted, jnp.ones_like(gap), 0.0)))
+
+
+def _are_masks(hparams: Any, params: Any, rounds: Any) -> Any:
+    legal = lambda leaf: leaf == leaf if leaf.dtype == bool else (leaf == 0) | (leaf == 1)
+    return jax.tree.map(legal, rounds.outcome)
+
+
+def _are_degrees(hparams: Any, params: Any, rounds: Any) -> Any:
+    legal = lambda leaf: ((leaf >= 0) & (leaf < jnp.inf)) | (leaf == PADDING)
+    return jax.tree.map(legal, rounds.outcome)
+
+
+max_pairs = ScoreLoss(value_fn=_max_pairs, needs=(degrees("max_pairs"),))
+average_pairs = ScoreLoss(value_fn=_average_pairs, needs=(degrees("average_pairs"),))

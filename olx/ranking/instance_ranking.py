@@ -1,0 +1,184 @@
+r"""Instance ranking: score the rows of a group so that relevant rows come first.
+
+A round is a group of $m$ rows $X_t$ with degrees of relevance $y_t$. The learner plays the scores
+$X_t w_t$. Its loss $g_t(w)$ is a convex, non-negative function of the scores, such as the mean or
+the maximum of $((y_i - y_j) - \langle w, x_i - x_j\rangle)_+$ over the pairs with $y_i > y_j$. With
+$v_t \in \partial g_t(w_t)$ and $c = 1 / \eta$ the learner takes the best step along it,
+
+$$w_{t+1} = w_t - \frac{\tau_t}c v_t, \qquad
+  \tau_t = \min\Big\{1, \frac{c\,g_t(w_t)}{\|v_t\|^2}\Big\}.$$
+
+$\tau_t v_t$ is a dual vector: by convexity $g_t^*(\tau v_t) \le \tau (\langle v_t, w_t\rangle -
+g_t(w_t))$ for $\tau \in [0, 1]$, and $\tau_t$ maximizes the dual with this bound. So no step is
+worse than the subgradient step, and for every $u$
+
+$$\sum_{s \le t} g_s(w_s) - g_s(u) \le \frac c2 \|u\|^2 + \frac1{2c} \sum_{s \le t} \|v_s\|^2 \le
+  \frac c2 \|u\|^2 + \frac1{2c} \sum_{s \le t} \max_{i, j} \|x_i - x_j\|^2,$$
+
+where the maximum is over the pairs of the round. A round of weight $h$ has the loss $h g_t$ and
+$\tau_t \le h$.
+
+Any point learner can rank rows as well: `olx.ranking.rank_rows` plays $X_t w_t$ with its decisions.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.4 and
+corollary 1.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx import _safe as safe
+from olx._pytree import pytree
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.losses.ranks import average_pairs, max_pairs, pairs
+from olx.losses.score import ScoreLoss
+from olx.needs import within
+from olx.ranking.rows import row_scores
+from olx.theorem import theorem
+
+
+@pytree
+class InstanceRankingHparams:
+    eta: Scalar
+    loss: ScoreLoss
+
+
+class InstanceRankingState(NamedTuple):
+    w: Float[Array, " d"]
+
+
+def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
+    r"""Rank rows of a group, aggressively in Euclidean space.
+
+    eta: $1 / c$, positive; it bounds the steps.
+    loss: `olx.losses.average_pairs` or `olx.losses.max_pairs`, the learner's own loss.
+
+    A context is an array of rows (m, d), an outcome their relevance (m,): degrees of at least 0, or
+    -1 for a row that does not count. `olx.ranking.group_rows` makes both. `params` has the shape
+    (d,); only its shape is used.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rows = jnp.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]] * 2)
+    >>> play = olx.Rounds(rows, jnp.array([[1.0, 0.0, -1.0]] * 2))
+    >>> learner = instance_ranking(1.0)
+    >>> olx.rollout(learner, olx.losses.average_pairs, play, jnp.zeros(2)).losses.tolist()
+    [1.0, 0.0]
+    """
+    eta = check.positive("instance_ranking", "eta", eta)
+    check.instance("instance_ranking", "loss", loss, ScoreLoss)
+    if loss.value_fn not in (average_pairs.value_fn, max_pairs.value_fn):
+        raise TypeError(
+            "instance_ranking: `loss` must be `olx.losses.average_pairs` or "
+            "`olx.losses.max_pairs`; for others play `olx.ranking.rank_rows` of a point learner."
+        )
+    return Learner(
+        InstanceRankingHparams(eta, loss),
+        init,
+        predict,
+        update,
+        needs=within(loss, "loss", "outcome"),
+        theorems=(instance_regret, instance_duality),
+    )
+
+
+def init(hp: InstanceRankingHparams, params: PyTree) -> InstanceRankingState:
+    return InstanceRankingState(jnp.zeros_like(params))
+
+
+def predict(hp: InstanceRankingHparams, state: InstanceRankingState, context: PyTree) -> Array:
+    return row_scores(state.w, context)
+
+
+def update(
+    hp: InstanceRankingHparams, state: InstanceRankingState, feedback: Feedback
+) -> InstanceRankingState:
+    _, v, tau = step_of(hp, feedback)
+    return InstanceRankingState(state.w - tau * hp.eta * v)
+
+
+def step_of(hp: InstanceRankingHparams, feedback: Feedback) -> tuple[Array, Array, Array]:
+    r"""The loss of the round, its subgradient $v$ in the weights, and $\tau$."""
+    value, slope = jax.value_and_grad(lambda scores: hp.loss(scores, feedback.outcome))(
+        feedback.action
+    )
+    v = slope @ feedback.context
+    best = safe.divide(value, hp.eta * jnp.sum(v * v))
+    return value, v, jnp.minimum(best, feedback.weight)
+
+
+class Account(NamedTuple):
+    price: Float[Array, ""]  # c |u|^2 / 2
+    own: Float[Array, ""]  # the sum of the learner's losses
+    other: Float[Array, ""]  # the sum of the losses of u
+    moved: Float[Array, ""]  # the sum of |v|^2 / (2 c)
+    norms: Float[Array, ""]  # the same with the longest difference of a pair
+    gain: Float[Array, ""]  # the sum of tau (g - <v, w>)
+    dual: Float[Array, ""]
+    size: Float[Array, ""]  # for the rounding error
+
+
+def open_account(hp: InstanceRankingHparams, state: InstanceRankingState, u: PyTree) -> Account:
+    u = check.comparator("certify", u, state.w)
+    zero = jnp.zeros((), state.w.dtype)
+    return Account(zero + jnp.sum(u * u) / (2 * hp.eta), *(zero,) * 7)
+
+
+def add_round(
+    hp: InstanceRankingHparams,
+    account: Account,
+    state: InstanceRankingState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    weight = jnp.asarray(feedback.weight, account.own.dtype)
+    value, v, tau = step_of(hp, feedback)
+    own, other = weight * value, weight * hp.loss(feedback.context @ u, feedback.outcome)
+    moved = hp.eta * weight**2 * jnp.sum(v * v) / 2
+    longest = jnp.where(value > 0, _longest(feedback), 0.0)
+    gained = tau * (value - v @ state.w)
+    after = update(hp, state, feedback).w
+    spent = jnp.sum(after * after) / (2 * hp.eta)
+    gain = account.gain + gained
+    return Account(
+        account.price,
+        account.own + own,
+        account.other + other,
+        account.moved + moved,
+        account.norms + hp.eta * weight**2 * longest / 2,
+        gain,
+        gain - spent,
+        account.size + own + other + moved + jnp.abs(gained) + spent,
+    )
+
+
+def regret_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Certificate:
+    left, right = account.own - account.other, account.price + account.moved
+    return Certificate(left, right, account.size + account.price, account.price + account.norms)
+
+
+def duality_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Certificate:
+    left, primal = account.own - account.moved, account.price + account.other
+    return Certificate(left, account.dual, account.size + account.price, primal)
+
+
+def _longest(feedback: Feedback) -> Array:
+    """The largest squared distance of the two rows of a pair."""
+    rows = feedback.context
+    gram, square = rows @ rows.T, jnp.sum(rows * rows, axis=1)
+    apart = square[:, None] + square[None, :] - 2 * gram
+    relevance = jnp.asarray(feedback.outcome).astype(rows.dtype)
+    return jnp.max(jnp.where(pairs(relevance), apart, 0.0))
+
+
+SOURCE = "Shalev-Shwartz 2007, section 5.3.4"
+instance_regret = theorem(
+    "instance_regret", f"{SOURCE} and corollary 1", open_account, add_round, regret_sides
+)
+instance_duality = theorem(
+    "instance_duality", f"{SOURCE} and lemma 1", open_account, add_round, duality_sides
+)
