@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.boosting import _copies as copies
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsGradient, Facts, Linear, Rowwise, Separable
+from olx.frameworks import copies
 from olx.losses.score import ScoreLoss
 
 
@@ -42,17 +42,6 @@ class Tangent:
 
 def pay(tangent: Tangent, action: Array) -> Array:
     return tangent.slope * action / tangent.scale
-
-
-def start(inner: Learner, n: int, params: PyTree) -> PyTree:
-    """The stacked states of `n` copies; a base learner that draws gets a key per copy."""
-
-    def apart(leaf: Array) -> Array:
-        if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return leaf
-        return jax.vmap(jax.random.fold_in)(leaf, jnp.arange(n))
-
-    return jax.tree.map(apart, copies.start(inner, n, params))
 
 
 def votes_of(owner: str, inner: Learner, states: PyTree, context: PyTree) -> Float[Array, " n"]:

@@ -19,10 +19,10 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx.boosting import _copies as copies
 from olx.boosting.rule import BoostingRule, sign
 from olx.core import Feedback, Learner, Loss
 from olx.facts import Facts, Linear, Refresh, Refreshed, Rowwise
+from olx.frameworks import copies
 from olx.losses.signs import signs
 from olx.needs import PARTS, within
 

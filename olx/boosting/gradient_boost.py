@@ -42,6 +42,7 @@ from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Theorem, theorem
@@ -106,7 +107,7 @@ def gradient_boost(
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:
     count = clock.start(None, params)
-    states = _stages.start(hp.inner, hp.n, params)
+    states = copies.start(hp.inner, hp.n, params)
     return GradientBoostState(states, jnp.zeros(hp.n, count.dtype), count)
 
 

@@ -38,6 +38,7 @@ from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Theorem, theorem
@@ -94,7 +95,7 @@ def gradient_boost_hull(
 
 
 def init(hp: HullHparams, params: PyTree) -> HullState:
-    return HullState(_stages.start(hp.inner, hp.n, params))
+    return HullState(copies.start(hp.inner, hp.n, params))
 
 
 def predict(hp: HullHparams, state: HullState, context: PyTree) -> Array:

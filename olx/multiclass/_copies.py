@@ -12,6 +12,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner
 from olx.facts import AddsContext, Facts, Linear, Rowwise
+from olx.frameworks import copies
 from olx.losses.labels import REMEDY, below
 from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss
@@ -43,9 +44,7 @@ class ReductionState(NamedTuple):
 
 
 def init(hp: ReductionHparams, params: PyTree) -> ReductionState:
-    state = jax.tree.map(jnp.asarray, hp.inner.init(params))
-    widen = lambda leaf: jnp.broadcast_to(leaf, (hp.code.matrix.shape[1], *leaf.shape))
-    return ReductionState(jax.tree.map(widen, state))
+    return ReductionState(copies.start(hp.inner, hp.code.matrix.shape[1], params))
 
 
 def predict(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " k"]:
@@ -65,7 +64,7 @@ def update(hp: ReductionHparams, state: ReductionState, feedback: Feedback) -> R
 
 
 def _votes(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " copies"]:
-    votes = jax.vmap(lambda own: hp.inner.predict(own, context))(state.copies)
+    votes = copies.act(hp.inner, state.copies, context)
     if not hasattr(votes, "shape") or votes.ndim != 1:
         shape = jax.tree.map(lambda leaf: leaf.shape[1:], votes)
         raise TypeError(

@@ -7,7 +7,7 @@ import pytest
 import reference_multiclass as ref
 
 import olx
-from olx import losses, mirrors, multiclass, streams
+from olx import classification, losses, mirrors, multiclass, streams
 
 T, D, K = 2000, 6, 4
 
