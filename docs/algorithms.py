@@ -8,8 +8,9 @@ from types import ModuleType
 from typing import NamedTuple
 
 from docs.docstrings import linked, markdown
-from docs.fields import fields, table
+from docs.fields import fields, tabulated
 from docs.public import Name, factories, rooms
+from docs.signatures import signature
 from olx.theorem import Theorem
 
 GROUPS = {
@@ -140,42 +141,6 @@ def _constants(one: Name) -> str:
     return f"\n\nConstants in the score: {said}." if said else ""
 
 
-def signature(one: Name) -> str:
-    """The call of a factory, one argument per line if it is long."""
-    shown = inspect.signature(one.thing)
-    arguments = [_argument(argument) for argument in shown.parameters.values()]
-    keyword = [p.kind is inspect.Parameter.KEYWORD_ONLY for p in shown.parameters.values()]
-    if True in keyword and not _takes_all(shown):
-        arguments.insert(keyword.index(True), "*")
-    gives = "" if shown.return_annotation is inspect.Signature.empty else " -> " + _type(
-        shown.return_annotation
-    )
-    flat = f"{one.typed}({', '.join(arguments)}){gives}"
-    if len(flat) <= 80:
-        return flat
-    return f"{one.typed}(\n" + "".join(f"    {part},\n" for part in arguments) + f"){gives}"
-
-
-def _takes_all(shown: inspect.Signature) -> bool:
-    return any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in shown.parameters.values())
-
-
-def _argument(one: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    word = stars.get(one.kind, "") + one.name
-    if one.annotation is not inspect.Parameter.empty:
-        word += f": {_type(one.annotation)}"
-    if one.default is not inspect.Parameter.empty:
-        default = getattr(one.default, "__name__", None) or repr(one.default)
-        word += f" = {default}" if ":" in word else f"={default}"
-    return word
-
-
-def _type(kind: object) -> str:
-    word = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", inspect.formatannotation(kind))
-    return word.replace("int | float | Array", "Scalar")
-
-
 def _theorems(module: ModuleType) -> str:
     carried = [thing for thing in vars(module).values() if isinstance(thing, Theorem)]
     own = {one.name: one.source for one in carried if _proved_in(one, module)}
@@ -200,7 +165,7 @@ def _states(module: ModuleType) -> str:
         if inspect.isclass(thing) and thing.__module__ == module.__name__
         if name.endswith(("State", "Stats")) and not name.startswith("_") and fields(thing)
     ]
-    tables = [f"`{one.__name__}`\n\n{table(one)}" for one in kept]
+    tables = [f"`{one.__name__}`\n\n{tabulated(fields(one))}" for one in kept]
     return "## What it keeps between rounds\n\n" + "\n\n".join(tables) if tables else ""
 
 

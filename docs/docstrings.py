@@ -16,12 +16,12 @@ def markdown(text: str, arguments: bool = True) -> str:
     return "\n\n".join(_paragraph(part, arguments) for part in _whole(paragraphs))
 
 
-def linked(text: str, target: Callable[[str], str | None]) -> str:
+def linked(text: str, target: Callable[[str], str | None], form: str = "[{0}]({1})") -> str:
     """The same text with a link at each name in backquotes that has a target."""
 
     def link(match: re.Match) -> str:
         found = target(match[2])
-        return match[0] if found is None else f"[{match[1]}]({found})"
+        return match[0] if found is None else form.format(match[1], found)
 
     plain = re.compile(r"(?<!\[)(`([A-Za-z_][\w.]*)(?:\([^`]*\))?`)")
     parts = re.split(r"(```.*?```)", text, flags=re.S)

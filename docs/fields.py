@@ -3,7 +3,6 @@
 import ast
 import inspect
 import textwrap
-from pathlib import Path
 from typing import Any, NamedTuple
 
 try:
@@ -11,7 +10,8 @@ try:
 except ImportError:  # only the site itself needs it
     Docstring, Extension = None, object
 
-from docs.docstrings import markdown
+from docs.docstrings import linked, markdown
+from docs.public import rooms
 
 
 class Field(NamedTuple):
@@ -34,11 +34,11 @@ def fields(record: type) -> list[Field]:
     return [one for one in found if not one.name.startswith("_")]
 
 
-def table(record: type) -> str:
-    """The fields of a record as a Markdown table."""
+def tabulated(shown: list[Field]) -> str:
+    """Fields as a Markdown table."""
     rows = [
-        f"| `{one.name}` | `{one.type.replace('|', chr(92) + '|')}` | {_cell(one.meaning)} |"
-        for one in fields(record)
+        f"| `{one.name}` | `{one.type}` | {_cell(one.meaning.replace('*', '&#42;'))} |"
+        for one in shown
     ]
     return "\n".join(["| field | type | meaning |", "|---|---|---|", *rows])
 
@@ -56,15 +56,31 @@ def _cell(text: str) -> str:
 
 
 class Comments(Extension):
-    """Comments beside fields become their docstrings; other docstrings become Markdown."""
+    """Fields become a table at the record; docstrings become Markdown with links."""
 
-    def on_attribute_instance(self, *, attr: Any, **kwargs: Any) -> None:
-        if attr.docstring is not None or attr.lineno is None or not attr.annotation:
-            return
-        lines = attr.lines_collection[Path(attr.filepath)]
-        if found := comment(lines, attr.endlineno or attr.lineno):
-            attr.docstring = Docstring(found, parent=attr)
+    def __init__(self) -> None:
+        super().__init__()
+        self._paths = {one.typed: one.path for public in rooms().values() for one in public}
 
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = markdown(obj.docstring.value, arguments=not obj.is_module)
+            text = markdown(obj.docstring.value, arguments=not obj.is_module)
+            obj.docstring.value = linked(text, self._paths.get, "[{0}][{1}]")
+        if obj.is_class:
+            self._tabulate(obj)
+
+    def _tabulate(self, record: Any) -> None:
+        own = [part for part in record.members.values() if part.is_attribute and part.annotation]
+        own = [part for part in own if "property" not in part.labels]
+        if not own:
+            return
+        lines = record.lines_collection[record.filepath]
+        shown = [
+            Field(part.name, str(part.annotation), comment(lines, part.endlineno or part.lineno))
+            for part in own
+            if not part.name.startswith("_")
+        ]
+        said = record.docstring.value if record.docstring is not None else ""
+        record.docstring = Docstring(f"{said}\n\n{tabulated(shown)}", parent=record)
+        for part in own:
+            record.del_member(part.name)

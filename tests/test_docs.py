@@ -32,7 +32,8 @@ def source(tmp_path_factory):
 def test_the_code_of_a_page_runs(name):
     path = pages.SOURCE / f"{name}.md"
     program = pages.blocks(path.read_text())
-    assert program.strip()
+    if not program.strip():
+        pytest.skip("this version has none of the names that the page is about")
     exec(compile(program, str(path), "exec"), {"__name__": "page"})
 
 
@@ -72,7 +73,13 @@ def test_a_page_shows_rule_signature_example_and_theorem(source):
 
 def test_links_between_pages_resolve(source):
     """Pages made of other files are checked by the strict build."""
-    elsewhere = ("notebooks/", "reproductions.md", "architecture.md", "contributing.md", "pictures/")
+    elsewhere = (
+        "notebooks/",
+        "reproductions.md",
+        "architecture.md",
+        "contributing.md",
+        "pictures/",
+    )
     for path in source.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", _without_code(path.read_text())):
             target = (path.parent / link).resolve()
@@ -97,7 +104,8 @@ def test_names_in_backquotes_become_links_outside_code():
 
 
 def test_parts_about_names_that_do_not_exist_are_left_out():
-    text = "a\n<!-- needs: olx.nothing -->\nb\n<!-- end -->\n| `olx.nothing` | c |\n| `olx.run` | d |\n"
+    part = "<!-- needs: olx.nothing -->\nb\n<!-- end -->\n"
+    text = f"a\n{part}| `olx.nothing` | c |\n| `olx.run` | d |\n"
     assert pages.shown(text) == "a\n| `olx.run` | d |\n"
 
 
