@@ -4,9 +4,11 @@ An example is run as it stands in the docstring. Pictures are kept by a digest o
 of the whole library, so that a second build makes none.
 """
 
+import contextlib
 import doctest
 import hashlib
 import inspect
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,8 +70,9 @@ def _certificates(text: str, names: dict) -> list:
     own = dict(names)
     olx.certify = certify
     try:
-        for part in doctest.DocTestParser().get_examples(text):
-            exec(compile(part.source, "<example>", "single"), own)
+        with contextlib.redirect_stdout(io.StringIO()):
+            for part in doctest.DocTestParser().get_examples(text):
+                exec(compile(part.source, "<example>", "single"), own)
     finally:
         olx.certify = real
     return [one for one in kept if np.ndim(one.left) == 1 and np.size(one.left) > 3]
