@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    boosting,
     compile_time,
     dense,
     derived,
@@ -25,6 +26,7 @@ from benchmarks import (
     second_order,
     sparse,
     sweeps,
+    tasks,
 )
 from benchmarks.settings import Settings
 
@@ -36,6 +38,8 @@ GROUPS = {
     "derived": derived.measure,
     "first_order": first_order.measure,
     "second_order": second_order.measure,
+    "boosting": boosting.measure,
+    "tasks": tasks.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

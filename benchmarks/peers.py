@@ -44,8 +44,9 @@ def sklearn_sgd(loss: str, examples: Examples, eta: float = ETA) -> Contestant:
 class VowpalCache:
     """The binary cache file of a data set, written at the first use."""
 
-    def __init__(self, folder: str, examples: Examples):
-        self._folder = folder
+    def __init__(self, folder: str, examples: Examples, copies: int = 1):
+        """copies: how many weights Vowpal Wabbit has room for per column."""
+        self._folder, self._copies = folder, copies
         values = examples.rows.nnz if hasattr(examples.rows, "nnz") else examples.rows.size
         share = min(1.0, VOWPAL_VALUES / values)
         self.examples = examples.first(max(1, int(share * examples.count)))
@@ -56,7 +57,7 @@ class VowpalCache:
         with open(path, "w") as file:
             for label, row in zip(self.examples.labels, _pairs(self.examples), strict=True):
                 file.write(f"{label:.0f} | " + " ".join(f"{j}:{x:.6g}" for j, x in row) + "\n")
-        bits = str(max(6, self.examples.width.bit_length()))
+        bits = str(max(6, (self.examples.width * self._copies).bit_length()))
         arguments = ["-d", path, "--cache_file", f"{path}.cache", "-b", bits, "--noconstant"]
         _vowpal(arguments, self.examples.count)
         os.truncate(path, 0)  # from now on rows come from the cache

@@ -58,6 +58,11 @@ ADA_NORMAL_HEDGE = 2.5  # time of AdaNormalHedge / time of Hedge
 SECOND_ORDER = {"arow": 1.2, "arow_original": 1.2}  # against the numba loop
 SECOND_ORDER_SWEEP = 10.0  # 64 configurations at 48 features, against 64 calls of the numba loop
 OJA = 3.0  # m = 10 at 1,000 features, against Vowpal Wabbit
+BOOSTING = 10.0  # 100 copies by Online BBM at 50 features, against Vowpal Wabbit
+BOOSTING_SWEEP = 50.0  # 64 configurations of them, per configuration, against Vowpal Wabbit
+COPIES = 1.2  # time of n copies / n times the time of the weak learner, up to 64 features
+MANY_COPIES = 0.5  # the same for 100 copies
+VITERBI = 20.0  # against a NumPy loop over chains
 LAB = 1.5  # time of the lab for a sweep / time of the engine
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths

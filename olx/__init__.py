@@ -2,6 +2,7 @@
 
 from importlib.metadata import version as _version
 
+from olx import alignment as alignment
 from olx import boosting as boosting
 from olx import classification as classification
 from olx import convex as convex
@@ -13,11 +14,13 @@ from olx import keep as keep
 from olx import losses as losses
 from olx import meta as meta
 from olx import mirrors as mirrors
+from olx import multiclass as multiclass
 from olx import record as record
 from olx import regularizers as regularizers
 from olx import schedules as schedules
 from olx import second_order as second_order
 from olx import streams as streams
+from olx import structured as structured
 from olx import testing as testing
 from olx.adversary import Adversary as Adversary
 from olx.certificate import Certificate as Certificate

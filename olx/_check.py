@@ -48,6 +48,11 @@ def above(owner: str, name: str, value: Any, low: float, high: float, each: bool
     return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g}]", each)
 
 
+def inside(owner: str, name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
+    legal = lambda v: (v > low) & (v < high)
+    return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g})", each)
+
+
 def count(owner: str, name: str, value: Any) -> None:
     """Refuse all but Python integers of at least 1; a count is the size of an array."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:

@@ -22,8 +22,8 @@ def words(thing: Any) -> str:
         return call(_name(thing.func), [words(part) for part in thing.args], thing.keywords)
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return _record(thing)
-    if isinstance(thing, tuple) and hasattr(thing, "_fields"):
-        return call(type(thing).__name__, [], dict(zip(thing._fields, thing, strict=True)))
+    if isinstance(thing, tuple) and (names := getattr(thing, "_fields", None)):
+        return call(type(thing).__name__, [], dict(zip(names, thing, strict=True)))
     if isinstance(thing, tuple | list):
         inside = ", ".join(map(words, thing))
         return f"[{inside}]" if isinstance(thing, list) else f"({inside})"

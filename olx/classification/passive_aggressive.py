@@ -12,52 +12,29 @@ $C$ times its square. PA-I is the aggressive dual ascent on the hinge with $c = 
 squared hinge with $c = 1/(2C)$. A round of weight $h$ uses $h C$ in place of $C$; PA does not
 depend on weights.
 
-The lemma behind all bounds: for any $u$,
+For classes, $\ell_t$ is the multiclass hinge and $a_t$ replaces $y_t x_t$: the matrix with $x_t$ in
+the row of the label and $-x_t$ in that of its best rival, so $\|a_t\|^2 = 2 \|x_t\|^2$.
 
-$$\sum_{s \le t} \tau_s \big(2 \ell_s - \tau_s \|x_s\|^2\big) \le \|u - w_1\|^2 +
-  2 \sum_{s \le t} \tau_s \ell_s(u).$$
-
-Proof: $\|w_s - u\|^2 - \|w_{s+1} - u\|^2 = -2 \tau_s y_s \langle w_s - u, x_s\rangle - \tau_s^2
-\|x_s\|^2$, where $-y_s \langle w_s, x_s\rangle = \ell_s - 1$ whenever $\tau_s > 0$ and $y_s
-\langle u, x_s\rangle \ge 1 - \ell_s(u)$; sum over rounds. With $X$ the largest $\|x_s\|$,
-
-$$|M| \le \max\Big(X^2 + \sigma, \frac1C\Big) \Big( \|u - w_1\|^2 + 2 \sum_{s \le t} \tau_s
-  \ell_s(u) \Big)$$
-
-where $\sigma = 1 / (2C)$ for PA-II and 0 else, and $1/C$ appears for PA-I only. Each row of zeros
-adds 1 to the bound. For PA-I, `published` replaces $\tau_s$ by its bound $C$. If $u$ has no loss,
-PA makes at most $X^2 \|u - w_1\|^2$ mistakes. Weights must be 1, except for PA.
+The bounds are in `olx.classification.passive_aggressive_mistakes`.
 
 Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, 2006.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx._pytree import pytree
-from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.classification._passive import PassiveAggressiveHparams, PassiveAggressiveState, rate
+from olx.classification.passive_aggressive_mistakes import distance, mistakes
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
-from olx.frameworks.lift import dot
+from olx.frameworks.lift import dot, transposed
 from olx.losses.hinges import hinge
+from olx.losses.labels import labels, of_classes
+from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
-from olx.theorem import theorem
-
-
-@pytree
-class PassiveAggressiveHparams:
-    most: Scalar | None  # the largest tau, C of PA-I
-    softness: Scalar  # added to |x|^2: 1 / (2 C) for PA-II
-
-
-class PassiveAggressiveState(NamedTuple):
-    w: PyTree
 
 
 def passive_aggressive() -> Learner:
@@ -71,7 +48,7 @@ def passive_aggressive() -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    return _learner(PassiveAggressiveHparams(None, 0.0))
+    return learner("passive_aggressive", hinge)
 
 
 def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
@@ -80,7 +57,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
     aggressiveness: positive; smaller for more noise.
     """
     most = check.positive("passive_aggressive_1", "aggressiveness", aggressiveness)
-    return _learner(PassiveAggressiveHparams(most, 0.0))
+    return learner("passive_aggressive_1", hinge, most)
 
 
 def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
@@ -89,7 +66,7 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     aggressiveness: positive; smaller for more noise.
     """
     c = check.positive("passive_aggressive_2", "aggressiveness", aggressiveness)
-    return _learner(PassiveAggressiveHparams(None, 1 / (2 * c)))
+    return learner("passive_aggressive_2", hinge, softness=1 / (2 * c))
 
 
 def init(hp: PassiveAggressiveHparams, params: PyTree) -> PassiveAggressiveState:
@@ -103,97 +80,26 @@ def predict(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, context
 def update(
     hp: PassiveAggressiveHparams, state: PassiveAggressiveState, feedback: Feedback
 ) -> PassiveAggressiveState:
-    moved = tree.add_scale(state.w, _coefficient(hp, feedback), feedback.context)
-    return PassiveAggressiveState(moved)
+    step = transposed(coefficient(hp, feedback), feedback.context)
+    return PassiveAggressiveState(tree.add(state.w, step))
 
 
-def _coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
-    r"""$\tau_t y_t$, the factor of the row in the update; 0 for a row of zeros."""
-    gap = hinge(feedback.action, feedback.outcome)
-    squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
-    resistance = feedback.weight * squares + hp.softness
-    real = (squares > 0) & (resistance > 0)
-    tau = feedback.weight * gap / safe.or_one(resistance, real)
-    if hp.most is not None:
-        tau = jnp.minimum(tau, hp.most * feedback.weight)
-    return feedback.outcome * jnp.where(real, tau, 0.0)
+def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
+    r"""$\tau_t y_t$, the factor of the row in the update; for classes one factor per class."""
+    tau, _, _, direction = rate(hp, feedback)
+    return -tau * direction
 
 
-class Account(NamedTuple):
-    start: Float[Array, ""]  # |u - w_1|^2
-    gain: Float[Array, ""]
-    paid: Float[Array, ""]  # the sum of tau l(u)
-    lost: Float[Array, ""]  # the sum of l(u)
-    size: Float[Array, ""]
-    largest: Float[Array, ""]  # X^2
-    zeros: Float[Array, ""]  # rows of zeros
-    wrong: Float[Array, ""]  # mistakes
-    unit: Bool[Array, ""]  # whether all weights were 1
-
-
-def open_account(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, u: PyTree) -> Account:
-    apart = tree.sub(check.comparator("certify", u, state.w), state.w)
-    start = jnp.asarray(tree.vdot(apart, apart))
-    zero = jnp.zeros_like(start)
-    return Account(start, zero, zero, zero, zero, zero, zero, zero, jnp.ones((), bool))
-
-
-def add_round(
-    hp: PassiveAggressiveHparams,
-    account: Account,
-    state: PassiveAggressiveState,
-    feedback: Feedback,
-    u: PyTree,
-) -> Account:
-    x, y = feedback.context, feedback.outcome
-    tau, squares = y * _coefficient(hp, feedback), jnp.asarray(tree.vdot(x, x))
-    own, spent = tau * 2 * hinge(feedback.action, y), tau**2 * squares
-    lost = hinge(dot(u, x), y)
-    count = lambda met: jnp.where(met, jnp.ones_like(tau), 0.0)
-    return Account(
-        account.start,
-        account.gain + (own - spent),
-        account.paid + tau * lost,
-        account.lost + lost,
-        account.size + (jnp.abs(own) + spent),
-        jnp.maximum(account.largest, squares),
-        account.zeros + count(squares == 0),
-        account.wrong + count(y * feedback.action <= 0),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
-    )
-
-
-def distances(hp: PassiveAggressiveHparams, account: Account, u: PyTree) -> Certificate:
-    right = account.start + 2 * account.paid
-    return Certificate(account.gain, right, account.size + right)
-
-
-def mistakes_made(hp: PassiveAggressiveHparams, account: Account, u: PyTree) -> Certificate:
-    factor = account.largest + hp.softness
-    factor = factor if hp.most is None else jnp.maximum(factor, 1 / hp.most)
-    whole = lambda sums: factor * (account.start + 2 * sums) + account.zeros
-    right = whole(account.paid)
-    published = None if hp.most is None else whole(hp.most * account.lost)
-    scale = account.wrong + account.zeros + right
-    hard = (jnp.asarray(hp.softness) == 0) & (hp.most is None)
-    proof = Certificate(account.wrong, right, scale, published)
-    return proof.given(UNIT_WEIGHTS, hard | account.unit)
-
-
-SOURCE = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
-distance = theorem(
-    "distance", f"{SOURCE}, the lemma behind all bounds", open_account, add_round, distances
-)
-mistakes = theorem("mistakes", SOURCE, open_account, add_round, mistakes_made)
-
-
-def _learner(hp: PassiveAggressiveHparams) -> Learner:
+def learner(
+    owner: str, loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0
+) -> Learner:
+    """The learner for a hinge, binary or of classes."""
     return Learner(
-        hp,
+        PassiveAggressiveHparams(loss, most, softness),
         init,
         predict,
         update,
-        facts=Facts(adds=AddsContext(_coefficient), coordinates=Rowwise()),
-        needs=(signs("passive_aggressive"),),
+        facts=Facts(adds=AddsContext(coefficient), coordinates=Rowwise()),
+        needs=(labels(owner), of_classes(owner)) if loss.of_classes else (signs(owner),),
         theorems=(distance, mistakes),
     )

@@ -7,9 +7,9 @@ $$w_t = \nabla f^*\Big(-\frac1{c_t} \sum_{i < t} \lambda_i\Big), \qquad
 The learner predicts linear scores: the loss of a round is $g_t(w) = h_t\,\ell(\langle w,
 x_t\rangle, y_t)$ and $\lambda_t = h_t \tau_t x_t$. Four choices make an algorithm: the potential
 $f$ (additive, multiplicative, p-norm), the loss (classification, regression), the ascent rule (from
-the subgradient to follow the leader) and the step size $\eta_t = 1 / c_t$.
-
-The minimum of $f$ need not be 0: all bounds use $f - \min f$.
+the subgradient to follow the leader) and the step size $\eta_t = 1 / c_t$. With a loss of classes
+$w$ is a matrix with a row per class, the score is the vector $w x_t$, and $\lambda_t = h_t \tau_t
+x_t^\top$. The minimum of $f$ need not be 0: all bounds use $f - \min f$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figures 3.1 and 3.2.
 """
@@ -29,8 +29,9 @@ from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent
+from olx.frameworks.hinge_mistakes import hinge_mistakes
 from olx.frameworks.lift import dot
-from olx.frameworks.mistakes import hinge_mistakes, on_hinge
+from olx.frameworks.mistakes import on_hinge
 from olx.frameworks.primal_dual import (
     Account,
     DualAscentHparams,
@@ -42,6 +43,8 @@ from olx.frameworks.primal_dual import (
     rate,
 )
 from olx.frameworks.primal_dual_regret import regret_theorems
+from olx.losses.labels import of_classes
+from olx.losses.margin import margin
 from olx.losses.score import ScoreLoss, check_convex
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
@@ -60,7 +63,7 @@ def dual_ascent(
     ascent: one of `olx.ascents`.
 
     Only the shape of `params` is used: the first decision is the minimizer of the potential. The
-    context has the same shape.
+    context has the same shape; for a loss of classes `params` has one such row per class.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> stream = olx.streams.linear_classification(jax.random.key(0), rounds=60, features=3)
@@ -83,9 +86,11 @@ def dual_ascent(
     coordinates = Rowwise() if mirror.separable else lumps
     facts = Facts(coordinates=coordinates if ascent.separable else None)
     needs = within(loss, "loss", "outcome")
+    if loss.of_classes:
+        needs += (of_classes("dual_ascent"),)
     theorems = (primal_dual_inequality, weak_duality, sandwich, *regret_theorems(hparams))
-    if on_hinge(hparams):
-        theorems += (hinge_mistakes,)
+    theorems += (hinge_mistakes,) if on_hinge(hparams) else ()
+    theorems = theorems if ascent.rises else (weak_duality,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
@@ -110,6 +115,8 @@ def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) ->
     loss = Partial(_revealed, hp.loss, feedback.outcome)
     value, grad = jax.value_and_grad(loss)(now.score)
     own = feedback._replace(loss=loss, value=value, grad=grad, weight=now.weight)
+    if hp.loss.of_classes:  # a schedule sees the margin, as the score of a label +1
+        own = own._replace(action=margin(now.score, now.y), outcome=jnp.ones_like(value))
     stats = hp.eta.update(state.stats, own)
     return DualAscentState(acc, state.conjugates + change, stats, memory)
 

@@ -87,6 +87,15 @@ def dot(w: PyTree, x: PyTree) -> Array:
     return jnp.asarray(tree.vdot(w, x))
 
 
+def transposed(tau: Array, x: PyTree) -> PyTree:
+    r"""The transpose of `dot`: $\tau x$ for a number, one row $\tau_r x$ per entry of a vector."""
+    return jax.tree.map(lambda leaf: _along(tau, jnp.ndim(leaf)) * leaf, x)
+
+
+def _along(tau: Array, axes: int) -> Array:
+    return jnp.reshape(tau, jnp.shape(tau) + (1,) * axes)
+
+
 def init(hp: LiftHparams, params: PyTree) -> PyTree:
     return hp.inner.init(params)
 

@@ -2,9 +2,11 @@ r"""Mistake bounds of `dual_ascent` classifiers: the account, and theorems that 
 
 $M$ is the set of mistakes so far, $y_s \langle w_s, x_s\rangle \le 0$. $H$ is the sum of the
 comparator's hinge losses $\max(0, \gamma - y_s \langle u, x_s\rangle)$ over $M$, $X$ the largest
-$\|x_s\|_*$ in $M$. $f$ is the potential minus its minimum, $\beta$-strongly convex. The left side
-is $|M|$. Weights must be 1, or 0 for a round that does not count. `right` uses the actual sums;
-`published` replaces each by count times maximum.
+$\|x_s\|_*$ in $M$. For classes, the margin of a row of scores replaces $y_s \langle u, x_s\rangle$,
+and $\|a_s\|_*$ replaces $\|x_s\|_*$, with $a_s$ the matrix of $x_s$ in the row of the label and
+$-x_s$ in that of its best rival. $f$ is the potential minus its minimum, $\beta$-strongly convex.
+The left side is $|M|$. Weights must be 1, or 0 for a round that does not count. `right` uses the
+actual sums; `published` replaces each by count times maximum.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 5.
 """
@@ -21,13 +23,15 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks import primal_dual
 from olx.frameworks.ascents.conservative import conservative
-from olx.frameworks.lift import dot
+from olx.frameworks.ascents.uniform import uniform
+from olx.frameworks.lift import dot, transposed
 from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState, finite, fixed, rate
+from olx.losses.class_hinges import multiclass_hinge
 from olx.losses.hinges import hinge
+from olx.losses.margin import margin, mistaken
 from olx.mirrors.base import MirrorMap
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Theorem
 
 
 class Tally(NamedTuple):
@@ -36,6 +40,7 @@ class Tally(NamedTuple):
     c: Float[Array, ""]
     count: Float[Array, ""]  # number of mistakes
     gaps: Float[Array, ""]  # the sum of the hinge of u over mistakes, or over all rounds
+    all_gaps: Float[Array, ""]  # the sum of the hinge of u over all rounds
     squares: Float[Array, ""]  # the sum of |x|_*^2 / beta over mistakes
     spent: Float[Array, ""]  # the sum of |x|_*^2 / (2 beta c) over mistakes
     square: Float[Array, ""]  # the largest |x|_*^2 / beta of a mistake
@@ -53,7 +58,7 @@ def open_tally(
     least = hp.mirror.conjugate(jax.tree.map(jnp.zeros_like, u))
     inside, true = hp.mirror.outside(u) == 0, jnp.ones((), bool)
     price = jnp.where(inside, hp.mirror.potential(u) + least, jnp.inf)
-    zeros = (jnp.zeros_like(price),) * 8
+    zeros = (jnp.zeros_like(price),) * 9
     asked = jnp.asarray(margin, price.dtype)
     return Tally(asked, price, *zeros, every=jnp.asarray(every), apart=true, unit=true)
 
@@ -64,9 +69,10 @@ def add_round(
     x, y = feedback.context, feedback.outcome
     assert hp.mirror.norm is not None  # the theorems are about maps that state their norm
     c = rate(hp, state, x) * jnp.ones_like(tally.c)
-    wrong, margin = y * feedback.action <= 0, y * dot(u, x)
-    gap = jnp.maximum(tally.margin - margin, 0.0)
-    size = hp.mirror.norm.dual(x) ** 2 / hp.mirror.modulus
+    wrong, ahead = mistaken(feedback.action, y), margin(dot(u, x), y)
+    gap = jnp.maximum(tally.margin - ahead, 0.0)
+    direction = jax.grad(margin)(feedback.action, y) if hp.loss.of_classes else 1.0
+    size = hp.mirror.norm.dual(transposed(direction, x)) ** 2 / hp.mirror.modulus
     square = jnp.where(wrong, size, 0.0)
     gaps = tally.gaps + jnp.where(wrong | tally.every, gap, 0.0)
     spent = tally.spent + 1 / (2 * c) * square
@@ -77,13 +83,14 @@ def add_round(
         c,
         tally.count + jnp.where(wrong, 1.0, 0.0),
         gaps,
+        tally.all_gaps + gap,
         tally.squares + square,
         spent,
         jnp.maximum(tally.square, square),
         jnp.maximum(tally.longest, size),
         jnp.where(wrong, c * tally.price + gaps + spent, tally.known),
         tally.every,
-        tally.apart & (margin >= tally.margin * (1 - rounding)),
+        tally.apart & (ahead >= tally.margin * (1 - rounding)),
         tally.unit & (feedback.weight == 1),
     )
 
@@ -149,51 +156,15 @@ def alike(one: PyTree, *others: PyTree) -> bool:
 
 
 def on_hinge(hp: DualAscentHparams) -> bool:
-    return hp.loss.value_fn is hinge.value_fn
+    return hp.loss.value_fn in (hinge.value_fn, multiclass_hinge.value_fn)
 
 
 def is_conservative(learner: Learner, *mirrors: MirrorMap) -> bool:
     """Whether it is a conservative `dual_ascent`, its step size fixed, its map among `mirrors`."""
     hp = learner.hparams
-    if not isinstance(hp, DualAscentHparams) or not alike(hp.ascent, conservative()):
+    if not isinstance(hp, DualAscentHparams) or not alike(
+        hp.ascent, conservative(), conservative(uniform())
+    ):
         return False
     known = not mirrors or alike(hp.mirror, *mirrors)
     return known and on_hinge(hp) and fixed(hp) and hp.mirror.states_norm
-
-
-class HingeAccount(NamedTuple):
-    lemma: primal_dual.Account
-    count: Float[Array, ""]
-    unit: Bool[Array, ""]
-
-
-def open_hinge(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> HingeAccount:
-    lemma = primal_dual.open_account(hp, state, u)
-    return HingeAccount(lemma, jnp.zeros_like(lemma.c), jnp.ones((), bool))
-
-
-def add_hinge(
-    hp: DualAscentHparams, account: HingeAccount, state: DualAscentState, feedback: Feedback, u
-) -> HingeAccount:
-    return HingeAccount(
-        primal_dual.add_round(hp, account.lemma, state, feedback, u),
-        account.count + jnp.where(feedback.outcome * feedback.action <= 0, 1.0, 0.0),
-        account.unit & (feedback.weight == 1),
-    )
-
-
-def hinge_sides(hp: DualAscentHparams, account: HingeAccount, u: PyTree) -> Certificate:
-    r"""(2.1): a mistake has a hinge loss of at least $\gamma$, so $\gamma |M| \le \sum_s g_s(u) +
-    R(u)$, with $R$ the certified regret bound of the learner. For a conservative learner only
-    mistakes have a loss."""
-    regret = primal_dual.both_sides(hp, account.lemma, u)
-    total = lambda side: None if side is None else (account.lemma.other + side) / hp.loss.hparams
-    right, published = total(regret.right), total(regret.published)
-    assert right is not None
-    proof = Certificate(account.count, right, account.count + finite(right), published)
-    return proof.under(regret.conditions).given(UNIT_WEIGHTS, account.unit)
-
-
-hinge_mistakes = theorem(
-    "hinge_mistakes", "Shalev-Shwartz 2007, (2.1)", open_hinge, add_hinge, hinge_sides
-)

@@ -112,7 +112,7 @@ def add_round(
     c, tau = now.c * jnp.ones_like(account.c), slope(now)
     after, _ = move(now, tau)
     raised = lambda c, acc: c * (f.conjugate(jax.tree.map(lambda x: x / c, acc)) - account.least)
-    there, here, along = raised(c, after), raised(c, now.acc), now.weight * tau * now.score
+    there, here, along = raised(c, after), raised(c, now.acc), now.weight * jnp.vdot(tau, now.score)
     past = raised(jnp.where(account.c > 0, account.c, c), now.acc)
     loss = now.weight * hp.loss(now.score, now.y)
     other = now.weight * hp.loss(dot(u, now.x), now.y)

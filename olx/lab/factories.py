@@ -104,7 +104,7 @@ def _call(
 
 
 def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
-    if hint == Loss:
+    if hint == Loss or Loss in typing.get_args(hint):
         return make(where, given, *LOSS)
     kinds = tuple(kind for kind in typing.get_args(hint) or (hint,) if isinstance(kind, type))
     objects = tuple(kind for kind in kinds if is_own(kind))

@@ -25,6 +25,8 @@ MODULES = {
     "first_order": olx.first_order,
     "second_order": olx.second_order,
     "boosting": olx.boosting,
+    "structured": olx.structured,
+    "multiclass": olx.multiclass,
     "experts": olx.experts,
     "meta": olx.meta,
     "mirrors": olx.mirrors,

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
@@ -45,6 +46,7 @@ def listing(what: str | None) -> str:
         "regularizers": lambda: _of("regularizers"),
         "schedules": lambda: _of("schedules"),
         "ascents": lambda: _functions(Ascent),
+        "rules": lambda: _functions(BoostingRule),
         "losses": lambda: _losses(),
         "theorems": lambda: _theorems(),
         "metrics": lambda: ((name, _line(metric.round)) for name, metric in METRICS.items()),

@@ -7,6 +7,12 @@ With $\alpha = -\tau y$:
   1-Lipschitz and self-bounded;
 - exponential: $\ell = e^{-y s}$, $\ell^* = \alpha \log \alpha - \alpha$ on $\alpha \ge 0$; neither.
 
+Cross-entropy is the logistic loss of a vector of scores, one per class, and a label $y \in \{0,
+\dots, k - 1\}$: $\ell = \log \sum_r e^{s_r} - s_y$, $\ell^* = \sum_r p_r \log p_r$ for $p = \tau +
+e_y$ in the simplex. Its slope is $p - e_y$ with the probabilities $p \propto e^s$, whose square is
+at most $2 (1 - p_y)^2$: $\sqrt2$-Lipschitz, and self-bounded with twice the constant of the
+logistic loss. Its proximal map is not given.
+
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is
 $p(1 - p) = 0.20363...$
@@ -17,14 +23,19 @@ $m - m_0 = c\,\sigma(-m)$.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 6.1 and A.3.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.special import entr
+from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
 
 from olx import _safe as safe
 from olx.convex.roots import root
+from olx.losses._classes import checked, of_classes
+from olx.losses.ball import BallConstants
+from olx.losses.margin import hot, pick
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
 
@@ -56,6 +67,26 @@ def _exponential_conjugate(_, tau, label):
     return jnp.where(alpha >= 0, -entr(legal) - legal, jnp.inf)
 
 
+def _logistic_lipschitz(_, b, top):
+    return jax.nn.sigmoid(b)
+
+
+def _logistic_smooth(_, b, top):
+    return 0.25 + 0 * b
+
+
+def _logistic_excess(_, b, top):
+    return jax.nn.sigmoid(-b)
+
+
+def _exponential_rise(_, b, top):
+    return jnp.exp(b)
+
+
+def _exponential_excess(_, b, top):
+    return jnp.exp(-b)
+
+
 def _margin(step, start):
     """The root of m - start = step * sigmoid(-m), which lies between start and start + step."""
     dtype = jnp.result_type(float, step, start)
@@ -83,6 +114,19 @@ def _near(step, start):
     return jnp.where(below, -near, near)
 
 
+def _cross_entropy(_, score, label):
+    score, label = checked(score, label)
+    return logsumexp(score, -1) - pick(hot(score, label), score)
+
+
+def _cross_entropy_conjugate(_, tau, label):
+    tau, label = checked(tau, label)
+    p = jnp.where(hot(tau, label), tau + 1, tau)
+    slack = 16 * tau.shape[-1] * float(jnp.finfo(tau.dtype).eps)
+    inside = jnp.all(p >= -slack, -1) & (jnp.abs(jnp.sum(tau, -1)) <= slack)
+    return jnp.where(inside, -jnp.sum(entr(jnp.maximum(p, 0.0)), -1), jnp.inf)
+
+
 logistic = ScoreLoss(
     lipschitz=1.0,
     self_bound=_SELF_BOUND,
@@ -90,7 +134,18 @@ logistic = ScoreLoss(
     conjugate_fn=_logistic_conjugate,
     prox_fn=_logistic_prox,
     needs=(signs("logistic"),),
+    on_ball=BallConstants(_logistic_lipschitz, _logistic_smooth, _logistic_excess),
 )
 exponential = ScoreLoss(
-    value_fn=_exponential, conjugate_fn=_exponential_conjugate, needs=(signs("exponential"),)
+    value_fn=_exponential,
+    conjugate_fn=_exponential_conjugate,
+    needs=(signs("exponential"),),
+    on_ball=BallConstants(_exponential_rise, _exponential_rise, _exponential_excess),
+)
+cross_entropy = of_classes(
+    "cross_entropy",
+    _cross_entropy,
+    _cross_entropy_conjugate,
+    lipschitz=math.sqrt(2),
+    self_bound=2 * _SELF_BOUND,
 )

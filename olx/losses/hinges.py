@@ -24,6 +24,7 @@ import jax.numpy as jnp
 
 from olx import _check as check
 from olx.core import Scalar
+from olx.losses.ball import BallConstants, one
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
 
@@ -42,6 +43,7 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
         conjugate_fn=_hinge_conjugate,
         prox_fn=_hinge_prox,
         needs=(signs("hinge"),),
+        on_ball=BallConstants(one),
     )
 
 
@@ -96,6 +98,18 @@ def _modified_huber_prox(_, step, center, label):
     return center + label * jnp.minimum(push, 2 * step)
 
 
+def _squared_hinge_lipschitz(_, b, top):
+    return b + 1
+
+
+def _modified_huber_lipschitz(_, b, top):
+    return jnp.minimum(b + 1, 2.0)
+
+
+def _gap_at(_, b, top):
+    return jnp.maximum(1 - b, 0.0)
+
+
 hinge = margin_hinge(1.0)
 squared_hinge = ScoreLoss(
     self_bound=1.0,
@@ -103,6 +117,7 @@ squared_hinge = ScoreLoss(
     conjugate_fn=_squared_hinge_conjugate,
     prox_fn=_squared_hinge_prox,
     needs=(signs("squared_hinge"),),
+    on_ball=BallConstants(_squared_hinge_lipschitz, one, _gap_at),
 )
 modified_huber = ScoreLoss(
     lipschitz=2.0,
@@ -111,5 +126,6 @@ modified_huber = ScoreLoss(
     conjugate_fn=_modified_huber_conjugate,
     prox_fn=_modified_huber_prox,
     needs=(signs("modified_huber"),),
+    on_ball=BallConstants(_modified_huber_lipschitz, one, _gap_at),
 )
 zero_one = ScoreLoss(value_fn=_zero_one, needs=(signs("zero_one"),))

@@ -3,9 +3,13 @@ r"""Losses of the residual $s - y$, for real outcomes.
 - squared: $\ell = \frac12 (s - y)^2$, $\ell^* = \frac12 \tau^2 + \tau y$; 1-self-bounded;
 - epsilon-insensitive: $\ell = \max(0, |s - y| - \epsilon)$, $\ell^* = \tau y + \epsilon |\tau|$ on
   $|\tau| \le 1$; 1-Lipschitz;
-- absolute: the same with $\epsilon = 0$.
+- absolute: the same with $\epsilon = 0$;
+- power: $\ell = |s - y|^p$, $\ell^* = \tau y + (p - 1) |\tau / p|^{p / (p - 1)}$; for $p \ge 2$;
+- Huber: $\ell = \frac12 (s - y)^2$ up to a residual of $\delta$, continued by a line; $\ell^*$ is
+  that of the squared loss, on $|\tau| \le \delta$; $\delta$-Lipschitz and 1-self-bounded.
 
-The slope at a kink is 0.
+The slope at a kink is 0. `BallConstants` of these losses are those of Luo, Optimal and Adaptive
+Online Learning, 2016, section 3.2.2, for outcomes of any size.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.
 """
@@ -13,7 +17,9 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 import jax.numpy as jnp
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.core import Scalar
+from olx.losses.ball import BallConstants, one
 from olx.losses.score import ScoreLoss
 
 
@@ -27,7 +33,43 @@ def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
     """
     epsilon = check.non_negative("epsilon_insensitive", "epsilon", epsilon)
     return ScoreLoss(
-        epsilon, lipschitz=1.0, value_fn=_tube, conjugate_fn=_tube_conjugate, prox_fn=_tube_prox
+        epsilon,
+        lipschitz=1.0,
+        value_fn=_tube,
+        conjugate_fn=_tube_conjugate,
+        prox_fn=_tube_prox,
+        on_ball=BallConstants(one),
+    )
+
+
+def power(p: Scalar) -> ScoreLoss:
+    r"""The residual to the power of `p`, which is at least 2; smooth on every ball.
+
+    >>> float(power(3.0)(3.0, 1.0))
+    8.0
+    """
+    p = check.between("power", "p", p, 2.0, jnp.inf)
+    constants = BallConstants(_power_lipschitz, _power_smooth, _power_excess)
+    return ScoreLoss(p, value_fn=_power, conjugate_fn=_power_conjugate, on_ball=constants)
+
+
+def huber(delta: Scalar) -> ScoreLoss:
+    r"""Half the squared residual up to `delta`, and a line of slope `delta` from there on.
+
+    delta: positive.
+
+    >>> float(huber(1.0)(3.0, 1.0)), float(huber(1.0)(1.5, 1.0))
+    (1.5, 0.125)
+    """
+    delta = check.positive("huber", "delta", delta)
+    return ScoreLoss(
+        delta,
+        lipschitz=delta,
+        self_bound=1.0,
+        value_fn=_huber,
+        conjugate_fn=_huber_conjugate,
+        prox_fn=_huber_prox,
+        on_ball=BallConstants(_huber_lipschitz, one, _huber_excess),
     )
 
 
@@ -57,7 +99,66 @@ def _tube_prox(epsilon, step, center, outcome):
     return center - jnp.sign(residual) * jnp.clip(jnp.abs(residual) - epsilon, 0.0, step)
 
 
+def _squared_lipschitz(_, b, top):
+    return b + top
+
+
+def _squared_excess(_, b, top):
+    return jnp.maximum(top - b, 0.0)
+
+
+def _power(p, score, outcome):
+    size = jnp.abs(score - outcome)
+    return safe.power(size, p, 0.0, size != 0)
+
+
+def _power_conjugate(p, tau, outcome):
+    size = jnp.abs(tau / p)
+    return tau * outcome + (p - 1) * safe.power(size, p / (p - 1), 0.0, size != 0)
+
+
+def _power_lipschitz(p, b, top):
+    return p * (b + top) ** (p - 1)
+
+
+def _power_smooth(p, b, top):
+    return p * (p - 1) * (b + top) ** (p - 2)
+
+
+def _power_excess(p, b, top):
+    return p * safe.power(top - b, p - 1, 0.0)
+
+
+def _huber(delta, score, outcome):
+    residual = score - outcome
+    size = jnp.abs(residual)
+    return jnp.where(size <= delta, residual**2 / 2, delta * (size - delta / 2))
+
+
+def _huber_conjugate(delta, tau, outcome):
+    return jnp.where(jnp.abs(tau) <= delta, tau**2 / 2 + tau * outcome, jnp.inf)
+
+
+def _huber_prox(delta, step, center, outcome):
+    residual = center - outcome
+    inside = jnp.abs(residual) <= delta * (1 + step)
+    near = residual / (1 + step)
+    return outcome + jnp.where(inside, near, residual - step * delta * jnp.sign(residual))
+
+
+def _huber_lipschitz(delta, b, top):
+    return jnp.minimum(b + top, delta)
+
+
+def _huber_excess(delta, b, top):
+    return jnp.clip(top - b, 0.0, delta)
+
+
 squared = ScoreLoss(
-    self_bound=1.0, value_fn=_squared, conjugate_fn=_squared_conjugate, prox_fn=_squared_prox
+    self_bound=1.0,
+    value_fn=_squared,
+    conjugate_fn=_squared_conjugate,
+    prox_fn=_squared_prox,
+    on_ball=BallConstants(_squared_lipschitz, one, _squared_excess),
 )
 absolute = epsilon_insensitive(0.0)

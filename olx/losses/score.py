@@ -13,6 +13,11 @@ numerically, with its derivatives.
 With $s = \langle w, x \rangle$ the constants in $w$ are $L \|x\|_*$ and $L \|x\|_*^2$, and the
 conjugate at $\tau x$ is $\ell^*(\tau, y)$.
 
+A loss `of_classes` takes a vector of scores, one per class, and the number of a class. $\tau$ is
+then a vector too, and the constants bound its Euclidean norm. With $s = W x$ the dual vectors are
+$\tau x^\top$, and the constants in $W$ are those above in every norm of all entries of a matrix
+that has $\|\tau x^\top\|_* \le \|\tau\|_2 \|x\|_*$: in every p-norm with $p \ge 2$.
+
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3.
 """
 
@@ -30,6 +35,7 @@ from olx._pytree import pytree, static
 from olx._words import call, numbers
 from olx.convex import scalar
 from olx.core import Scalar
+from olx.losses.ball import BallConstants
 from olx.needs import Need
 
 
@@ -42,6 +48,10 @@ class ScoreLoss:
         begins there. A score at which the loss is not finite is outside the domain.
     value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are
         optional; they are faster and more exact than the numerical search.
+    on_ball: constants for scores of bounded size; None if none are known.
+    pull_fn: the dual variable of the proximal map, `(center - prox) / step`, without cancellation.
+    of_classes: whether a score is a vector with one number per class. The conjugate of such a loss
+        is not found numerically: give it.
 
     >>> import jax.numpy as jnp
     >>> log_cosh = ScoreLoss(value_fn=lambda _, s, y: jnp.log(jnp.cosh(s - y)))
@@ -58,7 +68,11 @@ class ScoreLoss:
     # (hparams, tau, outcome)
     prox_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, step, center, outcome)
+    pull_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
+    # (hparams, step, center, outcome)
+    of_classes: bool = static(kw_only=True, default=False)
     needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
+    on_ball: BallConstants | None = static(kw_only=True, default=None)
 
     def in_words(self) -> str:
         return call(self.value_fn.__name__.strip("_"), *numbers(self.hparams))
@@ -79,14 +93,28 @@ class ScoreLoss:
         r"""$\arg\min_s$ `step` $\ell(s, y) + \tfrac12 (s - $ `center` $)^2$."""
         if self.prox_fn is not None:
             return self.prox_fn(self.hparams, step, center, outcome)
+        if self.pull_fn is not None:
+            moved = self.pull_fn(self.hparams, step, center, outcome)
+            return center - (jnp.asarray(step)[..., None] if self.of_classes else step) * moved
         check_convex("ScoreLoss.prox", self)
         f = Partial(_of_score, self, outcome)
         step, center = _alike(f, step, center)
         return scalar.prox(f, step, center, self.start)
 
+    def pull(self, step: Any, center: Any, outcome: Any) -> Array:
+        r"""The $\tau$ with prox = `center` - `step` $\tau$; it is a slope of the loss there."""
+        if self.pull_fn is not None:
+            return self.pull_fn(self.hparams, step, center, outcome)
+        return (center - self.prox(step, center, outcome)) / step
+
 
 def check_convex(owner: str, loss: ScoreLoss) -> None:
     """Refuse a loss that is not convex at some test scores; a traced loss is not tested."""
+    if loss.of_classes:
+        raise TypeError(
+            f"{owner}: this loss of classes has no conjugate or no proximal map; give it the "
+            "`conjugate_fn` and the `pull_fn`, or play it with `olx.linear`, which needs neither."
+        )
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(loss)):
         return
     for outcome in (-1.0, 1.0):

@@ -65,6 +65,8 @@ class MirrorMap:
         return jax.grad(self.potential)(w)
 
     def to_primal(self, theta: PyTree) -> PyTree:
+        if self.identity:  # the gradient would be computed as the sum of two halves
+            return theta
         return jax.grad(self.conjugate)(theta)
 
     def project(self, w: PyTree) -> PyTree:

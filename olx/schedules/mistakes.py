@@ -1,6 +1,6 @@
 r"""Step sizes $1 / c_t$ of classifiers: they shrink with mistakes and with the largest row.
 
-$M_t$ is the number of mistakes before round $t$, $y_i s_i \le 0$ for labels $y_i = \pm 1$.
+$M_t$ is the number of mistakes before round $t$; `olx.losses.margin` says what a mistake is.
 
 - S7, S9: $c_t = X_t \sqrt{(M_t + 1) / U}$ with $X_t = \max_{i \le t} \|x_i\|_*$ over all rounds.
   With the entropy and $U = \log n$ it is the self-tuned Winnow.
@@ -25,6 +25,7 @@ from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
+from olx.losses.margin import mistaken
 from olx.schedules import _scalar
 
 
@@ -106,4 +107,4 @@ def _wrong(feedback: Feedback) -> Array:
             "mistakes: this schedule counts mistakes of a score, which a point learner does not "
             "have; give it to `olx.dual_ascent`."
         )
-    return feedback.outcome * feedback.action <= 0
+    return mistaken(feedback.action, feedback.outcome)

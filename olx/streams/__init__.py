@@ -10,6 +10,7 @@ from olx.streams.arrays import from_arrays as from_arrays
 from olx.streams.changing import drifting as drifting
 from olx.streams.changing import rotating as rotating
 from olx.streams.changing import switching as switching
+from olx.streams.classes import linear_classes as linear_classes
 from olx.streams.classification import linear_classification as linear_classification
 from olx.streams.classification import logistic_labels as logistic_labels
 from olx.streams.classification import r_of_k as r_of_k
@@ -19,6 +20,11 @@ from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses
 from olx.streams.experts import random_sign_losses as random_sign_losses
 from olx.streams.experts import switching_losses as switching_losses
+from olx.streams.recordings import Played as Played
+from olx.streams.recordings import Spoken as Spoken
+from olx.streams.recordings import played as played
+from olx.streams.recordings import spoken as spoken
+from olx.streams.regression import coin_functions as coin_functions
 from olx.streams.regression import heavy_tailed as heavy_tailed
 from olx.streams.regression import ill_conditioned as ill_conditioned
 from olx.streams.regression import linear_regression as linear_regression
@@ -27,3 +33,4 @@ from olx.streams.sparse_rows import SparseRows as SparseRows
 from olx.streams.sparse_rows import read_svmlight as read_svmlight
 from olx.streams.sparse_rows import sparse_rows as sparse_rows
 from olx.streams.stream import Stream as Stream
+from olx.streams.votes import weak_votes as weak_votes

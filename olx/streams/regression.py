@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx.core import Rounds, Scalar
-from olx.streams.stream import Stream, directions, whole
+from olx.streams.stream import Stream, coins, directions, whole
 
 
 def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.1) -> Stream:
@@ -85,6 +85,34 @@ def sparse(
     support = jax.random.permutation(for_support, jnp.arange(features) < relevant)
     signs = jax.random.rademacher(for_signs, (features,), float)
     return _observe(for_noise, context, jnp.where(support, signs / relevant**0.5, 0.0), noise)
+
+
+def coin_functions(key: Array, rounds: int, calls: int, functions: int | None = None) -> Stream:
+    r"""Targets $\frac12 \pm \frac1{10 \sqrt N}$ at random, seen through coins: a lower bound.
+
+    The row holds the values of $M$ functions, each 1 with a chance of $y_t$, else 0. Their mean is
+    close to $y_t$, but $N$ of them are not enough to tell the two targets apart. So every way to
+    boost a learner that plays single functions has a regret of order $T / N$ to the mean, which is
+    the truth, for half the squared error.
+
+    calls: $N$, the number of functions that are played in a round.
+    functions: $M$; $4000 N$ if None, as in the proof, which also takes $T \ge 12 M$.
+
+    Luo, Optimal and Adaptive Online Learning, 2016, theorem 15.
+
+    >>> stream = coin_functions(jax.random.key(0), rounds=50, calls=4, functions=30)
+    >>> stream.rounds.context.shape, sorted(set(stream.rounds.outcome.round(3).tolist()))
+    ((50, 30), [0.45, 0.55])
+    """
+    check.count("coin_functions", "rounds", rounds)
+    check.count("coin_functions", "calls", calls)
+    functions = 4000 * calls if functions is None else functions
+    check.count("coin_functions", "functions", functions)
+    for_targets, for_values = jax.random.split(key)
+    signs = jax.random.rademacher(for_targets, (rounds,), float)
+    targets = 0.5 + signs / (10 * calls**0.5)
+    values = coins(for_values, targets[:, None], (rounds, functions))
+    return Stream(Rounds(values, targets), jnp.full(functions, 1 / functions))
 
 
 def _observe(key: Array, context: Array, truth: Array, noise: Scalar) -> Stream:

@@ -51,7 +51,7 @@ def _row(leaf: jax.Array, at: int) -> Any:
 def weighed(rounds: Rounds, weight: Any) -> Rounds:
     """The rounds with the given weight: one number, or one number per round."""
     leaves = jax.tree.leaves(rounds)
-    dtype = jnp.result_type(*[leaf for leaf in leaves if leaf.dtype.kind == "f"])
+    dtype = jnp.result_type(*([leaf for leaf in leaves if leaf.dtype.kind == "f"] or [float]))
     return rounds._replace(weight=np.full(len(leaves[0]), weight, dtype))
 
 

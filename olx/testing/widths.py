@@ -104,10 +104,11 @@ def _labelled(params: jax.Array) -> Rounds:
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
+    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed):
+        return False
     predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    own = isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed)
-    return own and predicts and not shaped and np.ndim(params) == 1
+    return predicts and not shaped and np.ndim(params) == 1
 
 
 def _with_context(rounds: Rounds, params: PyTree) -> Rounds:

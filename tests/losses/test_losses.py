@@ -24,8 +24,10 @@ BY_NAME = {
     "modified_huber": losses.modified_huber,
     "logistic": losses.logistic,
     "exponential": losses.exponential,
+    "power": losses.power(3.0),
+    "huber": losses.huber(1.0),
 }
-REAL = ("squared", "absolute", "epsilon_insensitive")
+REAL = ("squared", "absolute", "epsilon_insensitive", "power", "huber")
 FORMULAS = {
     "squared": lambda s, y: (s - y) ** 2 / 2,
     "absolute": lambda s, y: np.abs(s - y),
@@ -38,6 +40,10 @@ FORMULAS = {
     ),
     "logistic": lambda s, y: np.log1p(np.exp(-y * s)),
     "exponential": lambda s, y: np.exp(-y * s),
+    "power": lambda s, y: np.abs(s - y) ** 3,
+    "huber": lambda s, y: np.where(
+        np.abs(s - y) <= 1, (s - y) ** 2 / 2, np.maximum(np.abs(s - y), 1) - 0.5
+    ),
 }
 SCORES = np.linspace(-6, 6, 1201)
 
@@ -177,6 +183,40 @@ def test_the_self_bounding_constant_is_the_least_one(name):
         assert worst > 50.0
     else:
         assert loss.self_bound * (1 - 1e-4) <= worst <= loss.self_bound * (1 + 1e-9)
+
+
+ON_BALL = {name: loss for name, loss in BY_NAME.items() if loss.on_ball is not None} | {
+    "power of 2.5": losses.power(2.5),
+    "huber, short": losses.huber(0.3),
+    "aligned": losses.aligned,
+}
+
+
+@pytest.mark.parametrize("name", ON_BALL)
+@pytest.mark.parametrize("top", [1.0, 1.7])
+def test_constants_on_a_ball_are_the_least_ones(name, top):
+    """The largest slope, curvature and fall at the boundary, over the legal outcomes."""
+    loss = ON_BALL[name]
+    labels = (-1.0, 1.0) if loss.needs else np.linspace(-top, top, 35)
+    slope = jax.jit(jax.vmap(jax.vmap(jax.grad(loss), (0, None)), (None, 0)))
+    for b in (0.2, 0.9, 1.0, 2.3):
+        scores = jnp.linspace(-b, b, 2001)
+        slopes = np.asarray(slope(scores, jnp.asarray(labels)))
+        lipschitz, *smooth = (fn and fn(loss.hparams, b, top) for fn in loss.on_ball)
+        assert float(lipschitz) == pytest.approx(np.max(np.abs(slopes)), rel=1e-3)
+        if smooth[0] is None:
+            continue
+        bent = np.max(np.diff(slopes) / np.diff(scores))
+        assert float(smooth[0]) == pytest.approx(max(bent, 0), rel=5e-3, abs=1e-9)
+        fall = max(np.max(-slopes[:, -1]), np.max(slopes[:, 0]), 0.0)
+        assert float(smooth[1]) == pytest.approx(fall, rel=1e-9, abs=1e-12)
+
+
+def test_the_aligned_loss_is_linear_in_the_score():
+    assert float(losses.aligned(0.5, -2.0)) == 1.0
+    assert float(losses.aligned.conjugate(2.0, -2.0)) == 0.0
+    assert float(losses.aligned.conjugate(1.9, -2.0)) == np.inf
+    assert float(losses.aligned.prox(0.5, 1.0, -2.0)) == 0.0
 
 
 def test_the_logistic_self_bound_is_the_one_derived():

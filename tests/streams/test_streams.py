@@ -16,6 +16,7 @@ GENERATORS = {
     "heavy_tailed": (streams.heavy_tailed, (T, D), (D,)),
     "ill_conditioned": (streams.ill_conditioned, (T, D), (D,)),
     "sparse": (streams.sparse, (T, D, 3, 2), (D,)),
+    "coin_functions": (streams.coin_functions, (T, 4, D), (D,)),
     "drifting": (streams.drifting, (T, D), (T, D)),
     "rotating": (streams.rotating, (T, D), (T, D)),
     "switching": (streams.switching, (T, D), (T, D)),

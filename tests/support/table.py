@@ -1,12 +1,15 @@
 """The whole table of learners."""
 
 from cases import CASES
-from cases_boosting import BOOSTING
+from cases_batch_boosting import BATCH
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
+from cases_gradient_boosting import GRADIENT
+from cases_online_boosting import ONLINE
 from cases_second_order import SECOND_ORDER
+from cases_structured import STRUCTURED
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | EXPERT | META
+TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | ONLINE | STRUCTURED | EXPERT | META
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -61,11 +64,16 @@ ALIKE = {
     "PA",
     "PA-II",
     "romma, aggressive",
+    "random field",
     "EG",
     "strongly convex MD",
     "rda",
     "adagrad",
     "self-confident, entropy",
     "ada normal hedge, exponent",
+    "majority",
+    "adaboost",
+    "gentleboost",
+    "nh-boost",
 }
 EACH = [name for name in TABLE if name not in ALIKE]

@@ -39,6 +39,11 @@ def empty(size: int, params: PyTree) -> Examples:
 
 def add(examples: Examples, problem: Problem) -> Dual:
     """Take the step of `aggressive` and put the example into the buffer, if its weight is not 0."""
+    if problem.loss.of_classes:
+        raise TypeError(
+            "the buffer of examples keeps one dual variable per example, and a loss of classes has "
+            "one per class; use the rule `aggressive` with it."
+        )
     tau = best(problem)
     counts = jnp.asarray(problem.weight > 0)
     slot = examples.count % examples.tau.size

@@ -2,7 +2,8 @@ r"""The type of a dual ascent rule: how the dual vectors change after a round.
 
 The loss of the round is $g_t(w) = h_t\,\ell(\langle w, x_t\rangle, y_t)$, with $h_t$ the weight of
 the round. So its dual vectors are $\lambda_t = h_t \tau_t x_t$ with one number $\tau_t$, and
-$g_t^*(\lambda_t) = h_t\,\ell^*(\tau_t, y_t)$. A rule chooses $\tau_t$, and may change those of
+$g_t^*(\lambda_t) = h_t\,\ell^*(\tau_t, y_t)$. If the score is a vector $W x_t$, so is $\tau_t$, and
+$\lambda_t = h_t \tau_t x_t^\top$. A rule chooses $\tau_t$, and may change those of
 earlier rounds, such that the dual
 
 $$D_t = -c_t f^*\Big(-\frac1{c_t} \sum_{i \le t} \lambda_i\Big) - \sum_{i \le t} g_i^*(\lambda_i)$$
@@ -22,6 +23,7 @@ from optax import tree
 
 from olx._pytree import pytree, static
 from olx.core import Scalar
+from olx.frameworks.lift import transposed
 from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
 
@@ -41,7 +43,7 @@ class Problem(NamedTuple):
 
 def always(hparams: PyTree, score: Array, y: Array) -> Array:
     """Every round counts."""
-    return jnp.ones_like(score, bool)
+    return jnp.ones((), bool)
 
 
 @pytree
@@ -61,6 +63,8 @@ class Ascent:
     legal_fn: Callable[..., Any] | None = static(default=None)
     # (hparams, problem) -> whether the theorems hold for such a round; None if they always do
     demand: str = static(default="")  # the condition that `legal_fn` checks, in words
+    rises: bool = static(default=True)
+    # whether the dual rises at least as much as with the subgradient; most theorems need it
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)
@@ -79,13 +83,13 @@ class Ascent:
 
 
 def slope(problem: Problem) -> Array:
-    r"""The derivative $\ell'(\langle w_t, x_t\rangle, y_t)$ in the score."""
+    r"""The derivative $\ell'(\langle w_t, x_t\rangle, y_t)$ in the score, shaped like the score."""
     return jax.grad(lambda score: problem.loss(score, problem.y))(problem.score)
 
 
 def move(problem: Problem, tau: Array) -> tuple[PyTree, Array]:
     r"""Set the dual vector of the round to $h \tau x$: the new `acc`, and the conjugate."""
-    acc = tree.add_scale(problem.acc, -problem.weight * tau, problem.x)
+    acc = tree.add(problem.acc, transposed(-problem.weight * tau, problem.x))
     return acc, problem.weight * problem.loss.conjugate(tau, problem.y)
 
 

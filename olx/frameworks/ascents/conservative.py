@@ -15,10 +15,12 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx.frameworks.ascents.base import Ascent, Problem
 from olx.frameworks.ascents.subgradient import subgradient
+from olx.losses.margin import mistaken
 
 
 def conservative(inner: Ascent | None = None) -> Ascent:
-    r"""Learn from mistakes only, $y s \le 0$ for labels $y = \pm 1$.
+    r"""Learn from mistakes only: $y s \le 0$ for labels $y = \pm 1$; for a vector of scores, a
+    label whose score is not strictly the largest.
 
     inner: the rule on mistakes; `subgradient()` if None.
 
@@ -31,7 +33,9 @@ def conservative(inner: Ascent | None = None) -> Ascent:
     inner = subgradient() if inner is None else inner
     check.instance("conservative", "inner", inner, Ascent)
     legal = None if inner.legal_fn is None else legal_inside
-    return Ascent(inner, init, step, counts, inner.separable, legal, inner.demand)
+    return Ascent(
+        inner, init, step, counts, inner.separable, legal, inner.demand, rises=inner.rises
+    )
 
 
 def init(inner: Ascent, params: PyTree) -> PyTree:
@@ -48,4 +52,4 @@ def legal_inside(inner: Ascent, problem: Problem) -> Array:
 
 
 def counts(inner: Ascent, score: Array, y: Array) -> Array:
-    return (y * score <= 0) & inner.counts(score, y)
+    return mistaken(score, y) & inner.counts(score, y)

@@ -1,0 +1,171 @@
+r"""Alignment as a structured output: $K$ events, in order, in a recording of $T$ frames.
+
+The output is the frames $y_1 < \dots < y_K$ at which the events begin. With the features of
+`olx.alignment.recording`, the score of an output is linear in few weights:
+
+$$\langle w, \phi(x, y)\rangle = \sum_i \langle w_s, \mathrm{start}_i(y_i)\rangle +
+  \sum_{y_i \le t < y_{i+1}} \langle w_g, \mathrm{inside}_i(t)\rangle +
+  \langle w_l, \mathrm{length}_i(l_i)\rangle + w_r (r_i - r_{i-1})^2.$$
+
+The best output is found by dynamic programming over (event, frame, length) in $O(K T L^2)$, with
+$L$ lengths per event. The cost of an output has two forms: `off_by`, the share of boundaries that
+are off by more than a tolerance, in tenths rounded down; and `mean_deviation`.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 9, figure 9.1.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, Int
+
+from olx import _check as check
+from olx._pytree import as_tree, pytree, static
+from olx.alignment.decoder import Parts, decode
+from olx.alignment.recording import PADDING, Recording, Weights
+from olx.core import Scalar
+from olx.needs import Need
+from olx.structured.structure import Structure
+
+
+@pytree
+class AlignHparams:
+    cost: Partial
+    sizes: tuple[int, int, int] = static()  # features of starts, frames, lengths
+
+
+def align(start: int, inside: int, length: int, cost: Callable | None = None) -> Structure:
+    """Find where events begin, for recordings with so many features of each kind.
+
+    cost: a function `(outcome, output, real)` of frames -> cost, where `real` is 0 at padding;
+        None for `off_by(1.0)`. Learners such as `olx.structured.self_tuned_structured` take it.
+
+    >>> import jax.numpy as jnp, numpy as np, olx
+    >>> sound = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+    >>> inside = np.stack([-sound, sound, -sound])[:, :, None]  # silence, a tone, silence
+    >>> none, ones = np.zeros((1, 6, 0)), np.ones(3)
+    >>> song = olx.alignment.Recording(none, inside, np.zeros((3, 4, 0)), ones, ones, ones, 6, 3)
+    >>> rounds = olx.alignment.aligned_rounds([song], [[0, 3, 5]])
+    >>> structure = olx.alignment.align(0, 1, 0)
+    >>> parts = structure.parts(structure.zeros()._replace(inside=jnp.ones(1)), song)
+    >>> structure.decode(parts)[1:].tolist()
+    [3, 5]
+    """
+    for name, size in (("start", start), ("inside", inside), ("length", length)):
+        if not isinstance(size, int) or size < 0:
+            raise ValueError(f"align: `{name}` must be a count of features, got {size!r}.")
+    cost = off_by(1.0) if cost is None else cost
+    check.takes("align", "cost", cost, "outcome", "output", "real")
+    hparams = AlignHparams(as_tree(cost), (start, inside, length))
+    return Structure(hparams, _zeros, _parts, score, _decode, _cost, needs=(_FITS,))
+
+
+def off_by(tolerance: Scalar, tenths: Scalar = 10.0) -> Partial:
+    """The share of boundaries that are off by more than `tolerance` frames, times `tenths` and
+    rounded down: 0, or at least 1, as the theorem of `self_tuned_structured` demands."""
+    tolerance = check.non_negative("off_by", "tolerance", tolerance)
+    return Partial(_off_by, tolerance, check.positive("off_by", "tenths", tenths))
+
+
+def mean_deviation() -> Partial:
+    """The mean distance of the boundaries from the truth, in frames."""
+    return Partial(_mean_deviation)
+
+
+def _off_by(tolerance: Scalar, tenths: Scalar, outcome: Array, output: Array, real: Array) -> Array:
+    off = jnp.where(jnp.abs(outcome - output) > tolerance, real, 0.0)
+    share = jnp.sum(off) / jnp.sum(real)
+    return jnp.floor(share * tenths + 1e-6)  # a share such as 3/10 must not be rounded below 3
+
+
+def _mean_deviation(outcome: Array, output: Array, real: Array) -> Array:
+    return jnp.sum(jnp.abs(outcome - output) * real) / jnp.sum(real)
+
+
+def _zeros(hp: AlignHparams, dtype: Any) -> Weights:
+    start, inside, length = (jnp.zeros(size, dtype) for size in hp.sizes)
+    return Weights(start, inside, length, jnp.zeros((), dtype))
+
+
+def _parts(hp: AlignHparams, w: Weights, context: Recording) -> Parts:
+    context = Recording(*(jnp.asarray(part, w.tempo.dtype) for part in context))
+    sizes = tuple(part.shape[-1] for part in context[:3])
+    if sizes != hp.sizes:
+        raise TypeError(
+            f"align: the recording has {sizes} features of starts, frames and lengths, the "
+            f"structure {hp.sizes}; they must agree."
+        )
+    start = context.start @ w.start
+    inside = jnp.cumsum(context.inside @ w.inside, axis=1)
+    return Parts(
+        jnp.broadcast_to(start, inside.shape),
+        jnp.pad(inside, ((0, 0), (1, 0))),
+        context.length @ w.length,
+        w.tempo,
+        context,
+    )
+
+
+def score(hp: AlignHparams, parts: Parts, y: Int[Array, " K"]) -> Float[Array, ""]:
+    real, ends = _real(parts, y), _ends(parts, y)
+    at = lambda table, index: jnp.take_along_axis(table, index[:, None], 1)[:, 0]
+    begins = jnp.clip(y, 0, parts.start.shape[1] - 1)
+    lasts = (ends - begins).astype(parts.tempo.dtype)
+    place = (lasts - parts.recording.shortest).astype(y.dtype)
+    own = at(parts.start, begins) + at(parts.inside, ends) - at(parts.inside, begins)
+    own += at(parts.length, jnp.clip(place, 0, parts.length.shape[1] - 1))
+    rate = lasts / parts.recording.usual
+    change = (rate[1:] - rate[:-1]) ** 2 * parts.recording.steady[1:]
+    return jnp.sum(own * real) + parts.tempo * jnp.sum(change * real[1:])
+
+
+def _decode(hp: AlignHparams, parts: Parts) -> Int[Array, " K"]:
+    return decode(parts)
+
+
+def _ends(parts: Parts, y: Int[Array, " K"]) -> Int[Array, " K"]:
+    """Where each event ends: where the next one begins, or with the recording."""
+    last = parts.recording.frames.astype(y.dtype)
+    after = jnp.append(y[1:], jnp.full_like(y[:1], PADDING))
+    return jnp.where(after >= 0, after, last)
+
+
+def _real(parts: Parts, y: Int[Array, " K"]) -> Float[Array, " K"]:
+    dtype = parts.tempo.dtype
+    return (jnp.arange(y.size, dtype=dtype) < parts.recording.events).astype(dtype)
+
+
+def _cost(hp: AlignHparams, parts: Parts, outcome: Array, output: Array) -> Array:
+    dtype = parts.tempo.dtype
+    cost = hp.cost(outcome.astype(dtype), output.astype(dtype), _real(parts, outcome))
+    return jnp.asarray(cost, dtype)
+
+
+def _fits(hparams: Any, params: Any, rounds: Any) -> Any:
+    """Whether the events of a recording can fill it, and its features are finite."""
+    given = rounds.context
+    if not isinstance(given, Recording):
+        raise TypeError(
+            f"rounds.context is a {type(given).__name__}; `align` needs a `Recording`; "
+            "`olx.alignment.aligned_rounds` makes rounds of several."
+        )
+    lengths = given.length.shape[-2]
+    count = np.arange(given.shortest.shape[-1], dtype=given.events.dtype)
+    real = count < given.events[..., None]
+    least = (given.shortest * real).sum(-1)
+    most = least + (given.events + 1) * (lengths - 1)
+    fine = Recording(*(part - part == 0 for part in given))
+    fits = (given.events >= 1) & (least <= given.frames) & (given.frames <= most)
+    return fine._replace(frames=fine.frames & fits)
+
+
+_FITS = Need(
+    "context",
+    _fits,
+    "the events of a recording must be able to fill its frames, and features must be finite",
+    "align",
+    "allow more lengths, or shorter ones",
+)

@@ -1,0 +1,58 @@
+r"""Chances of $k$ heads in $m$ throws of a coin with $P[\text{head}] = \frac12 + \frac\gamma2$.
+
+Relative to the middle $r = \lfloor m / 2 \rfloor$, their logarithms are
+
+$$\ln \binom mk - \ln \binom mr + (k - r) \ln\frac{1 + \gamma}{1 - \gamma}.$$
+
+Near the largest chance these are small numbers, and so they are accurate in single precision. The
+logarithms of factorials are not: they are large and nearly cancel.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import betainc
+from jaxtyping import Array, Float
+from scipy.special import gammaln
+
+from olx.core import Scalar
+
+
+def from_middle(gamma: Array, m: Array, k: Array) -> Array:
+    """Logarithms of chances relative to the middle; -inf if `k` is above `m`.
+
+    k: the numbers 0, 1, 2, ... along the last axis.
+    """
+    middle, legal = m // 2, k <= m
+    real = lambda count: count.astype(gamma.dtype)
+    ratio = real(m - k + 1) / real(jnp.maximum(k, 1))  # from k - 1 to k heads, for a fair coin
+    growth = jnp.log(jnp.where(legal & (k >= 1), ratio, 1.0))
+    axis = growth.ndim - 1
+    above, below = (jnp.where(side, growth, 0.0) for side in (k > middle, k <= middle))
+    rise = lax.cumsum(above, axis) - (lax.cumsum(below, axis, reverse=True) - below)
+    tilt = jnp.log1p(gamma) - jnp.log1p(-gamma)
+    return jnp.where(legal, rise + real(k - middle) * tilt, -jnp.inf)
+
+
+def log_middle(gamma: Array, m: np.ndarray) -> Array:
+    """The logarithm of the chance of the middle; `m` is known before anything is traced."""
+    middle = m // 2
+    fair = gammaln(m + 1) - gammaln(middle + 1) - gammaln(m - middle + 1) - m * np.log(2)
+    fair, heads, tails = (jnp.asarray(one, gamma.dtype) for one in (fair, middle, m - middle))
+    return fair + heads * jnp.log1p(gamma) + tails * jnp.log1p(-gamma)
+
+
+def at_most_half(gamma: Array, n: int) -> Float[Array, ""]:
+    """The chance of at most `n` / 2 heads in `n` throws."""
+    logs = from_middle(gamma, jnp.asarray(n), jnp.arange(n // 2 + 1))
+    return jnp.sum(jnp.exp(logs + log_middle(gamma, np.asarray(n))))
+
+
+def at_most(gamma: Scalar, m: Any, k: Any) -> Array:
+    """The chance of at most `k` heads in `m` throws."""
+    inside = (k >= 0) & (k < m)
+    few, all_of = jnp.where(inside, k, 0), jnp.where(inside, m, 1)
+    chance = betainc(1.0 * (all_of - few), few + 1.0, (1 - gamma) / 2)
+    return jnp.where(inside, chance, jnp.where(k < 0, 0.0, 1.0))

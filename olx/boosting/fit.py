@@ -1,0 +1,183 @@
+r"""`boost_with`: play a booster against a weak learner, and keep the ensemble.
+
+The rounds are those of `olx.play` with `olx.boosting.adversary`. In addition this driver keeps the
+hypotheses, follows the error, and may stop early. It stops at a hypothesis whose edge is not
+positive, which tells the booster nothing new; this hypothesis is not kept.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.boosting.booster import as_booster
+from olx.boosting.ensemble import Ensemble, sign
+from olx.boosting.weak import WeakLearner, as_weak, check_labels
+from olx.core import Learner, Rounds
+from olx.losses.points import linear_feedback
+from olx.streams.judge import check_params, judge, needs_of, remedy_of
+
+
+@pytree
+class Boosted:
+    """The result of `boost_with`; arrays have one entry per round.
+
+    Errors are shares of rows, whatever their first weights.
+    """
+
+    ensemble: Ensemble
+    edges: Float[np.ndarray, " T"]  # half of <p, v>
+    errors: Float[np.ndarray, " T"]  # the training error of the vote after the round
+    zeros: Float[np.ndarray, " T"]  # the share of examples without weight in the round
+    validation_errors: Float[np.ndarray, " T"] | None
+    weights: Float[np.ndarray, " N"]  # of the examples after the last round
+    stopped: str = static()  # why it stopped
+
+    @property
+    def best(self) -> int:
+        """The number of rounds with the least validation error; without it, the training error."""
+        seen = self.errors if self.validation_errors is None else self.validation_errors
+        return int(np.argmin(seen)) + 1
+
+
+class _Round(NamedTuple):
+    state: PyTree
+    weights: Array  # for the next round
+    alpha: Array
+    edge: Array
+
+
+def boost_with(
+    inner: Learner,
+    weak: Any,
+    labels: Any,
+    rounds: int,
+    *,
+    weights: Any = None,
+    validation: tuple[Any, Any] | None = None,
+    patience: int | None = None,
+    until_fitted: bool = False,
+) -> Boosted:
+    """Boost a weak learner for at most `rounds` rounds.
+
+    inner: a booster, such as `olx.boosting.adaboost()`, or any learner of experts.
+    weak: `stumps(rows)`, a `weak_learner`, or a function from weights to predictions in [-1, 1].
+    labels: -1 or +1, one per training row.
+    weights: the first weights of the examples; equal if None.
+    validation: rows and labels whose error is followed.
+    patience: stop when the validation error has not improved for that many rounds.
+    until_fitted: whether to stop when the training error is 0.
+
+    >>> import numpy as np, olx
+    >>> rows = np.array([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
+    >>> labels = np.array([-1, -1, -1, 1])
+    >>> boosted = boost_with(olx.boosting.adaboost(), olx.boosting.stumps(rows), labels, 3)
+    >>> boosted.ensemble.predict(rows).tolist(), boosted.errors.tolist()
+    ([-1.0, -1.0, -1.0, 1.0], [0.25, 0.25, 0.0])
+    """
+    owner = "boost_with"
+    learner, labels = as_booster(owner, inner), check_labels(owner, labels)
+    weak = as_weak(owner, weak)
+    check.count(owner, "rounds", rounds)
+    watch = _Watch(owner, weak, validation, patience)
+    state, p = _start(owner, learner, weights, len(labels))
+    needs, votes, kept, stopped = needs_of(learner, None), np.zeros(len(labels)), [], "all rounds"
+    for t in range(rounds):
+        now = np.asarray(p, float)
+        hypothesis, h = weak.answer(now, labels)
+        v = labels * h
+        judge(owner, needs, p, Rounds(None, v[None]), t)
+        seen = _settle(learner, state, p, jnp.asarray(v, p.dtype))
+        edge, alpha = float(seen.edge), float(seen.alpha)
+        if not edge > 0:
+            stopped = f"the edge of round {t + 1} is {edge:.3g}"
+            break
+        state, p = seen.state, seen.weights
+        votes += alpha * h
+        error = float(np.mean(sign(votes) != labels))
+        kept.append((hypothesis, alpha, edge, error, float(np.mean(now == 0))))
+        if until_fitted and error == 0:
+            stopped = "the training error is 0"
+            break
+        if watch.is_over(hypothesis, alpha):
+            stopped = f"the validation error has not improved for {patience} rounds"
+            break
+    if not kept:
+        raise ValueError(
+            f"{owner}: {stopped}, so no hypothesis is kept; a weak learner must do better than "
+            "chance on the weighted examples. Its negative is a better hypothesis if the edge is "
+            "negative."
+        )
+    hypotheses, *columns = zip(*kept, strict=True)
+    alphas, edges, errors, zeros = map(np.array, columns)
+    ensemble = Ensemble(hypotheses, alphas, weak.predict, weak.prepare)
+    return Boosted(ensemble, edges, errors, zeros, watch.curve, np.asarray(p), stopped)
+
+
+def _start(owner: str, learner: Learner, weights: Any, count: int) -> tuple[PyTree, Array]:
+    """The first state and the first weights of the examples."""
+    params = jnp.full(count, 1 / count) if weights is None else jnp.asarray(weights, float)
+    if params.shape != (count,):
+        raise TypeError(
+            f"{owner}: `weights` has shape {params.shape}; give one per label, {count}."
+        )
+    check.non_negative(owner, "weights", params, each=True)
+    total = check.positive(owner, "the sum of `weights`", float(params.sum()))
+    params = params / total
+    check_params(owner, params)
+    for need in learner.needs:
+        if need.where == "params" and not need.legal_fn(learner.hparams, params, None):
+            raise ValueError(f"{owner}: {need.owner}: {need.demand}{remedy_of(need)}.")
+    return _begin(learner, params)
+
+
+@jax.jit
+def _begin(learner: Learner, params: Array) -> tuple[PyTree, Array]:
+    state = jax.tree.map(jnp.asarray, learner.init(params))
+    return state, learner.predict(state)
+
+
+@jax.jit
+def _settle(learner: Learner, state: PyTree, p: Array, v: Array) -> _Round:
+    """The rest of a round, after the weak learner has answered."""
+    feedback = linear_feedback(p, v, 1.0)
+    state = learner.update(state, feedback)
+    alpha = learner.hparams.coefficient.alpha(p, v)
+    return _Round(state, learner.predict(state), alpha, jnp.vdot(p, v) / 2)
+
+
+class _Watch:
+    """The error on validation rows, and for how many rounds it has not improved."""
+
+    def __init__(self, owner: str, weak: WeakLearner, validation: Any, patience: int | None):
+        self.curve = None
+        self.weak, self.patience = weak, patience
+        if patience is not None:
+            check.count(owner, "patience", patience)
+            if validation is None:
+                raise TypeError(
+                    f"{owner}: `patience` needs `validation`, a pair of rows and labels."
+                )
+        if validation is None:
+            return
+        if not isinstance(validation, tuple) or len(validation) != 2:
+            raise TypeError(f"{owner}: `validation` must be a pair of rows and labels.")
+        self.labels = check_labels(owner, validation[1])
+        self.rows = weak.prepare(validation[0])
+        self.votes, self.curve = np.zeros(len(self.labels)), np.zeros(0)
+
+    def is_over(self, hypothesis: Any, alpha: float) -> bool:
+        if self.curve is None:
+            return False
+        values = np.asarray(self.weak.predict(hypothesis, self.rows))
+        check_labels("boost_with: `validation`", self.labels, len(values))
+        self.votes = self.votes + alpha * values
+        self.curve = np.append(self.curve, np.mean(sign(self.votes) != self.labels))
+        since = len(self.curve) - 1 - int(np.argmin(self.curve))
+        return self.patience is not None and since >= self.patience

@@ -1,0 +1,88 @@
+r"""A base learner that fits the loss itself, not its slope: the residual, for a squared loss.
+
+In a stage of gradient boosting that starts from $y$, a copy pays $\ell'(y)\, a / L$ for its
+prediction $a$. With `greedy` it pays, for a step $\alpha > 0$,
+
+$$a \mapsto \frac{\ell(y + \alpha a)}{\alpha L},$$
+
+which has the same slopes for small $\alpha$ and is as steep. For convex losses with smoothness
+$\beta$ on $[-B', B']$, $B' = B + \alpha D$, the regret $R_i = \sum_s \ell_s'(y_s) (A_s - f_s)$ of
+copy $i$ to a base function $f$ follows from that in its own losses, for rounds of weight 1:
+
+$$R_i \le \frac1\alpha \sum_s \big( \ell_s(y_s + \alpha A_s) - \ell_s(y_s + \alpha f_s) \big) +
+  \frac{\alpha \beta}2 \sum_s f_s^2 \le \frac{G}\alpha + \frac{\alpha \beta}2 D^2 t,$$
+
+with $G$ the largest of these regrets, at least 0. The best step is
+$\alpha = \sqrt{2 G / (\beta D^2 t)}$, which gives $R_i \le \sqrt{2 \beta D^2 t\, G}$ (B.5). If
+$G = \alpha G'$, as for descent, it is $\alpha = 2 G' / (\beta D^2 t)$, and $R_i \le 2 G'$ (B.6).
+`greedy_regret` is this theorem.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.4 and appendix B.2.1.
+"""
+
+import jax
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree
+from olx.boosting import _stages
+from olx.boosting._stages import Tangent
+from olx.core import Feedback, Learner, Scalar
+from olx.needs import PARTS, within
+
+
+@pytree
+class GreedyHparams:
+    inner: Learner
+    alpha: Scalar
+
+
+def greedy(inner: Learner, alpha: Scalar) -> Learner:
+    r"""Let `inner`, a base learner of gradient boosting, fit the loss around the stage before it.
+
+    inner: a predictor of real numbers.
+    alpha: positive; $\eta$ of the booster is a natural choice.
+
+    >>> import jax.numpy as jnp, olx
+    >>> from olx.boosting import gradient_boost, greedy
+    >>> weak = greedy(olx.linear(olx.ogd(0.5, olx.convex.sets.ball(0.5))), 0.5)
+    >>> learner = gradient_boost(weak, 5, 0.5, olx.losses.squared, bound=0.5)
+    >>> rounds = olx.Rounds(jnp.ones((60, 1)), jnp.full(60, 0.5))
+    >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(1))
+    >>> bool(run.losses[-1] < 0.01 * run.losses[0])
+    True
+    """
+    check.instance("greedy", "inner", inner, Learner)
+    alpha = check.positive("greedy", "alpha", alpha)
+    facts, needs = _stages.facts_of(inner), within(inner, "inner", *PARTS)
+    return Learner(GreedyHparams(inner, alpha), init, predict, update, facts=facts, needs=needs)
+
+
+def init(hp: GreedyHparams, params: PyTree) -> PyTree:
+    return hp.inner.init(params)
+
+
+def predict(hp: GreedyHparams, state: PyTree, context: PyTree) -> Array:
+    return hp.inner.predict(state, context)
+
+
+def update(hp: GreedyHparams, state: PyTree, feedback: Feedback) -> PyTree:
+    loss = Partial(ahead, _tangent(feedback), hp.alpha)
+    value, grad = jax.value_and_grad(loss)(feedback.action)
+    return hp.inner.update(state, feedback._replace(loss=loss, value=value, grad=grad))
+
+
+def ahead(tangent: Tangent, alpha: Scalar, action: Array) -> Array:
+    r"""$\ell(y + \alpha a) / (\alpha L)$."""
+    return tangent.loss(tangent.offset + alpha * action) / (alpha * tangent.scale)
+
+
+def _tangent(feedback: Feedback) -> Tangent:
+    paid = getattr(feedback.loss, "args", ())
+    if not paid or not isinstance(paid[0], Tangent):
+        raise TypeError(
+            "greedy: plays only as the base learner of gradient boosting, which tells it where its "
+            "stage starts; give it to `gradient_boost` as it is, and wrap `inner` instead of it."
+        )
+    return paid[0]

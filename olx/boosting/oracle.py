@@ -1,0 +1,166 @@
+r"""The oracle of batch gradient boosting: the hypothesis that lowers the loss most.
+
+For hypotheses $\pm 1$ the loss of $f + \eta g$ is linear in $g$: with the gains $a_k = \ell(f_k -
+\eta, y_k) - \ell(f_k + \eta, y_k)$ it falls with $\sum_k a_k g(x_k)$. So $\arg\min_g \ell(f + \eta
+g)$ is the weighted classification of the labels $\operatorname{sign} a_k$ with the weights $|a_k|$.
+A weak learner that searches exhaustively, such as `stumps`, is an exact oracle for any loss. If its
+hypothesis does not lower the loss, the answer is $g = 0$. Other oracles are functions of $f$ and
+$\eta$.
+
+Luo, Optimal and Adaptive Online Learning, 2016, appendix B.2.3.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.adversary import Adversary
+from olx.boosting.stagewise import StagewiseHparams
+from olx.boosting.weak import WeakLearner, no_rows, on_training_rows, shaped
+from olx.core import Feedback, Learner, Rounds
+from olx.losses.score import ScoreLoss
+from olx.streams.judge import judge, needs_of
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Oracle:
+    """How the question of a round is answered, and how to predict with the answers."""
+
+    answer: Callable[..., Any]  # (question) -> (hypothesis, values on the rows)
+    predict: Callable[..., Any]  # (hypothesis, prepared rows) -> values
+    prepare: Callable[..., Any]  # rows -> what `predict` takes
+
+
+@pytree
+class Nature:
+    inner: Learner
+    loss: ScoreLoss
+    targets: Float[Array, " m"]
+    oracle: Oracle = static()
+
+
+class Question(NamedTuple):
+    f: Float[Array, " m"]
+    eta: Float[Array, ""]
+    gains: Float[Array, " m"]  # the loss at f - eta minus that at f + eta, per row
+    rise: Float[Array, ""]  # their mean minus the loss at f, summed up over rows; never negative
+
+
+def oracle(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Adversary:
+    """The oracle as the adversary of a stagewise learner, for `olx.play`.
+
+    inner: the learner that it answers; the oracle uses its steps.
+    weak, targets, loss: as in `olx.boosting.fit_stagewise`.
+
+    >>> import jax.numpy as jnp, numpy as np, olx
+    >>> rows, targets = np.arange(6.0)[:, None], np.array([0.1, 0.2, 0.9, 0.8, 0.4, 0.5])
+    >>> learner = olx.boosting.shrunken_stagewise(0.05)
+    >>> nature = oracle(learner, olx.boosting.stumps(rows), targets, olx.losses.squared)
+    >>> run = olx.play(learner, nature, jnp.zeros(6), 60)
+    >>> bool(run.losses[-1] < run.losses[0] / 10)
+    True
+    """
+    hparams = nature("oracle", inner, weak, targets, loss)
+    game = Partial(mean_loss, loss, hparams.targets)
+    return Adversary(hparams, game, _start, _no_context, _answer)
+
+
+def nature(owner: str, inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Nature:
+    """The checked parts of the game of a stagewise learner."""
+    check.instance(owner, "inner", inner, Learner)
+    if not isinstance(inner.hparams, StagewiseHparams):
+        raise TypeError(f"{owner}: `inner` must be `stagewise` or `shrunken_stagewise`.")
+    check.instance(owner, "loss", loss, ScoreLoss)
+    seen = np.asarray(targets)
+    if seen.ndim != 1 or seen.size == 0 or seen.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{owner}: `targets` must be a vector of numbers, got an array of shape {seen.shape} "
+            f"and dtype {seen.dtype}."
+        )
+    judge(owner, needs_of(None, loss), None, Rounds(None, seen))
+    if isinstance(weak, WeakLearner):
+        how = Oracle(_BySigns(weak), weak.predict, weak.prepare)
+    else:
+        check.takes(owner, "weak", weak, "f", "eta")
+        how = Oracle(_ByFunction(weak), on_training_rows, no_rows)
+    return Nature(inner, loss, jnp.asarray(seen, float), how)
+
+
+def mean_loss(loss: ScoreLoss, targets: Array, f: Array, outcome: Any = None) -> Array:
+    """The mean loss of the predictions; the hypothesis of the round is not used."""
+    return jnp.mean(loss(f, targets))
+
+
+def ask(hp: Nature, f: Array, stats: PyTree) -> Question:
+    """What the oracle is asked after the predictions f."""
+    eta = jnp.asarray(hp.inner.hparams.eta.at(stats, None), f.dtype)
+    below, here, above = (hp.loss(f + move, hp.targets) for move in (-eta, 0.0, eta))
+    return Question(f, eta, below - above, jnp.sum((below + above) / 2 - here))
+
+
+def feedback_of(hp: Nature, f: Array, values: Array) -> Feedback:
+    """What the learner is told after the answer."""
+    loss = Partial(mean_loss, hp.loss, hp.targets)
+    value, grad = jax.value_and_grad(loss)(f)
+    return Feedback(None, f, values, loss, value, grad)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _BySigns:
+    """Weighted classification of the signs of the gains."""
+
+    weak: WeakLearner
+
+    def __call__(self, question: Question) -> tuple[Any, np.ndarray]:
+        gains = np.asarray(question.gains, float)
+        total = np.abs(gains).sum()
+        weights = np.abs(gains) / total if total > 0 else np.full(gains.size, 1 / gains.size)
+        hypothesis, values = self.weak.answer(weights, np.where(gains >= 0, 1.0, -1.0))
+        between = np.flatnonzero(np.abs(values) != 1)
+        if between.size:
+            raise ValueError(
+                f"oracle: hypotheses of a weak learner must be -1 or +1, got {values[between[0]]} "
+                f"in row {between[0]}; give an oracle for real hypotheses as a function of f and "
+                "eta."
+            )
+        lowers = gains @ values / 2 > float(question.rise)
+        return hypothesis, values if lowers else np.zeros_like(values)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _ByFunction:
+    function: Callable[..., Any]
+
+    def __call__(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
+        f = np.asarray(question.f)
+        values = shaped(self.function(f, float(question.eta)), len(f))
+        return values, values
+
+
+def _start(hp: Nature) -> PyTree:
+    return hp.inner.init(jnp.zeros_like(hp.targets)).stats
+
+
+def _no_context(hp: Nature, stats: PyTree) -> None:
+    return None
+
+
+def _answer(hp: Nature, stats: PyTree, f: Array) -> tuple[Array, PyTree]:
+    like, question = jax.ShapeDtypeStruct(f.shape, f.dtype), ask(hp, f, stats)
+    values = jax.pure_callback(partial(_call, hp.oracle), like, question, vmap_method="sequential")
+    return values, hp.inner.hparams.eta.update(stats, feedback_of(hp, f, values))
+
+
+def _call(oracle: Oracle, question: Question) -> np.ndarray:
+    if not np.all(np.isfinite(question.f)):  # a learner that went wrong before, as one of a batch
+        return np.full(question.f.shape, np.nan, question.f.dtype)
+    return oracle.answer(question)[1].astype(question.f.dtype)

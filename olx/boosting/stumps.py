@@ -1,0 +1,134 @@
+r"""Decision stumps: the threshold on one feature with the largest edge, by exhaustive search.
+
+$$h(x) = s \text{ if } x_j > c, \text{ else } -s, \qquad s = \pm 1 .$$
+
+With signed weights $a_i = p_i y_i$ the edge of a stump is half of $s (\sum_{i : x_{ij} > c} a_i -
+\sum_{i : x_{ij} \le c} a_i)$. For features 0 and 1 the first sums are one product with the matrix
+of rows. For real features the rows are sorted once, and a running sum gives all thresholds of a
+feature; a threshold is the middle between two neighbour values. The first of several best stumps
+is taken.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.1.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from olx.boosting._columns import above, as_columns, is_binary
+from olx.boosting.weak import WeakLearner
+
+
+class Stump(NamedTuple):
+    feature: int
+    threshold: float
+    sign: float  # the value above the threshold
+
+
+def stumps(rows: Any) -> WeakLearner:
+    """All decision stumps on the features of `rows`.
+
+    rows: the training rows: an array [N, d], a SciPy sparse matrix, or `olx.streams.sparse_rows`.
+        Sparse rows hold 0 and 1. A constant column makes no stump, unless all features are 0 and 1.
+
+    >>> import numpy as np
+    >>> weak = stumps(np.array([[0.1], [0.4], [0.7], [0.9]]))
+    >>> weak.fit(np.ones(4) / 4, np.array([1.0, 1.0, -1.0, -1.0]))
+    Stump(feature=0, threshold=0.55, sign=-1.0)
+    """
+    columns = as_columns("stumps", rows)
+    searches = (_Binary(np.arange(columns.shape[1]), _transposed(columns)),)
+    if not is_binary("stumps", columns):
+        searches = _mixed(columns)
+    count, width = columns.shape
+    return WeakLearner(partial(_fit, searches, count), values, columns, partial(_prepare, width))
+
+
+def values(stump: Stump, columns: Any) -> np.ndarray:
+    """The values of a stump on prepared rows."""
+    return np.where(above(columns, stump.feature, stump.threshold), stump.sign, -stump.sign)
+
+
+def _fit(searches: tuple, count: int, weights: np.ndarray, labels: np.ndarray) -> Stump:
+    if len(labels) != count:
+        raise TypeError(
+            f"stumps: there are {count} rows and {len(labels)} labels; give one per row."
+        )
+    signed = np.asarray(weights, float) * labels
+    slack = 64 * np.finfo(float).eps * np.abs(signed).sum()
+    found = [search.best(signed, slack) for search in searches]
+    top = max(size for size, _ in found)
+    return min(stump for size, stump in found if size >= top - slack)
+
+
+def _prepare(width: int, rows: Any) -> Any:
+    columns = as_columns("Ensemble", rows)
+    if columns.shape[1] != width:
+        raise TypeError(
+            f"Ensemble: rows must have {width} features, as the training rows have, got "
+            f"{columns.shape[1]}."
+        )
+    return columns
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Binary:
+    """Features 0 and 1."""
+
+    features: np.ndarray
+    columns: Any  # CSR: one row per feature
+
+    def best(self, signed: np.ndarray, slack: float) -> tuple[float, Stump]:
+        edges = 2 * (self.columns @ signed) - signed.sum()
+        k = _first(np.abs(edges), slack)
+        return abs(edges[k]), Stump(int(self.features[k]), 0.5, 1.0 if edges[k] >= 0 else -1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Sorted:
+    """A real feature: the rows in the order of their values, and the thresholds."""
+
+    feature: int
+    order: np.ndarray
+    last: np.ndarray  # for each threshold, the place of the last row below it
+    thresholds: np.ndarray
+
+    def best(self, signed: np.ndarray, slack: float) -> tuple[float, Stump]:
+        edges = signed.sum() - 2 * np.cumsum(signed[self.order])[self.last]
+        k = _first(np.abs(edges), slack)
+        sign = 1.0 if edges[k] >= 0 else -1.0
+        return abs(edges[k]), Stump(self.feature, float(self.thresholds[k]), sign)
+
+
+def _mixed(columns: np.ndarray) -> tuple:
+    """The searches of a dense array; a column of 0 and 1 needs no order."""
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    signs = np.all((columns == 0) | (columns == 1), axis=0)
+    binary = np.flatnonzero(signs & (low < high))
+    real = [_sorted(int(j), columns[:, j]) for j in np.flatnonzero(~signs & (low < high))]
+    if not (binary.size or real):
+        raise ValueError("stumps: every column of `rows` is constant; no stump tells rows apart.")
+    first = (_Binary(binary, _transposed(columns[:, binary])),) if binary.size else ()
+    return *first, *real
+
+
+def _transposed(columns: Any) -> Any:
+    return scipy.sparse.csc_array(columns, dtype=float).T
+
+
+def _sorted(feature: int, column: np.ndarray) -> _Sorted:
+    order = np.argsort(column, kind="stable")
+    value = column[order]
+    last = np.flatnonzero(value[:-1] < value[1:])
+    low, high = value[last], value[last + 1]
+    middle = low / 2 + high / 2
+    thresholds = np.where((middle > low) & (middle < high), middle, low)
+    return _Sorted(feature, order, last, thresholds)
+
+
+def _first(sizes: np.ndarray, slack: float) -> int:
+    """The first of the largest entries, up to rounding."""
+    return int(np.argmax(sizes >= sizes.max() - slack))

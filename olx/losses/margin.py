@@ -1,0 +1,60 @@
+r"""The margin of a score, and what a mistake is: one definition for each kind of task.
+
+- A number $s$ and a label $y = \pm 1$: the margin is $y s$.
+- A vector of $k$ scores and a label $y \in \{0, \dots, k - 1\}$: the margin is $s_y - \max_{r \ne
+  y} s_r$.
+
+A mistake is a margin that is not positive: a tie is a mistake, and so is a NaN. Schedules, ascents,
+theorems and metrics count mistakes by this definition.
+
+Nothing is gathered by index: a label is compared with all class numbers. So a round stays one
+kernel.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool
+
+
+def margin(score: Any, outcome: Any) -> Array:
+    """By how much the label is right; a score with one more axis than the outcome has classes."""
+    score, outcome = jnp.asarray(score), jnp.asarray(outcome)
+    if score.ndim != outcome.ndim + 1:
+        return outcome * score
+    own = hot(score, outcome)
+    other = rival(score, own)
+    return pick(own, score) - highest(score, own, other)
+
+
+def mistaken(score: Any, outcome: Any) -> Bool[Array, "..."]:
+    """Whether the label is not strictly the best one."""
+    return ~(margin(score, outcome) > 0)
+
+
+def hot(score: Array, label: Array) -> Bool[Array, "... k"]:
+    """True at the label alone."""
+    number = jnp.arange(score.shape[-1])
+    return number == jnp.asarray(label)[..., None].astype(number.dtype)
+
+
+def rival(score: Array, own: Bool[Array, "... k"]) -> Bool[Array, "... k"]:
+    """True at the best of the other classes alone, the first one if several are best."""
+    others = lax.stop_gradient(jnp.where(own, jnp.finfo(score.dtype).min, score))
+    best = (others == jnp.max(others, -1, keepdims=True)) & ~own
+    number = jnp.arange(score.shape[-1])
+    first = jnp.min(jnp.where(best, number, score.shape[-1]), -1, keepdims=True)
+    return number == first
+
+
+def pick(where: Bool[Array, "... k"], score: Array) -> Array:
+    """The entry at which `where` is True."""
+    return jnp.sum(jnp.where(where, score, 0.0), -1)
+
+
+def highest(score: Array, own: Bool[Array, "... k"], other: Bool[Array, "... k"]) -> Array:
+    """The score of `other`, the best class but `own`; NaN if a score is NaN."""
+    at = pick(other, score)
+    top = jnp.max(jnp.where(own, jnp.finfo(score.dtype).min, score), -1)
+    return at + lax.stop_gradient(top - at)

@@ -1,0 +1,97 @@
+r"""The account that the cost bounds of structured learners share.
+
+$M$ is the set of rounds in which the learner's own loss counts, $a_s = \phi(x_s, y_s) - \phi(x_s,
+r_s)$ for the rival output $r_s$ of the round, and $\hat y_s$ the decoded output. For every $u$,
+
+$$\sum_{s \le t} \rho(y_s, \hat y_s) \le \sum_{s \in M} \max(0, \rho(y_s, r_s) - \langle u,
+  a_s\rangle) + c_t f(u) + \sum_{s \in M} \frac{\|a_s\|^2}{2 c_s},
+  \qquad f(u) = \tfrac12 \|u - w_1\|^2,$$
+
+if $w_s = w_1 + acc_s / c_s$, $c$ does not decrease, and each round of $M$ raises the dual as much
+as its subgradient would. The published forms replace the hinge of $u$ at $r_s$ by its max loss over
+all rounds, and $\|a_s\|$ by the largest, $X$. Here $X$ is over the rounds of $M$, as in the proofs;
+the printed $X$ is over all outputs of all rounds.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.3, from
+lemmas 1 and 2.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+from optax import tree
+
+from olx import _check as check
+from olx import _safe as safe
+from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.core import Feedback
+from olx.structured.losses import contrast
+from olx.structured.structure import Structure
+
+
+class Account(NamedTuple):
+    price: Float[Array, ""]  # f(u)
+    cost: Float[Array, ""]  # the sum of rho(y_s, yhat_s)
+    gaps: Float[Array, ""]  # the sum over M of the hinge of u at the rivals
+    worst: Float[Array, ""]  # the sum over all rounds of the max loss of u
+    squares: Float[Array, ""]  # the sum of |a_s|^2 over M
+    spent: Float[Array, ""]  # the sum of |a_s|^2 / (2 c_s) over M
+    largest: Float[Array, ""]  # the largest |a_s|^2 in M
+    least: Float[Array, ""]  # the smallest positive cost so far, at most 1
+    rounds: Float[Array, ""]
+    c: Float[Array, ""]  # c_t
+    unit: Bool[Array, ""]  # whether all weights were 1
+
+
+def open_account(w: PyTree, u: PyTree) -> Account:
+    apart = tree.sub(check.comparator("certify", u, w), w)
+    price = jnp.asarray(tree.vdot(apart, apart)) / 2
+    zero, one = jnp.zeros_like(price), jnp.ones_like(price)
+    sums = (zero,) * 6
+    return Account(price, *sums, least=one, rounds=zero, c=zero, unit=jnp.ones((), bool))
+
+
+def add_round(
+    structure: Structure,
+    account: Account,
+    w: PyTree,
+    feedback: Feedback,
+    u: PyTree,
+    rival: PyTree,
+    counts: Array,
+    c: Array,
+) -> Account:
+    """rival: the output r_s; counts: whether the round is in M; c: the c of the round."""
+    parts, y = feedback.action, feedback.outcome
+    cost = structure.cost(parts, y, structure.decode(parts))
+    there = structure.parts(u, feedback.context)
+    hinge = lambda output: contrast(structure, there, y, output).hinge
+    known = structure.augment_fn is not None
+    slope = contrast(structure, parts, y, rival).slope
+    square = jnp.where(counts, structure.square(w, feedback.context, slope), 0.0)
+    return Account(
+        account.price,
+        account.cost + cost,
+        account.gaps + jnp.where(counts, hinge(rival), 0.0),
+        account.worst + (hinge(structure.worst(there, y)) if known else 0.0),
+        account.squares + square,
+        account.spent + safe.divide(square, 2 * c),
+        jnp.maximum(account.largest, square),
+        jnp.where(cost > 0, jnp.minimum(account.least, cost), account.least),
+        account.rounds + 1,
+        c * jnp.ones_like(account.c),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def certified(
+    structure: Structure, account: Account, right: Array, published: Array
+) -> Certificate:
+    """The certificate that the costs so far are at most `right`.
+
+    published: dropped if the max loss of u is not known.
+    """
+    known = structure.augment_fn is not None
+    proof = Certificate(account.cost, right, account.cost + right, published if known else None)
+    return proof.given(UNIT_WEIGHTS, account.unit)
