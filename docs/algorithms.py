@@ -85,8 +85,9 @@ def write(folder: Path, made: list[Page], plots: dict[str, str]) -> None:
 
 
 def places(made: list[Page]) -> dict[str, str]:
-    """The page and the anchor of every public factory, by the name that users type."""
-    return {one.typed: f"{page.file}#{_anchor(one)}" for page in made for one in page.names}
+    """The page and the anchor of every public factory, by its name; the page of every file."""
+    files = {page.module: page.file for page in made}
+    return files | {one.typed: f"{page.file}#{_anchor(one)}" for page in made for one in page.names}
 
 
 def text(page: Page, where: dict[str, str], plot: str = "") -> str:

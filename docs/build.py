@@ -40,17 +40,21 @@ HOWTO = (
 CONCEPTS = ("game", "duality", "regret", "certificates", "engine")
 
 
-def generate(folder: Path, *, plots: bool = False, cache: Path | None = None) -> list:
-    """Write all sources of the site into `folder`; gives the navigation."""
+def generate(folder: Path, *, plots: bool = False) -> list:
+    """Write all sources of the site into `folder`; gives the navigation.
+
+    What the code of the pages prints, and the plots, are kept beside `folder`.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     made = algorithms.pages()
-    pages.write(folder, reference.places() | algorithms.places(made))
+    where = reference.places() | algorithms.places(made)
+    pages.write(folder, where, cache=folder.parent / "outputs")
     pictures.make(folder / "pictures")
     drawn = {}
     if plots:
         from docs import plots as examples
 
-        drawn = examples.make(made, folder, cache or folder.parent / "plots")
+        drawn = examples.make(made, folder, folder.parent / "plots")
     algorithms.write(folder, made, drawn)
     files = reference.write(folder)
     rooms = [{Path(file).stem: file} for file in files]

@@ -10,21 +10,29 @@ import shutil
 from pathlib import Path
 
 import olx
+from docs import outputs
 from docs.docstrings import linked
 
 SOURCE = Path(__file__).resolve().parent / "pages"
 _PART = re.compile(r"<!-- needs: ([\w.]+) -->\n(.*?)<!-- end -->\n?", re.S)
-_BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
 _ROW = re.compile(r"^\| `(olx\.[\w.]+)`.*\n", re.M)
 
 
-def write(folder: Path, where: dict[str, str]) -> None:
-    """Copy all pages; `where` has the page of every public name, by the name that users type."""
+def write(folder: Path, where: dict[str, str], cache: Path | None = None) -> None:
+    """Copy all pages.
+
+    where: the page of every public name, by the name that users type.
+    cache: where to keep what the code of the pages prints; None to leave it out.
+    """
     shutil.copytree(SOURCE, folder)
     for path in folder.rglob("*.md"):
-        up = "../" * len(path.relative_to(folder).parent.parts)
+        inside = path.relative_to(folder)
+        text = shown(path.read_text())
+        if cache is not None and (inside.parts[0] == "howto" or inside.name == "index.md"):
+            text = outputs.shown(text, cache)
+        up = "../" * len(inside.parent.parts)
         target = lambda name, up=up: up + where[name] if name in where else None
-        path.write_text(linked(shown(path.read_text()), target))
+        path.write_text(linked(text, target))
 
 
 def shown(text: str) -> str:
@@ -46,7 +54,7 @@ def blocks(text: str) -> str:
     """The Python of a page as one program; empty lines keep the line numbers of the page."""
     kept = shown(text)
     lines = [""] * kept.count("\n")
-    for found in _BLOCK.finditer(kept):
+    for found in outputs.BLOCK.finditer(kept):
         first = kept[: found.start(1)].count("\n")
         body = found[1].rstrip("\n").split("\n")
         lines[first : first + len(body)] = body

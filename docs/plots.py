@@ -16,30 +16,27 @@ import numpy as np
 
 import olx
 from docs.algorithms import Page
+from docs.outputs import library
 from docs.pictures import save
-from docs.public import ROOT
 
 
 def make(made: list[Page], folder: Path, cache: Path) -> dict[str, str]:
     """The Markdown of the picture of each page whose example certifies a bound, by module."""
     cache.mkdir(parents=True, exist_ok=True)
-    library = hashlib.sha256()
-    for path in sorted((ROOT / "olx").rglob("*.py")):
-        library.update(path.read_bytes())
     found = {}
     for page in made:
-        drawn = _page(page, folder, cache, library.hexdigest()[:12])
+        drawn = _page(page, folder, cache)
         if drawn:
             found[page.module] = drawn
     return found
 
 
-def _page(page: Page, folder: Path, cache: Path, library: str) -> str:
+def _page(page: Page, folder: Path, cache: Path) -> str:
     for one in page.names:
         text = inspect.getdoc(one.thing) or ""
         if "olx.certify(" not in text:
             continue
-        digest = hashlib.sha256(f"{library}{one.typed}{text}".encode()).hexdigest()[:12]
+        digest = hashlib.sha256(f"{library()}{one.typed}{text}".encode()).hexdigest()[:12]
         name = f"{one.typed}.{digest}"
         if not (cache / f"{name}.light.svg").exists():
             proofs = _certificates(text, vars(inspect.getmodule(one.thing)))
