@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from docs import algorithms, pages, reference
+from docs import algorithms, outputs, pages, reference
 from docs.build import CONCEPTS, HOWTO
 from docs.docstrings import linked, markdown
 from docs.public import ROOT, factories, rooms
@@ -101,6 +101,15 @@ def test_names_in_backquotes_become_links_outside_code():
     target = {"olx.run": "run.md"}.get
     text = "`olx.run` and `olx.none`\n```\n`olx.run`\n```"
     assert linked(text, target) == "[`olx.run`](run.md) and `olx.none`\n```\n`olx.run`\n```"
+
+
+def test_a_page_shows_what_its_code_prints(tmp_path):
+    text = "```python\nx = 20\n```\nThen\n```python\nprint(x + 1)\n```\n"
+    wanted = text + '\n```text title="output"\n21\n```\n'
+    assert outputs.shown(text, tmp_path) == wanted
+    (kept,) = tmp_path.iterdir()
+    kept.write_text(kept.read_text().replace("21", "22"))
+    assert outputs.shown(text, tmp_path) == wanted.replace("21", "22")  # nothing is run again
 
 
 def test_parts_about_names_that_do_not_exist_are_left_out():
