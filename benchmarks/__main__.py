@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    batch_boosting,
     boosting,
     compile_time,
     dense,
@@ -22,6 +23,7 @@ from benchmarks import (
     experts,
     first_order,
     lab,
+    multiclass,
     report,
     second_order,
     sparse,
@@ -39,7 +41,9 @@ GROUPS = {
     "first_order": first_order.measure,
     "second_order": second_order.measure,
     "boosting": boosting.measure,
+    "batch_boosting": batch_boosting.measure,
     "tasks": tasks.measure,
+    "multiclass": multiclass.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

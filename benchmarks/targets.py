@@ -50,6 +50,9 @@ SWEEP = {
     4096: {SKLEARN: 25},
 }
 
+CLASSES = 2.5  # multiclass PA-I at 784 features and 10 classes
+COPIES = 10.0  # one against the rest at 16 features and 26 classes, against OneVsRest
+
 HEDGE = 2.0  # against the numba loop
 HEDGE_FLOOR = 3.0  # time of olx / time of one pass over memory, from 10,000 experts on
 DERIVED = 1.3  # time of the derived form / time of the hand-written one
@@ -59,6 +62,7 @@ SECOND_ORDER = {"arow": 1.2, "arow_original": 1.2}  # against the numba loop
 SECOND_ORDER_SWEEP = 10.0  # 64 configurations at 48 features, against 64 calls of the numba loop
 OJA = 3.0  # m = 10 at 1,000 features, against Vowpal Wabbit
 BOOSTING = 10.0  # 100 copies by Online BBM at 50 features, against Vowpal Wabbit
+BATCH_BOOSTING = 5.0  # AdaBoost with stumps on binary features, against scikit-learn
 BOOSTING_SWEEP = 50.0  # 64 configurations of them, per configuration, against Vowpal Wabbit
 COPIES = 1.2  # time of n copies / n times the time of the weak learner, up to 64 features
 MANY_COPIES = 0.5  # the same for 100 copies

@@ -23,7 +23,10 @@ class AddsGradient:
 
 @dataclasses.dataclass(frozen=True)
 class AddsContext:
-    """A predictor whose state is one array w and whose score is <w, x>; an update adds a * x."""
+    """A predictor whose state is one array w and whose score is <w, x>; an update adds a * x.
+
+    If w has a row per class, the score and a are vectors, and row r gets a_r * x.
+    """
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
 

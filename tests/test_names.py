@@ -14,6 +14,7 @@ ROOMS = (
     olx.second_order,
     olx.boosting,
     olx.structured,
+    olx.multiclass,
     olx.experts,
     olx.meta,
     olx.mirrors,

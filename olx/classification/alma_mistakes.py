@@ -25,6 +25,7 @@ from olx.classification._alma import ALMAHparams, ALMAState, correction, in_ball
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
+from olx.losses.margin import mistaken
 from olx.theorem import About, Theorem, theorem
 
 
@@ -64,7 +65,7 @@ def add_round(
     gap = jnp.maximum(margin - y * dot(u, x) / safe.or_one(size), 0.0)
     count = lambda met: jnp.where(met, jnp.ones_like(gap), 0.0)
     return Account(
-        account.wrong + count(y * feedback.action <= 0),
+        account.wrong + count(mistaken(feedback.action, y)),
         account.made + count(corrects),
         account.lost + jnp.where(corrects, gap, 0.0),
         account.zeros + count(size == 0),

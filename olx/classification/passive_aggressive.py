@@ -48,7 +48,7 @@ def passive_aggressive() -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    return learner("passive_aggressive", hinge)
+    return learner(hinge)
 
 
 def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
@@ -57,7 +57,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
     aggressiveness: positive; smaller for more noise.
     """
     most = check.positive("passive_aggressive_1", "aggressiveness", aggressiveness)
-    return learner("passive_aggressive_1", hinge, most)
+    return learner(hinge, most)
 
 
 def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
@@ -66,7 +66,7 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     aggressiveness: positive; smaller for more noise.
     """
     c = check.positive("passive_aggressive_2", "aggressiveness", aggressiveness)
-    return learner("passive_aggressive_2", hinge, softness=1 / (2 * c))
+    return learner(hinge, softness=1 / (2 * c))
 
 
 def init(hp: PassiveAggressiveHparams, params: PyTree) -> PassiveAggressiveState:
@@ -90,10 +90,9 @@ def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
     return -tau * direction
 
 
-def learner(
-    owner: str, loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0
-) -> Learner:
+def learner(loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0) -> Learner:
     """The learner for a hinge, binary or of classes."""
+    owner = "passive_aggressive"
     return Learner(
         PassiveAggressiveHparams(loss, most, softness),
         init,

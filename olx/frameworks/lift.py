@@ -19,7 +19,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx._words import words
-from olx.core import Feedback, Learner
+from olx.core import Feedback, Learner, Scalar
 from olx.facts import (
     AddsContext,
     AddsGradient,
@@ -87,12 +87,12 @@ def dot(w: PyTree, x: PyTree) -> Array:
     return jnp.asarray(tree.vdot(w, x))
 
 
-def transposed(tau: Array, x: PyTree) -> PyTree:
+def transposed(tau: Scalar, x: PyTree) -> PyTree:
     r"""The transpose of `dot`: $\tau x$ for a number, one row $\tau_r x$ per entry of a vector."""
     return jax.tree.map(lambda leaf: _along(tau, jnp.ndim(leaf)) * leaf, x)
 
 
-def _along(tau: Array, axes: int) -> Array:
+def _along(tau: Scalar, axes: int) -> Array:
     return jnp.reshape(tau, jnp.shape(tau) + (1,) * axes)
 
 

@@ -63,7 +63,8 @@ def best_in_hindsight(
     steps: the largest number of steps; if it is reached, the gap is larger but still valid.
 
     Without a domain, the gap can be verified for `apply=olx.dot` only and is infinite for other
-    models unless the gradient is exactly 0: bound the domain with `sets.ball(radius)` then. Where
+    models, and for a matrix of weights with a row per class, unless the gradient is exactly 0:
+    bound the domain with `sets.ball(radius)` then. Where
     the infimum is not attained, as for the logistic loss of separable data, `u` is large and
     `value` close to the infimum.
 
@@ -90,8 +91,10 @@ def best_in_hindsight(
     steps = check.non_negative("best_in_hindsight", "steps", steps)
     params = jax.tree.map(jnp.asarray, params)
     linear = (apply.func if isinstance(apply, Partial) else apply) is dot
-    if linear:
-        one = jax.tree.map(lambda leaf: leaf[0], rounds.context)
+    one = jax.tree.map(lambda leaf: leaf[0], rounds.context)
+    if linear and np.ndim(params) and np.shape(params)[1:] == np.shape(one) != ():
+        linear = False  # a row of weights per class
+    elif linear:
         check.same_shape("best_in_hindsight", "context", one, "params", params)
     elif apply is itself and np.shape(params) == ():
         linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))

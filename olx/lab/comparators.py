@@ -35,6 +35,8 @@ def comparator(
     decision = data.task.decision
     with jax.enable_x64(True):
         rounds, start = in_double(game.rounds), jnp.asarray(game.start, float)
+        if start.shape != (shape := decision.starts(data)[0]):  # copies start from that of a copy
+            start = jnp.zeros(shape)
         if experiment.comparator == "zero":
             u = decision.zero(start)
         elif experiment.comparator == "truth":

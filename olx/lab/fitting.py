@@ -65,8 +65,6 @@ def check_fit(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
 def _check_decision(plan: Plan, data: Dataset, learner: Learner, start: np.ndarray) -> None:
     decision = data.task.decision
     wanted = decision.shape(data)
-    if wanted is None:
-        return
     x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
     try:
         action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)

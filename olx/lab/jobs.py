@@ -80,7 +80,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
             raise ConfigError(f"learners.{i}.compare_in: it is for the best comparator.")
     for i, player in players:  # refuse bad arguments before any data are loaded
         plan(i, player)
-    plans: dict[str, list[Plan]] = {}  # by task
+    plans: dict[tuple[str, int], list[Plan]] = {}  # by task and number of classes
     jobs, digests = [], {}
     for i, entry in enumerate(experiment.data):
         data = shelf.whole(entry, experiment.all_seeds[0])
@@ -89,17 +89,18 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         rounds = data.rounds(np.dtype(experiment.precision), dense=False)
         digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
-        if data.task.name not in plans:
+        kind = data.task.name, data.classes
+        if kind not in plans:
             lift = data.task.decision.lift
-            plans[data.task.name] = [plan(j, player, lift) for j, player in players]
-        for j, each in enumerate(plans[data.task.name]):
+            plans[kind] = [plan(j, player, lift, data.classes) for j, player in players]
+        for j, each in enumerate(plans[kind]):
             check_fit(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
             jobs += [Job(f"{name}.{seed}", entry, each, seed) for seed in seeds]
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
-        if not set(meant) & set(plans):
-            meant, given = (" and ".join(sorted(each)) for each in (meant, plans))
+        if not set(meant) & (given := {task for task, _ in plans}):
+            meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from olx.core import Feedback
+from olx.losses.margin import mistaken
 
 
 def mean(total: np.ndarray, rounds: int) -> np.ndarray:
@@ -33,8 +34,8 @@ class Metric(NamedTuple):
 
 
 def error(feedback: Feedback) -> Array:
-    r"""The share of mistakes, $y s \le 0$; a score that is NaN is a mistake."""
-    return ~(feedback.action * feedback.outcome > 0)
+    """The share of mistakes; a score that is NaN is a mistake."""
+    return mistaken(feedback.action, feedback.outcome)
 
 
 def absolute_error(feedback: Feedback) -> Array:

@@ -45,13 +45,17 @@ class Plan(NamedTuple):
     domain: ConvexSet | None  # of the best comparator; that of the experiment if None
 
 
-def plan(i: int, player: Player, lift: Lift | None = olx.linear) -> Plan:
+def plan(i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 2) -> Plan:
     """The configurations of learner number `i`; bad arguments are refused here.
 
     lift: applied to a point learner for `linear = true`; None refuses that key.
+    classes: what the word "classes" stands for in the arguments, as in k = "classes".
     """
     where = f"learners.{i}"
-    table = {"name": player.name, "linear": player.linear, **player.arguments}
+    table = {"name": player.name, "linear": player.linear}
+    table |= {
+        key: classes if value == "classes" else value for key, value in player.arguments.items()
+    }
     every = points(where, player)
     counts = {axis for axis in every[0] if is_count(where, table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
@@ -103,8 +107,27 @@ def _is_number(value: Any) -> bool:
 
 def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
     """The first decision: from the config, or the usual one of the task."""
-    first = data.task.decision.first if plan.first is None else plan.first
-    return np.full(data.width, 1 / data.width if first == "uniform" else first, dtype)
+    first, shapes = data.task.decision.first, data.task.decision.starts(data)
+    first = first if plan.first is None else plan.first
+    number = 1 / data.width if first == "uniform" else first
+    starts = [np.full(shape, number, dtype) for shape in shapes]
+    if len(starts) == 1:
+        return starts[0]
+    wanted = data.task.decision.shape(data)
+    seen = [_decided(plan.parts[0].first(), data, start) for start in starts]
+    fits = [start for start, shape in zip(starts, seen, strict=True) if shape == wanted]
+    legal = [start for start, shape in zip(starts, seen, strict=True) if shape is not None]
+    return (fits or legal or starts)[0]
+
+
+def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, ...] | None:
+    """The shape of the decision of a learner that starts there; None if it cannot decide."""
+    x = jax.ShapeDtypeStruct((data.width,), start.dtype)
+    try:
+        action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
+    except (TypeError, ValueError):
+        return None
+    return getattr(action, "shape", None)
 
 
 def _make(

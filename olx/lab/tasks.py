@@ -25,7 +25,9 @@ Data = Any  # an `olx.lab.data.Dataset`, which holds a task
 class Decision:
     """The decision of a learner in a round, and its comparator."""
 
-    shape: Callable[[Data], tuple[int, ...] | None]  # of a decision; None if any shape is allowed
+    shape: Callable[[Data], tuple[int, ...]]  # of a decision
+    starts: Callable[[Data], tuple[tuple[int, ...], ...]]  # shapes of a first decision; a learner
+    # gets the first one from which it decides on something of the shape above
     first: float | str  # every coordinate of the usual first decision, or "uniform"
     lift: Callable[[Learner], Learner] | None  # makes a point learner predict from features;
     # None if there are no features
@@ -61,6 +63,7 @@ def _has_classes(rounds: Rounds) -> bool:
 
 SCORE = Decision(
     shape=lambda data: (),
+    starts=lambda data: ((data.width,),),
     first=0.0,
     lift=olx.linear,
     apply=olx.dot,
@@ -69,11 +72,17 @@ SCORE = Decision(
 )
 WEIGHTS = Decision(
     shape=lambda data: (data.width,),
+    starts=lambda data: ((data.width,),),
     first="uniform",
     lift=None,
     apply=itself,
     zero=lambda start: start,
     domain=lambda radius: simplex(),
+)
+SCORES = dataclasses.replace(
+    SCORE,
+    shape=lambda data: (data.classes,),
+    starts=lambda data: ((data.classes, data.width), (data.width,)),  # the latter for reductions
 )
 ERRORS = (Metric(absolute_error), Metric(squared_error))
 
@@ -91,8 +100,9 @@ MULTICLASS = Task(
     "multiclass",
     outcomes.classes,
     _has_classes,
-    dataclasses.replace(SCORE, shape=lambda data: None),
-    loss=None,
+    SCORES,
+    "cross_entropy",
+    (Metric(error),),
     whole=True,
     in_libsvm=True,
 )

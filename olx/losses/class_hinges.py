@@ -35,6 +35,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from olx import _check as check
+from olx import _safe as safe
 from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses._classes import balanced, checked, dual, of_classes, top_sums
@@ -124,10 +125,11 @@ def _maximum_pull(cost, step, center, label):
     count, sums = top_sums(excess, ~own)
     free = jnp.maximum(jnp.max(sums / (count + 1), -1, keepdims=True), 0.0)
     share = lambda level: jnp.where(own, 0.0, jnp.maximum(excess - level, 0.0))
-    lowest = jnp.finfo(sums.dtype).min
-    full = jnp.where(count > 0, (sums - 1) / jnp.maximum(count, 1), lowest)
+    full = safe.divide(sums - 1, count, jnp.finfo(sums.dtype).min)
     over = jnp.sum(share(free), -1, keepdims=True) > 1
-    return dual(own, share(jnp.where(over, jnp.max(full, -1, keepdims=True), free)))
+    alpha = share(jnp.where(over, jnp.max(full, -1, keepdims=True), free))
+    total = safe.or_one(jnp.sum(alpha, -1, keepdims=True), over)  # 1 but for rounding
+    return dual(own, alpha / total)
 
 
 def _excess(cost, step, center, label):

@@ -33,8 +33,8 @@ def _are_labels(hparams: Any, params: Any, rounds: Any) -> Any:
 
 def _classes(params: Any, context: Any) -> int | None:
     """The number of rows of `params`, if it has one more axis than the context of a round."""
-    shape, rows = getattr(params, "shape", ()), getattr(context, "shape", None)
-    return shape[0] if rows is not None and len(shape) == len(rows) else None
+    shape, rows = getattr(params, "shape", ()), getattr(context, "shape", ())
+    return shape[0] if shape and len(shape) == len(rows) else None
 
 
 def _has_rows(hparams: Any, params: Any, rounds: None) -> bool:

@@ -35,8 +35,8 @@ def mistaken(score: Any, outcome: Any) -> Bool[Array, "..."]:
 
 def hot(score: Array, label: Array) -> Bool[Array, "... k"]:
     """True at the label alone."""
-    number = jnp.arange(score.shape[-1])
-    return number == jnp.asarray(label)[..., None].astype(number.dtype)
+    number = jnp.arange(score.shape[-1], dtype=jnp.int32)
+    return number == jnp.asarray(label)[..., None].astype(jnp.int32)
 
 
 def rival(score: Array, own: Bool[Array, "... k"]) -> Bool[Array, "... k"]:

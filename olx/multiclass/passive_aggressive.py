@@ -33,7 +33,7 @@ def passive_aggressive() -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    return learner("multiclass.passive_aggressive", multiclass_hinge)
+    return learner(multiclass_hinge)
 
 
 def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
@@ -41,9 +41,8 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
 
     aggressiveness: positive; smaller for more noise.
     """
-    owner = "multiclass.passive_aggressive_1"
-    most = check.positive(owner, "aggressiveness", aggressiveness)
-    return learner(owner, multiclass_hinge, most)
+    most = check.positive("multiclass.passive_aggressive_1", "aggressiveness", aggressiveness)
+    return learner(multiclass_hinge, most)
 
 
 def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
@@ -51,6 +50,5 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
 
     aggressiveness: positive; smaller for more noise.
     """
-    owner = "multiclass.passive_aggressive_2"
-    c = check.positive(owner, "aggressiveness", aggressiveness)
-    return learner(owner, multiclass_hinge, softness=1 / (2 * c))
+    c = check.positive("multiclass.passive_aggressive_2", "aggressiveness", aggressiveness)
+    return learner(multiclass_hinge, softness=1 / (2 * c))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback
+from olx.losses.margin import mistaken
 
 
 class Tally(NamedTuple):
@@ -44,7 +45,7 @@ def add(tally: Tally, feedback: Feedback, along: Array, counts: Array, terms: Te
     counts: whether the round had an update.
     """
     y = feedback.outcome
-    wrong = y * feedback.action <= 0
+    wrong = mistaken(feedback.action, y)
     one, if_counts = jnp.ones_like(along), lambda value: jnp.where(counts, value, 0.0)
     return Tally(
         tally.mistakes + jnp.where(wrong, one, 0.0),

@@ -84,9 +84,13 @@ def soft_confidence_weighted(
     True
     """
     owner = "soft_confidence_weighted"
+    return rank_one(soft_rule(owner, confidence, c, squared), needs=(signs(owner),))
+
+
+def soft_rule(owner: str, confidence: Scalar, c: Scalar, squared: bool) -> Rule:
+    """The rule of SCW-I, or of SCW-II if `squared`."""
     hparams = ConfidenceHparams(_phi(owner, confidence), check.positive(owner, "c", c))
-    rule = Rule(hparams, score, squared_step if squared else exact_step)
-    return rank_one(rule, needs=(signs(owner),))
+    return Rule(hparams, score, squared_step if squared else exact_step)
 
 
 def score(hp: ConfidenceHparams, margin: Array, spread: Array) -> Array:

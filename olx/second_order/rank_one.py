@@ -20,6 +20,9 @@ $$S \leftarrow S - k\, S \varphi \varphi^\top, \qquad k = \frac{b s}{1 + \sqrt{1
 because $(I - k \varphi \varphi^\top)^2 = I - b s\, \varphi \varphi^\top$. A round costs $O(d^2)$;
 nothing is factorized. A large $s$ is multiplied into $S$ now and then.
 
+For classes, $w$ has one row per class, and $m$ and $a$ one number per class; $P$ is the same for
+all classes.
+
 Potter, Stern, Statistical Filtering of Space Navigation Measurements, 1963, for the root; Orabona,
 Crammer, Cesa-Bianchi, 2015, section 6, for the rules.
 """
@@ -37,6 +40,7 @@ from olx._clock import Clock
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh
+from olx.frameworks.lift import dot, transposed
 from olx.needs import Need
 from olx.theorem import Theorem
 
@@ -68,7 +72,7 @@ class Rule:
 class Row(NamedTuple):
     """What a rule sees of the row of a round."""
 
-    margin: Array  # <w, x>
+    margin: Array  # <w, x>; for classes one number each
     spread: Array  # x' P x
     number: Array  # the number of the round, from 1
     width: int  # the number of coordinates
@@ -81,7 +85,7 @@ class RankOneHparams:
 
 
 class RankOneState(NamedTuple):
-    w: Float[Array, " d"]
+    w: Float[Array, "... d"]
     root: Float[Array, "d d"]  # S, with P = scale * S S'
     scale: Float[Array, ""]
     clock: Clock
@@ -92,6 +96,7 @@ def rank_one(
     prior: Scalar = 1.0,
     *,
     grows: bool = False,
+    classes: bool = False,
     needs: tuple[Need, ...] = (),
     theorems: tuple[Theorem, ...] = (),
 ) -> Learner:
@@ -99,6 +104,8 @@ def rank_one(
 
     prior: positive; the first matrix is $A_0$ = `prior` times the identity.
     grows: whether steps of the rule may have a `grow` above 1.
+    classes: whether there is a row of weights per class. `params` is then such an array, and the
+        rule gets and gives one margin, score and `move` per class.
     needs, theorems: as in `olx.Learner`.
 
     The context is shaped like `params`: an array, or a tree of arrays, which is read as one vector.
@@ -108,13 +115,21 @@ def rank_one(
     prior = check.positive("rank_one", "prior", prior)
     hparams = RankOneHparams(rule, prior)
     facts = Facts(refresh=Refresh(is_due, folded)) if grows else Facts()
-    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
+    begin = init_classes if classes else init
+    return Learner(hparams, begin, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def init(hp: RankOneHparams, params: PyTree) -> RankOneState:
-    w = jnp.zeros_like(vector(params))
-    root = jnp.eye(w.size, dtype=w.dtype) / jnp.sqrt(jnp.asarray(hp.prior, w.dtype))
-    return RankOneState(w, root, jnp.ones((), w.dtype), clock.start(hp, params))
+    return _started(hp, jnp.zeros_like(vector(params)))
+
+
+def init_classes(hp: RankOneHparams, params: Float[Array, "k ..."]) -> RankOneState:
+    return _started(hp, jnp.zeros_like(params).reshape(params.shape[0], -1))
+
+
+def _started(hp: RankOneHparams, w: Float[Array, "... d"]) -> RankOneState:
+    root = jnp.eye(w.shape[-1], dtype=w.dtype) / jnp.sqrt(jnp.asarray(hp.prior, w.dtype))
+    return RankOneState(w, root, jnp.ones((), w.dtype), clock.start(hp, w))
 
 
 def predict(hp: RankOneHparams, state: RankOneState, context: PyTree) -> Array:
@@ -127,7 +142,7 @@ def update(hp: RankOneHparams, state: RankOneState, feedback: Feedback) -> RankO
     step, along = hp.rule.step(row, feedback), state.root @ phi
     k = step.shrink * state.scale / (1 + jnp.sqrt(step.kept))
     return RankOneState(
-        state.w + (step.move * state.scale) * along,
+        state.w + transposed(step.move * state.scale, along),
         state.root - jnp.outer(k * along, phi),
         state.scale * step.grow,
         clock.tick(hp, state.clock, feedback),
@@ -152,7 +167,7 @@ def look(state: RankOneState, x: Float[Array, " d"]) -> tuple[Row, Float[Array, 
     r"""The row as the rule sees it, and $\varphi = S^\top x$."""
     phi = x @ state.root
     spread = state.scale * jnp.vdot(phi, phi)
-    return Row(jnp.vdot(state.w, x), spread, state.clock.now, x.size), phi
+    return Row(dot(state.w, x), spread, state.clock.now, x.size), phi
 
 
 def weight_if(counts: Array, feedback: Feedback) -> Array:

@@ -23,6 +23,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.losses.margin import mistaken
 from olx.losses.signs import signs
 from olx.second_order import _tally
 from olx.second_order._tally import Tally
@@ -75,7 +76,7 @@ def step(hp: None, row: Row, feedback: Feedback) -> Step:
 
 def errs(feedback: Feedback) -> Array:
     """Whether the round is a mistake."""
-    return feedback.outcome * feedback.action <= 0
+    return mistaken(feedback.action, feedback.outcome)
 
 
 def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:

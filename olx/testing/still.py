@@ -33,6 +33,8 @@ def check_still(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) ->
     close(
         "the learner says it is still, but its decision depends on the context", seeing, alone, rtol
     )
-    kept = np.where(rounds.context[:-1] == 0, alone[:-1], alone[1:])
+    rows = np.asarray(rounds.context)
+    rows = rows if rows.ndim == alone.ndim else rows[:, None]  # a row of weights per class
+    kept = np.where(rows[:-1] == 0, alone[:-1], alone[1:])
     what = "the learner says it is still, but a decision changes though its gradient is zero"
     close(what, alone[1:], kept, rtol)

@@ -104,11 +104,12 @@ def _labelled(params: jax.Array) -> Rounds:
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
-    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed):
-        return False
-    predicts = rounds.context is not None and np.shape(rounds.context)[1:] == np.shape(params)
+    rows = getattr(rounds.context, "shape", ())
+    predicts = len(rows) == 2 and rows[1:] == np.shape(params)[-1:]
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    return predicts and not shaped and np.ndim(params) == 1
+    kinds = Linear | Rowwise if np.ndim(params) == 2 else Linear | Rowwise | Lumps | Refreshed
+    own = isinstance(learner.facts.coordinates, kinds)
+    return own and predicts and not shaped and np.ndim(params) in (1, 2)  # 2: a row per class
 
 
 def _with_context(rounds: Rounds, params: PyTree) -> Rounds:

@@ -290,10 +290,15 @@ BROKEN = {
         '[[data]]\nname = "sklearn:irsi"\n' + OGD,
         "data: there is no data set 'sklearn:irsi'; did you mean sklearn:iris?",
     ),
-    "three classes": (
-        '[[data]]\nname = "sklearn:iris"\n' + OGD,
-        "loss: sklearn:iris is multiclass data, which have no usual loss; give one, or binarize = "
-        "one of the labels.",
+    "a binary learner of three classes": (
+        '[[data]]\nname = "sklearn:iris"\n[[learners]]\nname = "passive_aggressive"\n',
+        "learners.0 on sklearn:iris: passive_aggressive: labels must be -1 or +1, got 0",
+    ),
+    "copies for two of three classes": (
+        '[[data]]\nname = "sklearn:iris"\n[[learners]]\nname = "one_vs_rest"\nk = 2\n'
+        'inner = "passive_aggressive"\n',
+        "learners.0: one_vs_rest decides on a point of 2 numbers, sklearn:iris asks for a point of "
+        "3 numbers",
     ),
 }
 

@@ -193,9 +193,6 @@ DATA = {
         "no task 'regresion'; did you mean regression", task="regresion", arguments={}
     ),
     "a scale of nobody": data("scale must be one of none", scale="max"),
-    "classes without a loss": data(
-        "multiclass data, which have no usual loss; give one", name="sklearn:iris", arguments={}
-    ),
     "features past float32": large("the feature 1e.300 at row 0, column 1", "1,1e300,1\n3,4,-1\n"),
     "labels past float32": large(
         "the outcome 1e.300 at row 1", "1,1\n3,1e300\n", task="regression"

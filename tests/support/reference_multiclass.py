@@ -148,15 +148,16 @@ def second_order(x, y, k, rule):
 
 
 def arow(x, y, k, r):
-    """Orabona et al. 2015, section 6, for the difference of the label and its best rival."""
-
-    def rule(means, spread, label):
-        scores = means * r / (r + spread)
-        if lead(scores, label) >= 1:
-            return scores, 0.0, 0.0
-        return scores, (r - lead(means, label)) / (r + spread), 1 / (r + spread)
-
-    return second_order(x, y, k, rule)
+    """Orabona et al. 2015, figure 1 with f_t(W) = sum_r w_r' A_t w_r; A_t has the row."""
+    theta, a, played = np.zeros((k, x.shape[1])), np.eye(x.shape[1]), []
+    for row, label in zip(x, y, strict=True):
+        ahead = a + np.outer(row, row) / r
+        scores = theta @ np.linalg.solve(ahead, row) / 2
+        played.append(scores)
+        if lead(scores, label) < 1:
+            theta = theta + np.outer(pair(k, label, rival(scores, label)), row)
+            a = ahead
+    return np.array(played)
 
 
 def soft_confidence_weighted(x, y, k, confidence, c, squared):

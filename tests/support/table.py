@@ -5,11 +5,23 @@ from cases_batch_boosting import BATCH
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
 from cases_gradient_boosting import GRADIENT
+from cases_multiclass import MULTICLASS
 from cases_online_boosting import ONLINE
 from cases_second_order import SECOND_ORDER
 from cases_structured import STRUCTURED
 
-TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BATCH | GRADIENT | ONLINE | STRUCTURED | EXPERT | META
+TABLE = (
+    CASES
+    | FIRST_ORDER
+    | SECOND_ORDER
+    | BATCH
+    | GRADIENT
+    | ONLINE
+    | STRUCTURED
+    | MULTICLASS
+    | EXPERT
+    | META
+)
 
 # One of every kind of state and program, for what does not depend on the algorithm.
 KINDS = [
@@ -75,5 +87,22 @@ ALIKE = {
     "adaboost",
     "gentleboost",
     "nh-boost",
+    "multiclass perceptron, uniform",
+    "multiclass p-norm perceptron",
+    "multiclass EG",
+    "multiclass PA",
+    "multiclass PA-II",
+    "multiclass aggressive, costs",
+    "multiclass aggressive, squared",
+    "multiclass aggressive, average",
+    "multiclass aggressive, p-norm",
+    "multiclass self-tuned",
+    "multiclass SCW-I",
+    "multiclass SCW-II",
+    "softmax by dual ascent",
+    "softmax regression",
+    "softmax regression, adagrad",
+    "one vs one",
+    "output codes",
 }
 EACH = [name for name in TABLE if name not in ALIKE]

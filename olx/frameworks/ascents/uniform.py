@@ -45,5 +45,6 @@ def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, 
     score = problem.score
     own = hot(score, problem.y)
     above = (score >= pick(own, score)) & ~own
-    share = 1 / jnp.maximum(jnp.sum(above, dtype=score.dtype), 1.0)
-    return *move(problem, jnp.where(own, -1.0, jnp.where(above, share, 0.0))), None
+    count = jnp.sum(above, dtype=score.dtype)
+    away = jnp.where(above, 1 / jnp.maximum(count, 1.0), 0.0)
+    return *move(problem, jnp.where(own, -jnp.minimum(count, 1.0), away)), None

@@ -28,6 +28,7 @@ class Dataset:
     outcome: np.ndarray  # (T,); (T, N) for experts and portfolios
     train: int | None = None  # the number of first rows that are the original training file
     truth: Any = None  # the parameters of a generated stream
+    classes: int = 0  # the number of classes; 0 if outcomes are no classes
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -104,6 +105,11 @@ def prepare(
         sparse = scipy.sparse.issparse(x)
         x = scipy.sparse.hstack([x, one], "csr") if sparse else np.hstack([x, one])
     return task, x, outcome
+
+
+def classes_in(task: Task, outcome: np.ndarray) -> int:
+    """The number of classes 0, 1, 2, ... among the outcomes; 0 if they are no classes."""
+    return int(outcome.max()) + 1 if task.whole else 0
 
 
 def _against_the_rest(place: str, y: np.ndarray, chosen: Any) -> np.ndarray:

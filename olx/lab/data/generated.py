@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from olx.core import Rounds
-from olx.lab.data.dataset import Dataset
+from olx.lab.data.dataset import Dataset, classes_in
 from olx.lab.factories import make
 from olx.lab.names import factories, find, parameters
 from olx.lab.refusals import nearest
@@ -27,7 +27,8 @@ def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
     rounds, truth = jax.tree.map(np.asarray, make(name, {"name": word, **key, **arguments}, Stream))
     _check(name, rounds)
     task = next(task for task in TASKS.values() if task.matches(rounds))
-    return Dataset(name, task, rounds.context, rounds.outcome, truth=truth)
+    classes = classes_in(task, rounds.outcome)
+    return Dataset(name, task, rounds.context, rounds.outcome, truth=truth, classes=classes)
 
 
 def _check(name: str, rounds: Rounds) -> None:

@@ -109,7 +109,7 @@ def load(
         center_target=center_target,
         expert_loss=expert_loss,
     )
-    data = Dataset(name, *made, train=table.train)
+    data = Dataset(name, *made, train=table.train, classes=shape.classes_in(made[0], made[2]))
     return data if seed is None else data.shuffled(seed)
 
 

@@ -1,0 +1,154 @@
+"""Copies of a binary predictor that learn the columns of a code, for `reductions`."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
+
+from olx import _check as check
+from olx._pytree import pytree, static
+from olx.core import Feedback, Learner
+from olx.facts import AddsContext, Facts, Linear, Rowwise
+from olx.losses.labels import REMEDY, below
+from olx.losses.margin import hot
+from olx.losses.score import ScoreLoss
+from olx.needs import Need, within
+
+
+class Code(NamedTuple):
+    """A matrix of -1, 0 and 1, as bytes: it is part of the program, and compared often."""
+
+    entries: bytes
+    classes: int
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return np.frombuffer(self.entries, np.int8).reshape(self.classes, -1).astype(np.float32)
+
+
+@pytree
+class ReductionHparams:
+    inner: Learner
+    loss: ScoreLoss  # by which the copies learn
+    code: Code = static()
+    owner: str = static()
+    linked: bool = static()  # whether the code is also how scores are read; else copy r is class r
+
+
+class ReductionState(NamedTuple):
+    copies: PyTree  # every leaf has a leading axis of copies
+
+
+def init(hp: ReductionHparams, params: PyTree) -> ReductionState:
+    state = jax.tree.map(jnp.asarray, hp.inner.init(params))
+    widen = lambda leaf: jnp.broadcast_to(leaf, (hp.code.matrix.shape[1], *leaf.shape))
+    return ReductionState(jax.tree.map(widen, state))
+
+
+def predict(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " k"]:
+    votes = _votes(hp, state, context)
+    if not hp.linked:
+        return votes
+    return jnp.sum(jnp.asarray(hp.code.matrix, votes.dtype) * votes, -1)
+
+
+def update(hp: ReductionHparams, state: ReductionState, feedback: Feedback) -> ReductionState:
+    signs, votes = signs_of(hp, feedback), _votes(hp, state, feedback.context)
+
+    def learn(own: PyTree, sign: Array, vote: Array) -> PyTree:
+        return hp.inner.update(own, _heard(hp, feedback, sign, vote))
+
+    return ReductionState(jax.vmap(learn)(state.copies, signs, votes))
+
+
+def _votes(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " copies"]:
+    votes = jax.vmap(lambda own: hp.inner.predict(own, context))(state.copies)
+    if not hasattr(votes, "shape") or votes.ndim != 1:
+        shape = jax.tree.map(lambda leaf: leaf.shape[1:], votes)
+        raise TypeError(
+            f"{hp.owner}: `inner` must predict one score, it gives an action of shape {shape}; "
+            "make a point learner a predictor with `olx.linear`, and start from the `params` of "
+            "the binary predictor, such as jnp.zeros(d)."
+        )
+    return votes
+
+
+def signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
+    """The row of the code of the label."""
+    code = jnp.asarray(hp.code.matrix, jnp.result_type(feedback.action))
+    own = hot(code[:, 0], jnp.asarray(feedback.outcome))
+    if not hp.linked:  # one against the rest
+        return jnp.where(own, jnp.ones_like(feedback.action), -1.0)
+    return jnp.sum(jnp.where(own[:, None], code, 0.0), 0)
+
+
+def _heard(hp: ReductionHparams, feedback: Feedback, sign: Array, vote: Array) -> Feedback:
+    """The feedback of a copy."""
+    known = Partial(_of_score, hp.loss, sign)
+    value, grad = jax.value_and_grad(known)(vote)
+    weight = jnp.where(sign == 0, jnp.zeros_like(vote), feedback.weight)
+    return Feedback(feedback.context, vote, sign, known, value, grad, weight)
+
+
+def _of_score(loss: ScoreLoss, sign: Array, score: Array) -> Array:
+    return loss(score, sign)
+
+
+def _coefficient(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
+    """What each copy adds of the row, if that is all it does."""
+
+    def learn(sign: Array, vote: Array) -> Array:
+        adds = hp.inner.facts.adds
+        assert isinstance(adds, AddsContext)  # `_facts` has checked
+        return adds.coefficient_fn(hp.inner.hparams, _heard(hp, feedback, sign, vote))
+
+    return jax.vmap(learn)(signs_of(hp, feedback), feedback.action)
+
+
+def _facts(inner: Learner, linked: bool) -> Facts:
+    one = isinstance(inner.facts.adds, AddsContext) and not linked
+    rowwise = isinstance(inner.facts.coordinates, Rowwise | Linear)
+    return Facts(
+        adds=AddsContext(_coefficient) if one else None,
+        coordinates=Rowwise() if rowwise else None,
+    )
+
+
+def reduced(
+    owner: str, inner: Learner, code: np.ndarray, loss: ScoreLoss, linked: bool = True
+) -> Learner:
+    check.instance(owner, "inner", inner, Learner)
+    check.instance(owner, "loss", loss, ScoreLoss)
+    if loss.of_classes:
+        raise TypeError(
+            f"{owner}: `loss` must be a binary loss, by which each copy learns; give the loss of "
+            "classes to the driver."
+        )
+    small = Code(code.astype(np.int8).tobytes(), code.shape[0])
+    demand = "labels must be integers from 0 to k - 1"
+    return Learner(
+        ReductionHparams(inner, loss, small, owner, linked),
+        init,
+        predict,
+        update,
+        facts=_facts(inner, linked),
+        needs=(
+            Need("outcome", _are_labels, demand, owner, REMEDY),
+            *within(inner, "inner", "params", "context", "weight"),
+        ),
+    )
+
+
+def _are_labels(hp: ReductionHparams, params: PyTree, rounds: Any) -> Any:
+    return jax.tree.map(lambda label: below(label, hp.code.classes), rounds.outcome)
+
+
+def check_classes(owner: str, k: int, name: str = "`k`") -> None:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 2:
+        raise ValueError(
+            f"{owner}: {name} must be an integer of at least 2, got {k!r}; for one class there is "
+            "nothing to predict."
+        )
