@@ -41,13 +41,16 @@ def _found(structure: Any, kinds: tuple) -> tuple[PyTree, bool]:
     sizes = {size for leaf in jax.tree.leaves(state) for size in leaf.shape}
     for above in [(), *((size,) for size in sorted(sizes))]:
         start = jax.tree.map(lambda x, a=above: jax.ShapeDtypeStruct((*a, *x.shape), dtype), row)
-        if jax.tree.leaves(start) and _same(_quietly(learner.init, start), state):
+        if jax.tree.leaves(start) and _same(_quietly(Learner.init, learner, start), state):
             return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), start), True
-    return None, _quietly(learner.predict, state, row) is not None
+    return None, _quietly(Learner.predict, learner, state, row) is not None
 
 
 def _quietly(function: Any, *given: Any) -> Any:
-    """The shapes of the result; None if the function does not take these shapes."""
+    """The shapes of the result; None if the function does not take these shapes.
+
+    The learner is an argument, since its numbers are shapes here, too.
+    """
     try:
         return jax.eval_shape(function, *given)
     except (TypeError, ValueError):

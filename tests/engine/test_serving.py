@@ -23,6 +23,7 @@ LEARNERS = {
     "PA-I": olx.classification.passive_aggressive_1(0.5),
     "p-norm": olx.classification.pnorm_perceptron(3.0),
     "arow, diagonal": olx.second_order.diagonal_arow(1.0),
+    "arow, original": olx.second_order.arow_original(1.0),
 }
 
 

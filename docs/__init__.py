@@ -1,0 +1,1 @@
+"""The documentation site: hand-written pages, and pages made from the code."""
