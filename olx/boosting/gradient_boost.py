@@ -19,8 +19,8 @@ $$\Delta_i \le \Big(1 - \frac\eta W\Big) \Delta_{i-1} + \eta R_i + 2 \eta L_B B 
 $$\Delta_N \le \Big(1 - \frac\eta W\Big)^N \Delta_0 + W \max_i R_i + 2 W L_B B \sqrt t +
   3 W \eta \beta_B B^2 t.$$
 
-`right` has the sums behind the last two terms of a stage: those of $(\frac1W - \sigma^i) g^i
-y^{i-1}$, of $\frac{\beta_B}2 (A^i - \sigma^i y^{i-1})^2$ and of what the projections cut off.
+`right` has the sums behind the last two terms of a stage: of $(\frac1W - \sigma^i) g^i y^{i-1}$,
+of $\frac{\beta_B}2 (A^i - \sigma^i y^{i-1})^2$ and of what the projections cut off.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 9 and theorem 13; Beygelzimer, Hazan,
 Kale, Luo, Online Gradient Boosting, 2015.
@@ -106,8 +106,7 @@ def gradient_boost(
 
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:
-    count = clock.start(None, params)
-    states = copies.start(hp.inner, hp.n, params)
+    count, states = clock.start(None, params), copies.start(hp.inner, hp.n, params)
     return GradientBoostState(states, jnp.zeros(hp.n, count.dtype), count)
 
 

@@ -65,9 +65,7 @@ class MirrorMap:
         return jax.grad(self.potential)(w)
 
     def to_primal(self, theta: PyTree) -> PyTree:
-        if self.identity:  # the gradient would be computed as the sum of two halves
-            return theta
-        return jax.grad(self.conjugate)(theta)
+        return theta if self.identity else jax.grad(self.conjugate)(theta)  # no sum of two halves
 
     def project(self, w: PyTree) -> PyTree:
         r"""The Bregman projection $\arg\min_{v \in S} B_\psi(v, w)$ of a point outside $S$."""
