@@ -65,7 +65,8 @@ def check_fit(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
 def _check_decision(plan: Plan, data: Dataset, learner: Learner, start: np.ndarray) -> None:
     decision = data.task.decision
     wanted = decision.shape(data)
-    x = None if data.context is None else jax.ShapeDtypeStruct((data.width,), jnp.float32)
+    x = data.context
+    x = None if x is None else jax.ShapeDtypeStruct(x.shape[1:], jnp.float32)
     try:
         action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
     except (TypeError, ValueError) as error:

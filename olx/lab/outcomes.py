@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from olx import ranking
+
 
 def signs(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
     """-1 and +1; the larger of two labels is +1."""
@@ -51,6 +53,26 @@ def several_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.nd
         )
     refuse(place, "label", y, (y != 0) & (y != 1), "; a column is 1 for a relevant label, else 0")
     return y.astype(float)
+
+
+def degrees(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+    """How relevant each row is: numbers of at least 0."""
+    relevance = reals(place, x, y, expert_loss)
+    refuse(place, "label", relevance, relevance < 0, "; a degree of relevance is 0 or more")
+    return relevance
+
+
+def grouped(place: str, x: Any, y: np.ndarray, group: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows and the relevance of each group, padded to the largest group."""
+    if group is None:
+        raise ValueError(
+            f"{place} does not say which rows belong together; store a number per row as qid, in "
+            "an .npz file."
+        )
+    order = np.argsort(group, kind="stable")
+    sizes = np.unique(group, return_counts=True)[1]
+    rounds = ranking.group_rows(dense(x)[order], y[order], sizes)
+    return np.asarray(rounds.context), np.asarray(rounds.outcome)
 
 
 def reals(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:

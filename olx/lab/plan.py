@@ -130,7 +130,7 @@ def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
 
 def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, ...] | None:
     """The shape of the decision of a learner that starts there; None if it cannot decide."""
-    x = jax.ShapeDtypeStruct((data.width,), start.dtype)
+    x = jax.ShapeDtypeStruct(data.context.shape[1:], start.dtype)
     try:
         action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
     except (TypeError, ValueError):

@@ -62,6 +62,10 @@ class Task:
     whole: bool = False  # whether outcomes are integers
     in_libsvm: bool = False  # whether the LIBSVM collection has a folder of its name
     several: bool = False  # whether a row of a file has several labels, as a row of 0 and 1
+    gather: Callable[..., Any] | None = (
+        None  # (place, x, outcome, group) -> context and outcome, if
+    )
+    # a round has several rows of a file
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -103,6 +107,12 @@ LABELS = dataclasses.replace(
     SCORE,
     shape=lambda data: data.outcome.shape[1:],
     starts=lambda data: ((*data.outcome.shape[1:], data.width),),
+)
+ROWS = dataclasses.replace(
+    SCORE,
+    shape=lambda data: data.outcome.shape[1:],
+    lift=olx.ranking.rank_rows,
+    apply=olx.ranking.row_scores,
 )
 ERRORS = (Metric(absolute_error), Metric(squared_error))
 RANKS = (
@@ -146,6 +156,14 @@ LABEL_RANKING = Task(
 MULTILABEL = dataclasses.replace(
     LABEL_RANKING, name="multilabel", read=outcomes.several_labels, several=True
 )
+INSTANCE_RANKING = dataclasses.replace(
+    LABEL_RANKING,
+    name="instance_ranking",
+    read=outcomes.degrees,
+    decision=ROWS,
+    loss="average_pairs",
+    gather=outcomes.grouped,
+)
 REGRESSION = Task(
     "regression",
     outcomes.reals,
@@ -167,7 +185,8 @@ PORTFOLIO = Task(
     (Metric(wealth, growth, rising=True),),
 )
 
-EVERY = (BINARY, MULTICLASS, LABEL_RANKING, MULTILABEL, REGRESSION, EXPERTS, PORTFOLIO)
+RANKINGS = (LABEL_RANKING, MULTILABEL, INSTANCE_RANKING)
+EVERY = (BINARY, MULTICLASS, *RANKINGS, REGRESSION, EXPERTS, PORTFOLIO)
 TASKS = {task.name: task for task in EVERY}
 METRICS = {metric.name: metric for task in TASKS.values() for metric in task.metrics}
 

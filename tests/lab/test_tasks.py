@@ -185,3 +185,40 @@ def test_labels_of_another_shape_are_refused(labelled):
     np.savez(folder / "alone.npz", X=x, y=np.ones(60))
     with pytest.raises(ValueError, match="one label alone; a ranking of labels needs two"):
         load(str(folder / "alone.npz"), task="label_ranking")
+
+
+def test_rows_of_groups_are_ranked(tmp_path):
+    draw = np.random.default_rng(0)
+    query = np.repeat(np.arange(20), draw.integers(2, 6, 20))
+    x = draw.normal(size=(len(query), 3))
+    y = np.clip(np.round(x @ [1.0, -1.0, 0.0]), 0, 2)
+    order = draw.permutation(len(query))  # rows of a group need not be adjacent
+    np.savez(tmp_path / "queries.npz", X=x[order], y=y[order], qid=query[order])
+    np.savez(tmp_path / "plain.npz", X=x, y=y)
+    given = {
+        "data": [{"name": str(tmp_path / "queries.npz"), "task": "instance_ranking"}],
+        "learners": [
+            {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.3]}},
+            {"name": "ranking.instance_ranking", "eta": 0.5},
+        ],
+        "metrics": ["average_precision", "ndcg"],
+        "comparator": "zero",
+        "bound": "all",
+    }
+    data = load(str(tmp_path / "queries.npz"), task="instance_ranking")
+    assert len(data) == 20
+    assert data.rounds().outcome.shape == data.rounds().context.shape[:2]
+    result = run(parse(given), tmp_path / "r")
+    for learner in ("ogd", "ranking.instance_ranking"):
+        best = tuned(scores(result.configurations), str(tmp_path / "queries.npz"), learner, "ndcg")
+        assert best is not None
+        assert 0.7 < best.means["ndcg"] <= 1
+    assert all(result.certificates.column("holds").to_pylist())
+    with pytest.raises(ValueError, match=r"does not say which rows belong together.*qid"):
+        load(str(tmp_path / "plain.npz"), task="instance_ranking")
+    np.savez(tmp_path / "bad.npz", X=x, y=y, qid=query[:5])
+    with pytest.raises(ValueError, match=r"qid has shape \(5,\)"):
+        load(str(tmp_path / "bad.npz"), task="instance_ranking")
+    np.savez(tmp_path / "bad.npz", X=x, y=y - 1, qid=query)
+    with pytest.raises(ValueError, match="a degree of relevance is 0 or more"):
+        load(str(tmp_path / "bad.npz"), task="instance_ranking")

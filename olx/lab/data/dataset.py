@@ -24,8 +24,9 @@ class Dataset:
 
     name: str
     task: Task
-    context: Any  # (T, d), dense or SciPy sparse; None for experts and portfolios
-    outcome: np.ndarray  # (T,); (T, N) for experts, portfolios and rankings of N labels
+    context: Any  # (T, d), dense or SciPy sparse; (T, m, d) for groups of m rows; None for experts
+    # and portfolios
+    outcome: np.ndarray  # (T,); (T, N) for experts, portfolios and rankings of N labels or rows
     train: int | None = None  # the number of first rows that are the original training file
     truth: Any = None  # the parameters of a generated stream
     classes: int = 0  # the number of classes; 0 if outcomes are no classes
@@ -36,7 +37,7 @@ class Dataset:
     @property
     def width(self) -> int:
         """The number of features, or of experts."""
-        return (self.outcome if self.context is None else self.context).shape[1]
+        return (self.outcome if self.context is None else self.context).shape[-1]
 
     @property
     def is_sparse(self) -> bool:
@@ -73,6 +74,7 @@ def prepare(
     bias: bool,
     center_target: bool,
     expert_loss: str,
+    group: np.ndarray | None = None,
 ) -> tuple[Task, Any, np.ndarray]:
     """The task, the context and the outcome of a file's features `x` and labels `y`."""
     finite(place, "feature", x)
@@ -109,7 +111,7 @@ def prepare(
         one = np.ones((x.shape[0], 1))
         sparse = scipy.sparse.issparse(x)
         x = scipy.sparse.hstack([x, one], "csr") if sparse else np.hstack([x, one])
-    return task, x, outcome
+    return task, *((x, outcome) if task.gather is None else task.gather(place, x, outcome, group))
 
 
 def classes_in(task: Task, outcome: np.ndarray) -> int:

@@ -21,6 +21,7 @@ class Table(NamedTuple):
     x: Any  # dense or SciPy sparse
     y: np.ndarray | None
     train: int | None = None
+    group: np.ndarray | None = None  # (T,): the group of each row, such as a query
 
 
 def read_file(path: Path, target: str | int | None = None, sha256: str | None = None) -> Table:
@@ -50,7 +51,7 @@ def chosen(
     place: str, table: Table, labels: Sequence[float | str] | None, without: Sequence[int]
 ) -> Table:
     """The rows with one of `labels`, and all columns except those `without`."""
-    x, y, train = table
+    x, y, train, group = table
     if labels is not None:
         if y is None:
             raise ValueError(f"{place} holds no labels to choose rows by.")
@@ -58,13 +59,13 @@ def chosen(
             if label not in y.tolist():
                 raise ValueError(f"{place} holds no label {label} to choose rows by.")
         rows = np.isin(y, list(labels))
-        x, y = x[rows], y[rows]
+        x, y, group = x[rows], y[rows], None if group is None else group[rows]
         train = None if train is None else int(rows[:train].sum())
     for column in without:
         if not 0 <= column < x.shape[1]:
             raise ValueError(f"{place} has the columns 0 to {x.shape[1] - 1}; {column} is none.")
     kept = np.setdiff1d(np.arange(x.shape[1]), without)
-    return Table(x[:, kept] if len(without) else x, y, train)
+    return Table(x[:, kept] if len(without) else x, y, train, group)
 
 
 def digest(path: Path) -> str:
@@ -73,7 +74,7 @@ def digest(path: Path) -> str:
 
 
 def read_npz(path: Path) -> Table:
-    """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`.
+    """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`, `qid`.
 
     `y` has one label per row, or a row of 0 and 1 with a column per label."""
     try:
@@ -108,7 +109,10 @@ def read_npz(path: Path) -> Table:
     train = None if "n_train" not in z else int(z["n_train"])
     if train is not None and not 0 < train <= x.shape[0]:
         raise ValueError(f"{path}: n_train is {train}, there are {x.shape[0]} rows.")
-    return Table(x, y, train)
+    group = z.get("qid")
+    if group is not None and group.shape != (x.shape[0],):
+        raise ValueError(f"{path}: qid has shape {group.shape}, there are {x.shape[0]} rows.")
+    return Table(x, y, train, group)
 
 
 def read_svmlight(path: Path) -> Table:

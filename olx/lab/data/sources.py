@@ -108,8 +108,10 @@ def load(
         bias=bias,
         center_target=center_target,
         expert_loss=expert_loss,
+        group=table.group,
     )
-    data = Dataset(name, *made, train=table.train, classes=shape.classes_in(made[0], made[2]))
+    train = table.train if len(made[2]) == table.x.shape[0] else None  # it counts rows, not groups
+    data = Dataset(name, *made, train=train, classes=shape.classes_in(made[0], made[2]))
     return data if seed is None else data.shuffled(seed)
 
 
