@@ -34,13 +34,15 @@ def comparator(
     """
     decision = data.task.decision
     with jax.enable_x64(True):
-        rounds, start = in_double(game.rounds), jnp.asarray(game.start, float)
-        if start.shape != (shape := decision.starts(data)[0]):  # copies start from that of a copy
-            start = jnp.zeros(shape)
+        zeros = lambda like: jnp.zeros(like.shape, float)
+        rounds, start = in_double(game.rounds), as_double(game.start)
+        usual = jax.tree.map(zeros, decision.starts(data)[0])
+        if jax.tree.map(jnp.shape, start) != jax.tree.map(jnp.shape, usual):
+            start = usual  # copies start from the decision of a copy
         if experiment.comparator == "zero":
             u = decision.zero(start)
         elif experiment.comparator == "truth":
-            if np.shape(data.truth) != start.shape:
+            if np.shape(data.truth) != getattr(start, "shape", None):
                 raise ConfigError(f"comparator: {data.name} was not made from a single truth.")
             u = jnp.asarray(data.truth, float)
         else:
@@ -49,7 +51,7 @@ def comparator(
                 domain=domain or decision.domain(experiment.radius), tolerance=1e-5, steps=4000,
             ).u  # fmt: skip
         losses = _losses(as_tree(game.loss), rounds, u, as_tree(decision.apply))
-        return Comparator(np.asarray(u), np.cumsum(np.asarray(losses)))
+        return Comparator(jax.tree.map(np.asarray, u), np.cumsum(np.asarray(losses)))
 
 
 def best_sequence(game: Game, shifts: int) -> np.ndarray:
@@ -63,6 +65,10 @@ def best_sequence(game: Game, shifts: int) -> np.ndarray:
 @jax.jit
 def _losses(loss: Any, rounds: Rounds, u: Any, apply: Any) -> Any:
     return comparator_losses(loss, rounds, u, apply)
+
+
+def as_double(start: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), start)
 
 
 def in_double(rounds: Rounds) -> Rounds:

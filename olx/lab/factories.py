@@ -108,6 +108,8 @@ def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
         return make(where, given, *LOSS)
     kinds = tuple(kind for kind in typing.get_args(hint) or (hint,) if isinstance(kind, type))
     objects = tuple(kind for kind in kinds if is_own(kind))
+    if objects and isinstance(given, objects):  # made from the data
+        return given
     if isinstance(given, str) and str in kinds:
         return given
     if isinstance(given, str | Mapping):

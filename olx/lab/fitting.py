@@ -19,7 +19,8 @@ from olx.streams.judge import judge, needs_of
 def check_rows(experiment: Experiment, entry: Data, data: Dataset) -> None:
     """Refuse numbers too large for the precision, and protocols that leave a part without rows."""
     most = np.finfo(experiment.precision).max
-    parts: list[tuple[str, Any]] = [("feature", data.context), ("outcome", data.outcome)]
+    parts: list[tuple[str, Any]] = [("feature", part) for part in data.parts]
+    parts.append(("outcome", data.outcome))
     for what, array in parts:
         if array is None or np.size(array) == 0:
             continue
@@ -62,13 +63,13 @@ def check_fit(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
             raise ConfigError(f"{error}{hint if 'params' in str(error) else ''}") from error
 
 
-def _check_decision(plan: Plan, data: Dataset, learner: Learner, start: np.ndarray) -> None:
+def _check_decision(plan: Plan, data: Dataset, learner: Learner, start: Any) -> None:
     decision = data.task.decision
     wanted = decision.shape(data)
-    x = data.context
-    x = None if x is None else jax.ShapeDtypeStruct(x.shape[1:], jnp.float32)
     try:
-        action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
+        action = jax.eval_shape(
+            lambda x: learner.predict(learner.init(start), x), data.row(jnp.float32)
+        )
     except (TypeError, ValueError) as error:
         said = str(error).splitlines()[0]
         raise ConfigError(f"{plan.where} does not fit {data.name}: {said}") from error

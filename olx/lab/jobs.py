@@ -14,7 +14,7 @@ from olx.lab.experiment import Data, Experiment
 from olx.lab.factories import make
 from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
-from olx.lab.plan import Plan, first_decision, plan
+from olx.lab.plan import Plan, filled, first_decision, plan
 from olx.lab.sweeps import Game
 from olx.lab.tasks import METRICS, TASKS
 
@@ -80,7 +80,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
             raise ConfigError(f"learners.{i}.compare_in: it is for the best comparator.")
     for i, player in players:  # refuse bad arguments before any data are loaded
         plan(i, player)
-    plans: dict[tuple[str, int], list[Plan]] = {}  # by task and number of classes
+    plans: dict[tuple[str, int, int], list[Plan]] = {}  # by task, classes and features
     jobs, digests = [], {}
     for i, entry in enumerate(experiment.data):
         data = shelf.whole(entry, experiment.all_seeds[0])
@@ -89,17 +89,18 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         rounds = data.rounds(np.dtype(experiment.precision), dense=False)
         digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
-        kind = data.task.name, data.classes
+        kind = data.task.name, data.classes, data.width if data.task.gather else 0
         if kind not in plans:
             lift = data.task.decision.lift
-            plans[kind] = [plan(j, player, lift, data.classes) for j, player in players]
+            sizes = data.classes, data.width
+            plans[kind] = [plan(j, player, lift, *sizes) for j, player in players]
         for j, each in enumerate(plans[kind]):
             check_fit(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
             jobs += [Job(f"{name}.{seed}", entry, each.seeded(seed), seed) for seed in seeds]
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
-        if not set(meant) & (given := {task for task, _ in plans}):
+        if not set(meant) & (given := {task for task, *_ in plans}):
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
@@ -139,6 +140,8 @@ def _loss(experiment: Experiment, data: Dataset) -> Any:
             f"loss: {data.name} is {data.task.name} data, which have no usual loss; give one, or "
             "binarize = one of the labels."
         )
+    if isinstance(given, dict):
+        given = filled(given, data.classes, data.width)
     return make("loss", given, *LOSS)
 
 

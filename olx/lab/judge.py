@@ -71,9 +71,9 @@ def _judged(case: Case, names: list[str], u: np.ndarray, shown: Shown) -> list[P
     proofs, paid = _replay(case, names, u, at)
     difference = float(np.max(np.abs(paid - totals) / (1 + np.abs(totals))))
     double: list[bool | None] = [None] * len(proofs)
-    if not proofs.holds and game.start.dtype != np.float64:
+    if not proofs.holds and _dtype(game) != np.float64:
         with jax.enable_x64(True):
-            start = np.asarray(game.start, float)
+            start = jax.tree.map(lambda leaf: np.asarray(leaf, float), game.start)
             exact = game._replace(rounds=in_double(game.rounds), start=start)
             again, _ = _replay(case._replace(game=exact), names, u, at)
             double = [
@@ -94,6 +94,10 @@ def chosen(learner: Learner, asked: Asked) -> tuple[Theorem, ...]:
     return asked_of(learner, (*carried, *(one for one in asked if isinstance(one, Theorem))))
 
 
+def _dtype(game: Game) -> Any:
+    return jax.tree.leaves(game.start)[0].dtype
+
+
 def _replay(
     case: Case, names: list[str], u: np.ndarray, at: np.ndarray
 ) -> tuple[Certificates, np.ndarray]:
@@ -105,7 +109,7 @@ def _replay(
         game.loss,
         game.rounds,
         game.start,
-        jnp.asarray(u, game.start.dtype),
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, _dtype(game)), u),
         keep=functools.partial(_marks, tuple(at.tolist())),
         progress=False,
     )

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from olx import ranking
 from olx.core import Feedback
 from olx.losses.margin import mistaken
+from olx.structured.recursion import viterbi
 
 
 def mean(total: np.ndarray, rounds: int) -> np.ndarray:
@@ -82,6 +83,13 @@ def ndcg(feedback: Feedback) -> Array:
 def reciprocal_rank(feedback: Feedback) -> Array:
     """One over the rank of the first relevant label."""
     return ranking.reciprocal_rank(feedback.action, feedback.outcome)
+
+
+def label_error(feedback: Feedback) -> Array:
+    """The mean over sequences of the share of wrong labels."""
+    real = feedback.outcome >= 0  # padding is -1
+    wrong = real & (viterbi(feedback.action) != feedback.outcome)
+    return jnp.sum(wrong) / jnp.sum(real)
 
 
 def wealth(feedback: Feedback) -> Array:

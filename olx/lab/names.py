@@ -18,6 +18,7 @@ from olx.lab import outside
 from olx.lab.refusals import ConfigError, nearest
 from olx.losses.points import PointLoss
 from olx.losses.score import ScoreLoss
+from olx.structured.losses import PartsLoss
 
 MODULES = {
     "": olx,
@@ -41,7 +42,7 @@ MODULES = {
     "norms": norms,
     "hints": hints,
 }
-LOSS = (ScoreLoss, PointLoss, types.FunctionType)
+LOSS = (ScoreLoss, PointLoss, PartsLoss, types.FunctionType)
 
 
 def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
@@ -105,7 +106,7 @@ def parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
 def words(kinds: tuple[type, ...]) -> str:
     """The names of `kinds` in a message."""
     known = {"MirrorMap": "mirror map", "ConvexSet": "set", "BoostingRule": "boosting rule"}
-    known |= {"ScoreLoss": "loss", "PointLoss": "loss"}
+    known |= {"ScoreLoss": "loss", "PointLoss": "loss", "PartsLoss": "loss"}
     own = [known.get(kind.__name__, kind.__name__.lower()) for kind in kinds if is_own(kind)]
     return " or ".join(dict.fromkeys(own))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from olx import ranking
+from olx import ranking, structured
 
 
 def signs(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
@@ -64,15 +64,27 @@ def degrees(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
 
 def grouped(place: str, x: Any, y: np.ndarray, group: Any) -> tuple[np.ndarray, np.ndarray]:
     """The rows and the relevance of each group, padded to the largest group."""
-    if group is None:
-        raise ValueError(
-            f"{place} does not say which rows belong together; store a number per row as qid, in "
-            "an .npz file."
-        )
-    order = np.argsort(group, kind="stable")
-    sizes = np.unique(group, return_counts=True)[1]
+    order, sizes = _in_groups(place, group)
     rounds = ranking.group_rows(dense(x)[order], y[order], sizes)
     return np.asarray(rounds.context), np.asarray(rounds.outcome)
+
+
+def sequences(place: str, x: Any, y: np.ndarray, group: Any) -> tuple[Any, np.ndarray]:
+    """The rows and the labels of each sequence, padded to the longest one."""
+    order, sizes = _in_groups(place, group)
+    cut = lambda rows: np.split(rows[order], np.cumsum(sizes)[:-1])
+    rounds = structured.padded_rounds(cut(dense(x)), cut(y))
+    return rounds.context, np.asarray(rounds.outcome)
+
+
+def _in_groups(place: str, group: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in the order of their groups, and the size of each group."""
+    if group is None:
+        raise ValueError(
+            f"{place} does not say which rows belong together; in an .npz file, store a number per "
+            "row as qid, or where each sequence begins as offsets."
+        )
+    return np.argsort(group, kind="stable"), np.unique(group, return_counts=True)[1]
 
 
 def reals(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:

@@ -15,6 +15,7 @@ from olx.core import Learner
 from olx.engine.certify import asked_of
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset
+from olx.lab.decisions import chain_of
 from olx.lab.experiment import Player
 from olx.lab.factories import Lift, make
 from olx.lab.grids import points
@@ -53,17 +54,17 @@ class Plan(NamedTuple):
         return self._replace(parts=[part._replace(make=build(part)) for part in self.parts])
 
 
-def plan(i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 2) -> Plan:
+def plan(
+    i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 2, features: int = 1
+) -> Plan:
     """The configurations of learner number `i`; bad arguments are refused here.
 
     lift: applied to a point learner for `linear = true`; None refuses that key.
-    classes: what the word "classes" stands for in the arguments, as in k = "classes".
+    classes, features: those of the data, for arguments such as k = "classes"; see `filled`.
     """
     where = f"learners.{i}"
     table = {"name": player.name, "linear": player.linear}
-    table |= {
-        key: classes if value == "classes" else value for key, value in player.arguments.items()
-    }
+    table |= filled(player.arguments, classes, features)
     every = points(where, player)
     counts = {axis for axis in every[0] if is_count(where, table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
@@ -83,6 +84,13 @@ def plan(i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 
     if asked is not None:
         domain = make(f"{where}.compare_in", asked, ConvexSet)
     return Plan(where, label, player.first, every, parts, theorems, domain)
+
+
+def filled(arguments: Mapping[str, Any], classes: int, features: int) -> dict[str, Any]:
+    """The arguments, with "classes" and the structure "data" as the data have them."""
+    known = {"classes": classes, "data": chain_of(max(classes, 1), features)}
+    asked = lambda value: isinstance(value, str) and value in known
+    return {key: known[value] if asked(value) else value for key, value in arguments.items()}
 
 
 def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]) -> Asked:
@@ -113,12 +121,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
+def first_decision(plan: Plan, data: Dataset, dtype: Any) -> Any:
     """The first decision: from the config, or the usual one of the task."""
     first, shapes = data.task.decision.first, data.task.decision.starts(data)
     first = first if plan.first is None else plan.first
     number = 1 / data.width if first == "uniform" else first
-    starts = [np.full(shape, number, dtype) for shape in shapes]
+    full = lambda like: np.full(like.shape, number, dtype)
+    starts = [jax.tree.map(full, shape) for shape in shapes]
     if len(starts) == 1:
         return starts[0]
     wanted = data.task.decision.shape(data)
@@ -130,9 +139,10 @@ def first_decision(plan: Plan, data: Dataset, dtype: Any) -> np.ndarray:
 
 def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, ...] | None:
     """The shape of the decision of a learner that starts there; None if it cannot decide."""
-    x = jax.ShapeDtypeStruct(data.context.shape[1:], start.dtype)
     try:
-        action = jax.eval_shape(lambda x: learner.predict(learner.init(start), x), x)
+        action = jax.eval_shape(
+            lambda x: learner.predict(learner.init(start), x), data.row(start.dtype)
+        )
     except (TypeError, ValueError):
         return None
     return getattr(action, "shape", None)

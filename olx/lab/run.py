@@ -91,7 +91,8 @@ def _play(
                 "budget.memory in megabytes, or ask for no comparator."
             )
         own = job.plan.where if job.plan.domain is not None else ""
-        key = job.dataset, job.seed, game.start.tobytes(), own
+        start = b"".join(leaf.tobytes() for leaf in jax.tree.leaves(game.start))
+        key = job.dataset, job.seed, start, own
         if key not in comparators:
             comparators[key] = comparator(experiment, data, game, job.plan.domain)
         against = found = comparators[key]

@@ -3,6 +3,7 @@
 Test rounds are played with weight 0, which changes no state: no learner learns from them.
 """
 
+import dataclasses
 import functools
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
-from olx.core import Batch, Learner, Rounds, Run
+from olx.core import Batch, Curve, Learner, Rounds, Run
 from olx.keep import Keep
 from olx.lab.metrics import Metric, measure, told
 from olx.lab.plan import Part
@@ -23,7 +24,7 @@ class Game(NamedTuple):
 
     loss: Any
     rounds: Rounds
-    start: np.ndarray
+    start: Any  # the first decision
     metrics: tuple[Metric, ...]
     keep: Keep  # which rounds the curve keeps
     half: int | None = None  # where the second half begins, if it is judged separately
@@ -79,16 +80,20 @@ def one(part: Part, i: int) -> Learner:
 
 
 def _run(part: Part, game: Game, rounds: Rounds, cut: int, place: Path | None) -> Run:
-    return olx.sweep(
-        batch(part),
-        game.loss,
-        rounds,
-        game.start,
-        keep=functools.partial(_and_cut, game.keep, cut),
-        measure=measure(game.metrics),
-        checkpoint=None if place is None else olx.checkpoint(place),
-        progress=False if place is None else None,
-    )
+    options: Any = {
+        "keep": functools.partial(_and_cut, game.keep, cut),
+        "measure": measure(game.metrics),
+        "checkpoint": None if place is None else olx.checkpoint(place),
+        "progress": False if place is None else None,
+    }
+    learners = batch(part)
+    if jax.tree.leaves(learners.learners):
+        return olx.sweep(learners, game.loss, rounds, game.start, **options)
+    run = olx.run(learners[0], game.loss, rounds, game.start, **options)  # it has no numbers
+    curve: Any = run.curve
+    once = lambda leaf: np.asarray(leaf)[None]
+    stacked = Curve(curve.at, once(curve.total), jax.tree.map(once, curve.sums))
+    return dataclasses.replace(run, curve=stacked)
 
 
 def _and_cut(keep: Keep, cut: int, start: int, stop: int) -> np.ndarray:

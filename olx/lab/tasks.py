@@ -7,14 +7,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-import olx
-from olx.convex.sets import ConvexSet, ball, everywhere, simplex
-from olx.core import Learner, Rounds
-from olx.hindsight import itself
+from olx.core import Rounds
 from olx.lab import outcomes
+from olx.lab.decisions import LABELS, PARTS, ROWS, SCORE, SCORES, WEIGHTS, Decision
 from olx.lab.metrics import (
     Metric,
     absolute_error,
@@ -22,6 +19,7 @@ from olx.lab.metrics import (
     coverage,
     error,
     growth,
+    label_error,
     mistake,
     ndcg,
     one_error,
@@ -32,23 +30,6 @@ from olx.lab.metrics import (
 )
 from olx.lab.refusals import nearest
 
-Data = Any  # an `olx.lab.data.Dataset`, which holds a task
-
-
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """The decision of a learner in a round, and its comparator."""
-
-    shape: Callable[[Data], tuple[int, ...]]  # of a decision
-    starts: Callable[[Data], tuple[tuple[int, ...], ...]]  # shapes of a first decision; a learner
-    # gets the first one from which it decides on something of the shape above
-    first: float | str  # every coordinate of the usual first decision, or "uniform"
-    lift: Callable[[Learner], Learner] | None  # makes a point learner predict from features;
-    # None if there are no features
-    apply: Callable[..., Any]  # (u, context) -> the decision of the comparator u
-    zero: Callable[[Any], Any]  # first decision -> the trivial comparator
-    domain: Callable[[float | None], ConvexSet]  # radius -> the set of comparators
-
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -56,7 +37,7 @@ class Task:
     read: Callable[..., np.ndarray]  # a reader of `olx.lab.outcomes`
     matches: Callable[[Rounds], bool]  # whether a generated stream is of this task
     decision: Decision
-    loss: str | None  # the usual loss, of `olx.losses`; None if a config must name one
+    loss: str | dict[str, Any] | None  # the usual loss, as in a config; None if that must name one
     usual: tuple[Metric, ...] = ()  # measured if a config names no metrics
     others: tuple[Metric, ...] = ()  # measured if a config names them
     whole: bool = False  # whether outcomes are integers
@@ -80,40 +61,6 @@ def _has_classes(rounds: Rounds) -> bool:
     return rounds.context is not None and np.asarray(rounds.outcome).dtype.kind in "iu"
 
 
-SCORE = Decision(
-    shape=lambda data: (),
-    starts=lambda data: ((data.width,),),
-    first=0.0,
-    lift=olx.linear,
-    apply=olx.dot,
-    zero=jnp.zeros_like,
-    domain=lambda radius: everywhere() if radius is None else ball(radius),
-)
-WEIGHTS = Decision(
-    shape=lambda data: (data.width,),
-    starts=lambda data: ((data.width,),),
-    first="uniform",
-    lift=None,
-    apply=itself,
-    zero=lambda start: start,
-    domain=lambda radius: simplex(),
-)
-SCORES = dataclasses.replace(
-    SCORE,
-    shape=lambda data: (data.classes,),
-    starts=lambda data: ((data.classes, data.width), (data.width,)),  # the latter for reductions
-)
-LABELS = dataclasses.replace(
-    SCORE,
-    shape=lambda data: data.outcome.shape[1:],
-    starts=lambda data: ((*data.outcome.shape[1:], data.width),),
-)
-ROWS = dataclasses.replace(
-    SCORE,
-    shape=lambda data: data.outcome.shape[1:],
-    lift=olx.ranking.rank_rows,
-    apply=olx.ranking.row_scores,
-)
 ERRORS = (Metric(absolute_error), Metric(squared_error))
 RANKS = (
     Metric(one_error),
@@ -164,6 +111,16 @@ INSTANCE_RANKING = dataclasses.replace(
     loss="average_pairs",
     gather=outcomes.grouped,
 )
+CHAIN = Task(
+    "chain",
+    outcomes.classes,
+    lambda rounds: False,
+    PARTS,
+    {"name": "max_loss", "structure": "data"},
+    (Metric(label_error),),
+    whole=True,
+    gather=outcomes.sequences,
+)
 REGRESSION = Task(
     "regression",
     outcomes.reals,
@@ -186,7 +143,7 @@ PORTFOLIO = Task(
 )
 
 RANKINGS = (LABEL_RANKING, MULTILABEL, INSTANCE_RANKING)
-EVERY = (BINARY, MULTICLASS, *RANKINGS, REGRESSION, EXPERTS, PORTFOLIO)
+EVERY = (BINARY, MULTICLASS, *RANKINGS, CHAIN, REGRESSION, EXPERTS, PORTFOLIO)
 TASKS = {task.name: task for task in EVERY}
 METRICS = {metric.name: metric for task in TASKS.values() for metric in task.metrics}
 

@@ -24,7 +24,8 @@ def test_the_catalogue_names_tasks_that_there_are():
 
 @pytest.mark.parametrize("task", tasks.TASKS.values(), ids=lambda task: task.name)
 def test_the_usual_loss_of_a_task_is_a_loss_of_the_library(task):
-    assert task.loss is None or hasattr(olx.losses, task.loss)
+    name = task.loss["name"] if isinstance(task.loss, dict) else task.loss
+    assert name is None or hasattr(olx.losses, name) or hasattr(olx.structured, name)
 
 
 def rows(place, x, y, expert_loss):
@@ -222,3 +223,38 @@ def test_rows_of_groups_are_ranked(tmp_path):
     np.savez(tmp_path / "bad.npz", X=x, y=y - 1, qid=query)
     with pytest.raises(ValueError, match="a degree of relevance is 0 or more"):
         load(str(tmp_path / "bad.npz"), task="instance_ranking")
+
+
+def test_sequences_of_labels_are_played(tmp_path):
+    draw = np.random.default_rng(1)
+    lengths = draw.integers(1, 6, 40)
+    y = draw.integers(0, 3, lengths.sum())
+    x = np.eye(3)[y] + 0.3 * draw.normal(size=(len(y), 3))
+    where = np.append(0, np.cumsum(lengths))
+    np.savez(tmp_path / "words.npz", X=x, y=y, offsets=where)
+    given = {
+        "data": [{"name": str(tmp_path / "words.npz"), "task": "chain", "bias": True}],
+        "learners": [
+            {"name": "structured_perceptron", "structure": "data"},
+            {"name": "self_tuned_structured", "structure": "data", "complexity": 10.0},
+            {"name": "ogd", "linear": True, "grid": {"eta": [0.05, 0.2]}},
+        ],
+        "comparator": "zero",
+        "bound": "all",
+    }
+    result = run(parse(given), tmp_path / "r")
+    table = scores(result.configurations)
+    for learner in given["learners"]:
+        best = tuned(table, str(tmp_path / "words.npz"), learner["name"], "label_error")
+        assert best is not None
+        assert best.means["label_error"] < 0.3
+    assert all(result.certificates.column("holds").to_pylist())
+    field = {
+        **given,
+        "loss": {"name": "crf", "structure": "data"},
+        "learners": given["learners"][2:],
+    }
+    assert len(run(parse(field), tmp_path / "f").configurations) == 2
+    np.savez(tmp_path / "bad.npz", X=x, y=y, offsets=where[:-1])
+    with pytest.raises(ValueError, match="offsets must rise from 0 to"):
+        load(str(tmp_path / "bad.npz"), task="chain")

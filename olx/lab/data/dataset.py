@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import scipy.sparse
 
@@ -24,9 +25,9 @@ class Dataset:
 
     name: str
     task: Task
-    context: Any  # (T, d), dense or SciPy sparse; (T, m, d) for groups of m rows; None for experts
-    # and portfolios
-    outcome: np.ndarray  # (T,); (T, N) for experts, portfolios and rankings of N labels or rows
+    context: Any  # (T, d), dense or SciPy sparse; (T, m, d) for groups of m rows; a tree for
+    # sequences; None for experts and portfolios
+    outcome: np.ndarray  # (T,); (T, N) for experts, portfolios, rankings and sequences
     train: int | None = None  # the number of first rows that are the original training file
     truth: Any = None  # the parameters of a generated stream
     classes: int = 0  # the number of classes; 0 if outcomes are no classes
@@ -37,7 +38,18 @@ class Dataset:
     @property
     def width(self) -> int:
         """The number of features, or of experts."""
-        return (self.outcome if self.context is None else self.context).shape[-1]
+        return (self.outcome if self.context is None else self.parts[0]).shape[-1]
+
+    @property
+    def parts(self) -> list[Any]:
+        """The arrays of the context; that of the features is the first one."""
+        return jax.tree.leaves(self.context)
+
+    def row(self, dtype: Any) -> Any:
+        """The shapes of one context, with features of this dtype."""
+        kind = lambda leaf: dtype if leaf.dtype.kind in "fb" else leaf.dtype
+        one = lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], kind(leaf))
+        return jax.tree.map(one, self.context)
 
     @property
     def is_sparse(self) -> bool:
@@ -49,7 +61,7 @@ class Dataset:
         return dataclasses.replace(self.rows(order), train=None)
 
     def rows(self, index: Any) -> "Dataset":
-        context = None if self.context is None else self.context[index]
+        context = jax.tree.map(lambda leaf: leaf[index], self.context)
         return dataclasses.replace(self, context=context, outcome=self.outcome[index])
 
     def rounds(self, dtype: Any = np.float32, dense: bool = True) -> Rounds:
@@ -58,7 +70,9 @@ class Dataset:
         if self.context is None:
             return Rounds(None, outcome)
         if not self.is_sparse:
-            return Rounds(self.context.astype(dtype), outcome)
+            whole = self.task.gather is not None  # lengths of sequences stay integers
+            cast = lambda leaf: leaf if whole and leaf.dtype.kind in "iu" else leaf.astype(dtype)
+            return Rounds(jax.tree.map(cast, self.context), outcome)
         rows = self.context.astype(dtype)
         return Rounds(rows.toarray() if dense else sparse_rows(rows), outcome)
 
@@ -111,7 +125,9 @@ def prepare(
         one = np.ones((x.shape[0], 1))
         sparse = scipy.sparse.issparse(x)
         x = scipy.sparse.hstack([x, one], "csr") if sparse else np.hstack([x, one])
-    return task, *((x, outcome) if task.gather is None else task.gather(place, x, outcome, group))
+    if task.gather is not None:
+        x, outcome = task.gather(place, x, outcome, group)
+    return task, x, outcome
 
 
 def classes_in(task: Task, outcome: np.ndarray) -> int:

@@ -11,7 +11,7 @@ from olx.lab.data.dataset import Dataset
 def digest(data: Dataset) -> dict[str, str | int]:
     """The number of rows, and the SHA-256 of the task and of all numbers."""
     x = data.context
-    parts = (x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else (x,)
+    parts = (x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else data.parts
     seen = hashlib.sha256(f"{data.task.name} {data.width} {data.train}".encode())
     for part in (*parts, data.outcome):
         if part is not None:

@@ -21,7 +21,7 @@ class Table(NamedTuple):
     x: Any  # dense or SciPy sparse
     y: np.ndarray | None
     train: int | None = None
-    group: np.ndarray | None = None  # (T,): the group of each row, such as a query
+    group: np.ndarray | None = None  # (T,): the group of each row, such as a query or a sequence
 
 
 def read_file(path: Path, target: str | int | None = None, sha256: str | None = None) -> Table:
@@ -74,7 +74,8 @@ def digest(path: Path) -> str:
 
 
 def read_npz(path: Path) -> Table:
-    """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`, `qid`.
+    """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`. For
+    rows that belong together: `qid`, a number per row, or `offsets`, where each sequence begins.
 
     `y` has one label per row, or a row of 0 and 1 with a column per label."""
     try:
@@ -109,10 +110,20 @@ def read_npz(path: Path) -> Table:
     train = None if "n_train" not in z else int(z["n_train"])
     if train is not None and not 0 < train <= x.shape[0]:
         raise ValueError(f"{path}: n_train is {train}, there are {x.shape[0]} rows.")
+    return Table(x, y, train, _group(path, z, x.shape[0]))
+
+
+def _group(path: Path, z: dict[str, np.ndarray], rows: int) -> np.ndarray | None:
+    """The number of the group of each row; None if the file has no groups."""
+    if "offsets" in z:
+        lengths = np.diff(z["offsets"])
+        if z["offsets"].ndim != 1 or np.any(lengths <= 0) or lengths.sum() != rows:
+            raise ValueError(f"{path}: offsets must rise from 0 to {rows}, the number of rows.")
+        return np.repeat(np.arange(len(lengths)), lengths)
     group = z.get("qid")
-    if group is not None and group.shape != (x.shape[0],):
-        raise ValueError(f"{path}: qid has shape {group.shape}, there are {x.shape[0]} rows.")
-    return Table(x, y, train, group)
+    if group is not None and group.shape != (rows,):
+        raise ValueError(f"{path}: qid has shape {group.shape}, there are {rows} rows.")
+    return group
 
 
 def read_svmlight(path: Path) -> Table:
