@@ -89,8 +89,13 @@ def plan(
 def filled(arguments: Mapping[str, Any], classes: int, features: int) -> dict[str, Any]:
     """The arguments, with "classes" and the structure "data" as the data have them."""
     known = {"classes": classes, "data": chain_of(max(classes, 1), features)}
-    asked = lambda value: isinstance(value, str) and value in known
-    return {key: known[value] if asked(value) else value for key, value in arguments.items()}
+
+    def told(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: told(each) for key, each in value.items()}
+        return known[value] if isinstance(value, str) and value in known else value
+
+    return told(arguments)
 
 
 def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]) -> Asked:
