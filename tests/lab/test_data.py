@@ -302,8 +302,8 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
         ),
         ({"name": "sklearn:iris", "scale": "max"}, "scale must be one of none, rows, standard"),
         (
-            {"name": "sklearn:iris", "task": "hedging"},
-            "there is no task 'hedging'; it takes binary, multiclass",
+            {"name": "sklearn:iris", "task": "weather"},
+            "there is no task 'weather'; it takes binary, multiclass",
         ),
         (
             {"name": "mine.csv", "task": "regresion"},
