@@ -104,12 +104,13 @@ def _labelled(params: jax.Array) -> Rounds:
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
-    rows = getattr(rounds.context, "shape", ())
-    predicts = len(rows) == 2 and rows[1:] == np.shape(params)[-1:]
+    rows, decision = (getattr(array, "shape", ()) for array in (rounds.context, params))
+    if len(rows) != 2 or rows[1:] != decision[-1:]:
+        return False
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    kinds = Linear | Rowwise if np.ndim(params) == 2 else Linear | Rowwise | Lumps | Refreshed
+    kinds = Linear | Rowwise if len(decision) == 2 else Linear | Rowwise | Lumps | Refreshed
     own = isinstance(learner.facts.coordinates, kinds)
-    return own and predicts and not shaped and np.ndim(params) in (1, 2)  # 2: a row per class
+    return own and not shaped and len(decision) in (1, 2)  # 2: a row per class
 
 
 def _with_context(rounds: Rounds, params: PyTree) -> Rounds:

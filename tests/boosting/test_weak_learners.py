@@ -175,15 +175,15 @@ def test_a_network_without_units_is_refused():
 
 
 def test_copies_of_a_weak_learner_learn_different_things():
-    from olx.boosting import _copies
+    from olx.frameworks import copies
 
     rounds, learner = stream(40), boosting.streaming_stumps()
-    states = _copies.start(learner, 3, jnp.zeros(5))
+    states = copies.start(learner, 3, jnp.zeros(5))
     for x, y, _ in zip(*rounds, strict=True):
-        votes = _copies.act(learner, states, jnp.asarray(x))
+        votes = copies.act(learner, states, jnp.asarray(x))
         linear = jax.tree_util.Partial(jnp.multiply, jnp.zeros(3))
         told = olx.core.Feedback(jnp.asarray(x), None, jnp.asarray(y), linear, None, None)
-        states = _copies.teach(learner, states, votes, linear, told, jnp.array([1.0, 0.5, 0.0]))
+        states = copies.teach(learner, states, votes, linear, told, jnp.array([1.0, 0.5, 0.0]))
     np.testing.assert_allclose(states.weight, [40.0, 20.0, 0.0])
     np.testing.assert_allclose(states.mean[0], states.mean[1], rtol=1e-12)
     assert np.all(states.mean[2] == 0)

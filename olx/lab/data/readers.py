@@ -105,7 +105,7 @@ def read_npz(path: Path) -> Table:
     if 0 in x.shape:
         raise ValueError(f"{path} has no {'columns' if x.shape[0] else 'rows'}.")
     y = z.get("y")
-    if y is not None and (y.ndim not in (1, 2) or len(y) != x.shape[0]):
+    if y is not None and (y.shape[1:] == (1,) or y.ndim not in (1, 2) or len(y) != x.shape[0]):
         raise ValueError(f"{path}: y has shape {y.shape}, there are {x.shape[0]} rows.")
     train = None if "n_train" not in z else int(z["n_train"])
     if train is not None and not 0 < train <= x.shape[0]:
