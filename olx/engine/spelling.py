@@ -1,8 +1,9 @@
 """Learners and states as plain words and arrays, without pickle.
 
 A function is spelled as `module:name`, so it must live at the top of a module. A record is spelled
-as its class and its fields. To read it back only looks names up and builds records of olx, of
-modules that the caller trusts, and plain functions of JAX and optax; nothing in a file is run.
+as its class and its fields. To read it back only looks names up and builds records. Names come from
+the parts of olx that make learners, from plain functions of JAX and optax, and from modules that
+the caller trusts. So a file cannot name a function that reads or writes files.
 """
 
 import dataclasses
@@ -15,7 +16,9 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-OWN = ("olx", "jax", "optax")  # whose names a file may use without being trusted
+OPEN = ("olx", "optax", "jax.numpy", "jax.nn", "jax.lax", "jax.scipy")  # may be named untrusted
+CLOSED = ("olx.engine", "olx.hindsight", "olx.lab", "olx.cli", "olx.streams", "olx.testing")
+_FILES = ("save", "savez", "load", "fromfile")  # of jax.numpy
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -108,9 +111,11 @@ def _name(thing: Any) -> str:
 
 def _find(name: str, trust: tuple[str, ...]) -> Any:
     module, _, path = name.partition(":")
-    if module.partition(".")[0] not in (*OWN, *trust) and module not in trust:
+    last = path.rpartition(".")[2]
+    known = _is_in(module, OPEN) and not _is_in(module, CLOSED) and last not in _FILES
+    if not known and not _is_in(module, trust):
         raise Unspeakable(
-            f"{name} is not a part of olx. If you trust the file, load it with "
+            f"{name} is not a part of olx that makes learners. If you trust the file, load it with "
             f"trust=[{module.partition('.')[0]!r}]"
         )
     try:
@@ -120,6 +125,10 @@ def _find(name: str, trust: tuple[str, ...]) -> Any:
     if found is None:
         raise Unspeakable(f"{module} has no {path} any more")
     return found
+
+
+def _is_in(module: str, packages: tuple[str, ...]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
 def _looked_up(module: str, path: str) -> Any:

@@ -1,6 +1,7 @@
 """From a trained run to use: predictions, single rounds, files."""
 
 import copy
+import dataclasses
 import pickle
 
 import jax
@@ -219,6 +220,14 @@ def test_functions_without_a_name_and_modules_without_trust_are_refused(tmp_path
     named = TABLE["model"].learner
     olx.save(tmp_path / "m", named, named.init(TABLE["model"].params))
     with pytest.raises(ValueError, match=r"load: .*cases:affine.*trust=\['cases'\]"):
+        olx.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("function", [jnp.save, olx.save, olx.streams.read_svmlight])
+def test_a_file_cannot_name_a_function_of_files(function, tmp_path):
+    learner = dataclasses.replace(LEARNERS["ogd"], predict_fn=function)
+    olx.save(tmp_path / "m", learner, None)
+    with pytest.raises(ValueError, match=r"load: .*is not a part of olx that makes learners"):
         olx.load(tmp_path / "m")
 
 
