@@ -54,7 +54,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     for begin in range(0, length, step):
         part = jax.tree.map(lambda leaf: np.asarray(leaf[begin : begin + step]), contexts)  # noqa: B023
         _check_finite(owner, part, begin)
-        pieces.append(_played(_dense, learner, state, start, part, step))
+        pieces.append(_played(learner, state, start, part, step))
     return _joined(pieces)
 
 
@@ -106,21 +106,17 @@ def _dense(learner: Learner, state: PyTree, start: PyTree, rows: PyTree) -> PyTr
     return jax.vmap(lambda x: learner.predict(state, fit(x)))(rows)
 
 
-def _played(play: Any, learner: Learner, state: PyTree, start: PyTree, part: PyTree, size: int):
+def _played(learner: Learner, state: PyTree, start: PyTree, part: PyTree, size: int) -> PyTree:
     """The actions of one piece; it is padded to `size` rows, so that all pieces share a program."""
     count = jax.tree.leaves(part)[0].shape[0]
     fill = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], size - count, 0)])
     part = part if count == size else jax.tree.map(fill, part)
-    action = play(learner, state, start, part)
+    action = _dense(learner, state, start, part)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], action)
 
 
 def _joined(pieces: list[PyTree]) -> PyTree:
-    return (
-        pieces[0]
-        if len(pieces) == 1
-        else jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
-    )
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
 
 
 def _check_rows(owner: str, contexts: PyTree) -> int:

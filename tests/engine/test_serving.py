@@ -113,7 +113,9 @@ def test_steps_are_the_rounds_of_a_run(name):
     run = olx.rollout(learner, olx.losses.hinge, ROUNDS, jnp.zeros(5))
     state, losses = learner.init(jnp.zeros(5)), []
     for x, y in zip(ROWS, LABELS, strict=True):
-        state, action, loss = olx.step(learner, olx.losses.hinge, state, x, y)
+        done = olx.step(learner, olx.losses.hinge, state, x, y)
+        assert isinstance(done, olx.Step)
+        state, action, loss = done
         losses.append(loss)
         assert np.shape(action) == ()
     np.testing.assert_allclose(losses, run.losses, rtol=1e-12, atol=1e-12)
