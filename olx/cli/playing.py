@@ -1,0 +1,49 @@
+"""What the commands that play a config share: its words, its folder, its result."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the words of a command that plays a config."""
+    parser.add_argument("config", help="a TOML file, such as configs/quickstart.toml")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="change the config: seeds=3, data.0.name=a9a, learners.1.eta=0.1; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, help="folder of the result (results/<config>)")
+
+
+def folder(asked: argparse.Namespace) -> Path:
+    """The folder of the result."""
+    certified = "-certified" if asked.command == "certify" else ""
+    return asked.out or Path("results") / f"{Path(asked.config).stem}{certified}"
+
+
+def experiment(asked: argparse.Namespace) -> Any:
+    """The experiment that the config describes, with the settings of the command line."""
+    from olx.lab import config, outside
+
+    outside.look_in(Path(asked.config).resolve().parent, Path.cwd())
+    return config.read(asked.config, asked.set)
+
+
+def played(asked: argparse.Namespace, experiment: Any) -> Any:
+    """The result; an error names the file of the config."""
+    from olx.lab.config import ConfigError
+    from olx.lab.run import run
+
+    try:
+        return run(experiment, folder(asked))
+    except ConfigError as error:
+        raise ConfigError(f"{asked.config}: {error}") from error
+
+
+def kept(asked: argparse.Namespace) -> str:
+    """What an interrupted run leaves behind."""
+    from olx.lab.store import finished
+
+    out = folder(asked)
+    done = len(finished(out))
+    return f"; {done} jobs are kept in {out}, repeat the same command to continue"
