@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from olx._pytree import pytree, static
 from olx.core import Scalar
+from olx.losses.margin import short
 from olx.losses.ranks import is_proper, parted
 
 
@@ -32,7 +33,7 @@ class Ranked(NamedTuple):
     @property
     def mistaken(self) -> Array:
         """Whether a relevant label is not strictly above all others."""
-        return self.proper & ~(self.low > self.high)
+        return self.proper & short(self.low, self.high)
 
     @property
     def worst(self) -> Float[Array, " k"]:
