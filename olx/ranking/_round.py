@@ -50,6 +50,7 @@ class Geometry(NamedTuple):
     """What the updates and theorems need to know of a potential; see `_euclidean`, `_entropic`."""
 
     init: Callable[..., Any]  # (params) -> state
+    at: Callable[..., Any]  # (c, acc) -> the state with theta = acc / c
     scores: Callable[..., Any]  # (state, x) -> the score of each label
     pair: Callable[..., Any]  # (ranked) -> the best dual variable of the two worst labels
     every: Callable[..., Any]  # (ranked) -> the best dual variables of all labels
