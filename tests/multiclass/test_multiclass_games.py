@@ -1,14 +1,12 @@
 """Theorems on hard streams, sparse rows, one kernel, and what is refused."""
 
-import os
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases_multiclass import MULTICLASS
 from scipy.sparse import random_array
+from stored import FOLDER, needs
 
 import olx
 from olx import classification, losses, mirrors, multiclass, schedules, streams
@@ -16,8 +14,6 @@ from olx.classification.winnow import winnow_mistakes
 from olx.convex import norms
 from olx.frameworks.mistakes import conservative_mistakes
 
-PROJECT = pathlib.Path(__file__).parents[2]
-DATA = pathlib.Path(os.environ.get("OLX_DATA", PROJECT.parent / "shared" / "data"))
 K, D = 3, 5
 ZERO_ONE = losses.multiclass_zero_one
 FLAT, AGGRESSIVE = mirrors.euclidean(), olx.ascents.aggressive()
@@ -238,9 +234,9 @@ def test_what_is_no_game_of_classes_is_refused(name):
         act()
 
 
-@pytest.mark.skipif(not (DATA / "mnist.npz").exists(), reason="mnist.npz is not in OLX_DATA")
+@needs("mnist.npz")
 def test_one_pass_over_a_part_of_mnist():
-    z = np.load(DATA / "mnist.npz")
+    z = np.load(FOLDER / "mnist.npz")
     x, y = z["X"][:10_000].astype(np.float32), z["y"][:10_000].astype(np.int32)
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     run = lambda learner: olx.run(learner, ZERO_ONE, olx.Rounds(x, y), jnp.zeros((10, 784), "f4"))
