@@ -10,6 +10,7 @@ from olx import experts as experts
 from olx import facts as facts
 from olx import first_order as first_order
 from olx import hindsight as hindsight
+from olx import interop as interop
 from olx import keep as keep
 from olx import losses as losses
 from olx import meta as meta
