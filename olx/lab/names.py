@@ -3,7 +3,7 @@
 There is no list of names: a name is an attribute of a public module of olx. If several modules have
 the name, such as `adagrad`, the function with the right return type is taken; a dotted name, such
 as `regularizers.adagrad`, is unique. A name with a colon, such as `mypackage.module:factory`, is
-imported: see `olx.lab.outside`.
+imported: see `olx.lab.outside`. `optax.adam` is an optimizer of optax: see `olx.lab.optimizers`.
 """
 
 import inspect
@@ -13,8 +13,9 @@ from typing import Any
 
 import olx
 from olx.convex import norms, sets
+from olx.core import Learner
 from olx.frameworks import hints
-from olx.lab import outside
+from olx.lab import optimizers, outside
 from olx.lab.refusals import ConfigError, nearest
 from olx.losses.points import PointLoss
 from olx.losses.score import ScoreLoss
@@ -57,6 +58,8 @@ def find(where: str, name: str, *kinds: type) -> Any:
     """The object called `name` that is, or returns, one of `kinds`."""
     if ":" in name:
         return _find_outside(where, name, kinds)
+    if Learner in kinds and optimizers.is_named(name):
+        return optimizers.find(where, name)
     prefix, _, last = name.rpartition(".")
     if prefix not in MODULES:
         raise ConfigError(f"{where}: there is no module {prefix}; {nearest(prefix, list(MODULES))}")
@@ -93,6 +96,8 @@ def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
         return False
     if ":" in name:
         found = [outside.find(".".join([where, *path]), name)]
+    elif optimizers.is_named(name):
+        found = [optimizers.find(".".join([where, *path]), name)]
     else:
         found = [vars(module).get(name.rpartition(".")[2]) for module in MODULES.values()]
     all_parameters = [parameters(thing) for thing in found if callable(thing)]
