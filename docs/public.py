@@ -35,7 +35,8 @@ def rooms() -> dict[str, list[Name]]:
     """The public names by room, `olx` first."""
     inner = [getattr(olx, name) for name in dir(olx) if _is_room(name, getattr(olx, name))]
     found = {_short(room.__name__): names(room) for room in [olx, *inner]}
-    found["olx.convex.sets"] = names(importlib.import_module("olx.convex.sets"))
+    for room in ("olx.convex.sets", "olx.interop.optax"):
+        found[room] = names(importlib.import_module(room))
     return {room: public for room, public in found.items() if public}
 
 

@@ -68,6 +68,7 @@ if _TYPE_CHECKING:
     from olx import experts as experts
     from olx import first_order as first_order
     from olx import hindsight as hindsight
+    from olx import interop as interop
     from olx import meta as meta
     from olx import multiclass as multiclass
     from olx import ranking as ranking
@@ -88,6 +89,7 @@ _ROOMS = (
     "experts",
     "first_order",
     "hindsight",
+    "interop",
     "meta",
     "multiclass",
     "ranking",

@@ -3,7 +3,6 @@
 import re
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 import olx
@@ -103,7 +102,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         if not set(meant) & (given := {task for task, *_ in plans}):
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
-    return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
+    return Prepared(jobs, digests | outside.digests(experiment.plain()))
 
 
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
