@@ -30,7 +30,7 @@ def refuse_foreign(folder: Path, force: bool = False) -> None:
                 f"{folder} is not empty and holds no result; give another --out, or remove it."
             )
         return
-    found = store.format_of(folder)
+    found = format_of(folder)
     if found != store.FORMAT and not force:
         raise FileExistsError(
             f"{folder} holds a result of format {found}, of another version of olx; this version "
@@ -52,7 +52,7 @@ def begin(
     force: forget all jobs that are there.
     """
     refuse_foreign(folder, force)
-    there = store.stored(folder)
+    there = stored(folder)
     names = [name_of(told) for told in stories]
     if not force:
         _refuse_another(folder, list(there.values()), stories)
@@ -75,6 +75,20 @@ def begin(
     draft.write_text(config, encoding="utf-8")
     draft.replace(place)
     return [] if force else _told(list(stale.values()), stories, len(kept))
+
+
+def format_of(folder: Path) -> int:
+    """The format of a result; 1 was before a folder said so."""
+    if not (folder / "jobs.json").is_file():
+        return 1
+    return store.text(folder, "jobs.json", json.loads)["format"]
+
+
+def stored(folder: Path) -> dict[str, dict[str, Any]]:
+    """The stories of all jobs in a folder, by name."""
+    places = sorted((folder / "jobs").glob("*/story.json"))
+    names = [place.parent.name for place in places if place.parent.suffix != ".draft"]
+    return {name: store.text(folder / "jobs" / name, "story.json", json.loads) for name in names}
 
 
 def _refuse_another(folder: Path, there: list[Story], stories: Sequence[Story]) -> None:

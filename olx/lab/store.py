@@ -136,20 +136,6 @@ def text(folder: Path, name: str, loads: Callable[[str], Any]) -> dict[str, Any]
         raise ValueError(f"{folder / name} cannot be read: {error}.") from error
 
 
-def format_of(folder: Path) -> int:
-    """The format of a result; 1 was before a folder said so."""
-    if not (folder / "jobs.json").is_file():
-        return 1
-    return text(folder, "jobs.json", json.loads)["format"]
-
-
-def stored(folder: Path) -> dict[str, dict[str, Any]]:
-    """The stories of all jobs in a folder, by name."""
-    places = sorted((folder / "jobs").glob("*/story.json"))
-    names = [place.parent.name for place in places if place.parent.suffix != ".draft"]
-    return {name: text(folder / "jobs" / name, "story.json", json.loads) for name in names}
-
-
 def finished(folder: Path) -> set[str]:
     """The names of the jobs that are done, of those that belong to the config."""
     if not (folder / "jobs.json").is_file():

@@ -28,13 +28,13 @@ def totals(learner, folder, **changes):
 
 def test_a_learner_and_its_map_may_come_from_outside(tmp_path):
     grid = {"eta": [0.1, 0.2], "mirror.radius": [0.5, 2.0]}
-    ball = {"name": "euclidean", "domain": {"name": "ball", "radius": 1.0}}
+    ball = {"name": "euclidean", "domain": "ball"}
     library = {"name": "omd", "mirror": ball}
     theirs = {"eta": [0.1, 0.2], "mirror.domain.radius": [0.5, 2.0]}
     own = {"name": f"{MINE}:descent", "mirror": f"{MINE}:ball"}
     wanted = totals({**library, "linear": True, "grid": theirs}, tmp_path / "library")
     assert totals({**own, "linear": True, "grid": grid}, tmp_path / "own") == wanted
-    mixed = {**library, "mirror": {"name": f"{MINE}:ball", "radius": 9.0}}
+    mixed = {**library, "mirror": {"name": f"{MINE}:ball"}}
     assert totals({**mixed, "linear": True, "grid": grid}, tmp_path / "mixed") == wanted
 
 
