@@ -25,7 +25,7 @@ def leaderboard(result: Result) -> str:
     from olx.lab.report import scores, tables
 
     everything = scores.scores(result.configurations)
-    boards = tables.leaderboards(scores.winners(everything))
+    boards = tables.leaderboards(scores.winners(everything), everything)
     prints = tables.published(result.config.get("published", []), everything)
     return "\n\n".join(_text(board) for board in [*boards, *([prints] if prints else [])])
 
