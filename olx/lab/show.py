@@ -32,9 +32,9 @@ def leaderboard(result: Result) -> str:
 
 def certificates(result: Result) -> str:
     """The theorems, and whether they held."""
-    from olx.lab.report import tables
+    from olx.lab.report import theorems
 
-    table = tables.certificates(result.certificates)
+    table = theorems.certificates(result.certificates)
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
