@@ -10,13 +10,13 @@ import olx
 from olx.lab import outside
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
-from olx.lab.experiment import Data, Experiment
+from olx.lab.experiment import Data, Experiment, Player
 from olx.lab.factories import make
 from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
 from olx.lab.plan import Plan, filled, first_decision, plan
 from olx.lab.sweeps import Game
-from olx.lab.tasks import METRICS, TASKS
+from olx.lab.tasks import METRICS, TASKS, Task
 
 
 class Job(NamedTuple):
@@ -90,10 +90,11 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         digests[entry.label or entry.name] = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
         kind = data.task.name, data.classes, data.width if data.task.gather else 0
+        every = [*players, *baseline(experiment, data.task, len(players))]
         if kind not in plans:
             lift = data.task.decision.lift
             sizes = data.classes, data.width
-            plans[kind] = [plan(j, player, lift, *sizes) for j, player in players]
+            plans[kind] = [plan(j, player, lift, *sizes) for j, player in every]
         for j, each in enumerate(plans[kind]):
             check_fit(each, data, loss, rounds)
             name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
@@ -104,6 +105,13 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
+
+
+def baseline(experiment: Experiment, task: Task, place: int) -> list[tuple[int, Player]]:
+    """The baseline of a task as a learner after all others, with its number; none if not asked."""
+    trivial = task.baseline
+    player = Player(name=trivial.name, label=trivial.label, theorems=[])
+    return [(place, player)] if experiment.baseline else []
 
 
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:

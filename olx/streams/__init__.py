@@ -25,6 +25,7 @@ from olx.streams.experts import random_sign_losses as random_sign_losses
 from olx.streams.experts import switching_losses as switching_losses
 from olx.streams.frames import Framed as Framed
 from olx.streams.frames import from_frame as from_frame
+from olx.streams.intercept import with_intercept as with_intercept
 from olx.streams.recordings import Played as Played
 from olx.streams.recordings import Spoken as Spoken
 from olx.streams.recordings import played as played

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx.lab import tasks
+from olx.lab import baselines, tasks
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import catalogue, load
 from olx.lab.metrics import Metric
@@ -53,6 +53,7 @@ COUNTS = tasks.Task(
         apply=twice,
         zero=jnp.ones_like,
     ),
+    baselines.MEAN,
     "absolute",
     (Metric(hits, rising=True),),
     intercept=False,
@@ -68,7 +69,8 @@ def counts(tmp_path, monkeypatch):
     np.savez(tmp_path / "mine.npz", X=x, y=x @ [2, 4])
     data = {"name": str(tmp_path / "mine.npz"), "label": "mine", "task": "counts", "order": "file"}
     learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.02, 0.3]}}
-    return {"precision": "float64", "data": [data], "learners": [learner], "comparator": "zero"}, x
+    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [learner]}
+    return {**tree, "comparator": "zero"}, x
 
 
 def test_a_new_task_is_one_value(counts, tmp_path):
@@ -135,6 +137,9 @@ def test_classes_are_played_by_matrices_and_by_copies(tmp_path):
             best = tuned(table, name, learner.get("label", learner["name"]), "error")
             assert best is not None
             assert 0 < best.means["error"] < 0.4
+        trivial = tuned(table, name, "baseline: majority class", "error")
+        assert trivial is not None
+        assert trivial.means["error"] > 0.5
     assert all(result.certificates.column("holds").to_pylist())
 
 
@@ -164,7 +169,7 @@ def test_labels_are_ranked(labelled):
     grid = {"eta": [0.1, 1.0]}
     ranker = {"name": "label_ranking", "mirror": "euclidean", "update": "optimal", "grid": grid}
     learners = [ranker, {"name": "ogd", "linear": True, "eta": 0.1}]
-    metrics = ["mistake", "average_precision", "ranking_loss"]
+    metrics = ["mistake", "average_precision", "one_error"]
     given = {"data": data, "learners": learners, "comparator": "zero", "metrics": metrics}
     result = run(parse({**given, "precision": "float64", "bound": "all"}), folder / "r")
     table = scores(result.configurations)
@@ -178,6 +183,12 @@ def test_labels_are_ranked(labelled):
     for name in ("s", "o"):
         for learner in ("label_ranking", "ogd"):
             assert tuned(table, name, learner, "average_precision").means["average_precision"] > 0.5
+    before = np.cumsum(y, axis=0) - y + 0.5
+    guesses = np.argmax(before, axis=1)
+    wrong = [1 - row[guess] for row, guess in zip(y, guesses, strict=True)]
+    assert tuned(table, "s", "baseline: frequent labels", "one_error").means["one_error"] == (
+        pytest.approx(np.mean(wrong))
+    )
     assert all(result.certificates.column("holds").to_pylist())
 
 
@@ -260,6 +271,7 @@ def test_sequences_of_labels_are_played(tmp_path):
         **given,
         "loss": {"name": "crf", "structure": "data"},
         "learners": given["learners"][2:],
+        "baseline": False,
     }
     assert len(run(parse(field), tmp_path / "f").configurations) == 2
     np.savez(tmp_path / "bad.npz", X=x, y=y, offsets=where[:-1])
