@@ -1,5 +1,6 @@
 """The jobs of an experiment: one per data set, learner (all its configurations) and seed."""
 
+import dataclasses
 import re
 from typing import Any, NamedTuple
 
@@ -121,7 +122,11 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     if experiment.metrics is not None:
         asked = [METRICS[name] for name in experiment.metrics]
         metrics = tuple(metric for metric in asked if metric in data.task.metrics)
+    start = first_decision(job.plan, data, dtype)
     large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+    blind = job.plan.where == f"learners.{len(experiment.learners)}"  # the baseline
+    if blind and data.is_sparse:  # it sees no features
+        data = dataclasses.replace(data, context=np.zeros((len(data), 1)))
     as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
     half, learn, test = None, data, None
     if experiment.protocol == "half":
@@ -133,7 +138,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     return Game(
         _loss(experiment, data),
         as_rounds(learn),
-        first_decision(job.plan, data, dtype),
+        start,
         metrics,
         olx.keep.log_spaced(experiment.curve),
         half,
