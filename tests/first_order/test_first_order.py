@@ -20,7 +20,6 @@ from olx.first_order.adagrad import adagrad
 from olx.first_order.cocob import cocob
 from olx.first_order.coin_betting import coin_betting, coordinate_betting
 from olx.first_order.ftrl_proximal import ftrl_proximal
-from olx.first_order.optax_gradient import optax_gradient
 from olx.first_order.pnorm_lms import adaptive_filter, pnorm_lms
 from olx.first_order.rda import rda
 from olx.first_order.scale_invariant_adagrad import scale_invariant_adagrad
@@ -29,6 +28,7 @@ from olx.first_order.self_confident import self_confident
 from olx.first_order.strongly_convex_md import strongly_convex_md
 from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 from olx.frameworks.implicit import implicit
+from olx.interop.optax import from_optax
 
 T, D = 2000, 123  # as many columns as a9a; the other streams leave the last ones empty
 NAMES = ("independent", "drifting", "a9a", "covtype")
@@ -377,7 +377,8 @@ def test_ftrl_proximal_is_that_of_river_on_the_same_gradients(l1):
 def test_adagrad_of_optax_is_that_of_river_and_ours_is_the_other_form():
     optim = pytest.importorskip("river.optim")
     x, y = regression_stream()
-    eager = optax_gradient(optax.adagrad(0.5, initial_accumulator_value=0.0, eps=1e-8))
+    numbers = {"learning_rate": 0.5, "initial_accumulator_value": 0.0, "eps": 1e-8}
+    eager = from_optax(optax.adagrad, **numbers)
     ours, gradients = map(np.asarray, decisions(eager, x, y))
     peer, w = optim.AdaGrad(0.5, eps=1e-8), dict.fromkeys(range(FEW), 0.0)
     for own, g in zip(ours, gradients, strict=True):
@@ -390,7 +391,7 @@ def test_adagrad_of_optax_is_that_of_river_and_ours_is_the_other_form():
 def test_cocob_is_that_of_optax():
     x, y = regression_stream()
     ours, _ = decisions(cocob(7.0), x, y)
-    theirs, _ = decisions(optax_gradient(optax.contrib.cocob(alpha=7.0, eps=1e-30)), x, y)
+    theirs, _ = decisions(from_optax(optax.contrib.cocob, alpha=7.0, eps=1e-30), x, y)
     assert np.abs(ours).max() > 0.1
     np.testing.assert_allclose(ours, theirs, atol=1e-10)
 

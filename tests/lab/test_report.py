@@ -12,8 +12,9 @@ import pytest
 
 from olx.lab import config, report, store
 from olx.lab.report import tables
+from olx.lab.report.edges import edges
 from olx.lab.report.figure import COLOURS
-from olx.lab.report.scores import scores, tuned, winners
+from olx.lab.report.scores import Score, scores, tuned, winners
 
 BROWSER = shutil.which("chromium"), shutil.which("chromedriver")
 CONFIGS = sorted(Path(__file__).parents[2].glob("configs/reproduce/*.toml"))
@@ -243,3 +244,37 @@ def test_a_theorem_whose_conditions_a_run_breaks_is_told_apart(folder):
     holds = lambda table: {row[4] for row in tables.certificates(table).rows}
     assert holds(table) == {"yes"}
     assert holds(changed) == {"says nothing"}
+
+
+def score(loss, learner="ogd", **hyperparameters):
+    """The score of a configuration, with one seed."""
+    means, errors = {"loss": loss}, {"loss": np.nan}
+    return Score("d", learner, 0, hyperparameters, {}, 9, 1, means, errors)
+
+
+def test_a_best_value_at_the_end_of_its_grid_is_named():
+    said = lambda *tried: edges(list(tried), winners(list(tried))["d", "ogd"])
+    inside = [score(0.3, eta=0.1), score(0.2, eta=1.0), score(0.4, eta=10.0)]
+    assert said(*inside) == []
+    best = score(0.1, eta=100.0)
+    line = "ogd: eta = 100 is the largest value of its grid; extend it."
+    assert said(*inside, best) == [line]
+    assert said(*inside, best, score(0.1, eta=5.0)) == []  # as good inside
+    assert said(score(0.1, n=2, mirror="pnorm"), score(0.2, n=3, mirror="pnorm")) == [
+        "ogd: n = 2 is the smallest value of its grid; extend it."
+    ]
+    assert said(score(np.inf, eta=1.0), score(np.inf, eta=2.0)) == []
+    assert line in tables.leaderboards(winners([*inside, best]), [*inside, best])[0].note
+
+
+def test_equal_losses_share_a_rank():
+    tried = [score(0.2, "a"), score(0.1, "b"), score(0.2, "c"), score(0.3, "e")]
+    [board] = tables.leaderboards(winners(tried))
+    assert [row[:2] for row in board.rows] == [["1", "b"], ["2", "a"], ["2", "c"], ["4", "e"]]
+
+
+def test_the_parts_of_the_time_add_up(folder):
+    board = tables.times(store.read(folder).times)
+    assert [column.name for column in board.head][3:-1] == list(store.PARTS)
+    for row in board.rows:
+        assert float(row[2]) == pytest.approx(sum(map(float, row[3:-1])), rel=0.01)

@@ -49,10 +49,7 @@ CARRIERS = {
         (),
     ),
     "squared": (olx.dual_ascent(0.05, FLAT, losses.multiclass_squared_hinge, AGGRESSIVE), ()),
-    "softmax": (
-        olx.dual_ascent(0.3, FLAT, losses.cross_entropy, olx.ascents.subgradient()),
-        (),
-    ),
+    "softmax": (olx.dual_ascent(0.3, FLAT, losses.cross_entropy, AGGRESSIVE), ()),
     "structured SVM by OGD": (olx.linear(olx.ogd(0.1)), ()),
 }
 
@@ -75,6 +72,25 @@ def test_theorems_hold_on_hard_streams(name):
         assert proofs.holds.all()
         finite = [one.right for one in proofs if one.name != "self_bounded"]  # it needs a large c
         assert all(np.all(np.isfinite(right)) for right in finite)
+
+
+@pytest.mark.parametrize("loss", [losses.cross_entropy, losses.multiclass_hinge])
+def test_implicit_steps_are_the_best_dual_steps_and_meet_their_bound(loss):
+    learner = olx.implicit(0.3, loss)
+    rounds = STREAMS[2]._replace(
+        context=STREAMS[2].context.at[3].set(0.0), weight=jnp.ones(300).at[5].set(0.0)
+    )
+
+    @jax.jit
+    def both():
+        run = olx.rollout(learner, loss, rounds, WIDE, record=olx.record.trace)
+        proof = olx.certify(learner, run, COMPARATORS[1])
+        ascent = olx.dual_ascent(0.3, FLAT, loss, AGGRESSIVE)
+        return run.state.w, proof, 0.3 * olx.rollout(ascent, loss, rounds, WIDE).state.acc
+
+    weights, proof, other = both()
+    np.testing.assert_allclose(weights, other, rtol=1e-10, atol=1e-10)
+    assert proof.holds.all()
 
 
 def test_the_theorems_of_eg_hold_in_the_simplex():

@@ -13,7 +13,8 @@ from fake_result import make
 
 from olx.lab import store
 from olx.lab.data import load
-from olx.lab.opening import begin
+from olx.lab.opening import begin, refuse_foreign
+from olx.lab.stories import name_of
 
 FOLDER = tempfile.TemporaryDirectory(prefix="olx-bad-files-")
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -206,35 +207,32 @@ RESULTS = {
         "environment",
     ),
     "a folder of something else": Bad(
-        lambda: begin(Path(file("note.txt", "")).parent, "", {}, {}), FileExistsError, "empty"
+        lambda: refuse_foreign(Path(file("note.txt", "")).parent), FileExistsError, "empty"
     ),
     "a file in place of a folder": Bad(
-        lambda: begin(Path(file("note.txt", "")), "", {}, {}), FileExistsError, "is a file"
+        lambda: refuse_foreign(Path(file("note.txt", ""))), FileExistsError, "is a file"
     ),
-    "a result of other data": Bad(
-        lambda: begin(begun(), "seeds = 1", {"mine": {"rows": 4}}, {}),
-        FileExistsError,
-        "on other data: mine has changed since then .3 rows then, 4 now",
+    "a result of another format": Bad(
+        lambda: refuse_foreign(begun(format=1)), FileExistsError, "of format 1, .*--force"
     ),
-    "a result of unknown data": Bad(
-        lambda: begin(begun("data.json"), "seeds = 1", {"mine": {"rows": 3}}, {}),
-        FileExistsError,
-        "does not say which data",
+    "a result of a newer format": Bad(
+        lambda: refuse_foreign(begun(format=99)), FileExistsError, "of format 99, of another vers"
     ),
     "a result of another config": Bad(
-        lambda: begin(begun(), "seeds = 2", {"mine": {"rows": 3}}, {}),
+        lambda: begin(begun(), "", [STORY | {"dataset": "b", "learner": "c"}], {}, {}),
         FileExistsError,
-        "another config",
+        "the result of another config, with no data set and no learner in common: .*--force",
     ),
 }
+STORY = {"dataset": "mine", "learner": "ogd", "seed": 0}
 
 
-def begun(without: str = "") -> Path:
-    """The folder of a run that has begun, less a file."""
+def begun(format: int = store.FORMAT) -> Path:
+    """The folder of a run that has played one job."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    begin(folder, "seeds = 1", {"mine": {"rows": 3}}, json.loads("{}"))
-    if without:
-        (folder / without).unlink()
+    begin(folder, "", [STORY], {}, {})
+    store.put(folder, name_of(STORY), {}, STORY)
+    (folder / "jobs.json").write_text(json.dumps({"format": format, "jobs": []}))
     return folder
 
 

@@ -50,7 +50,7 @@ def write(folder: str | os.PathLike) -> Path:
         title=config.get("title") or result.folder.resolve().name,
         description=config.get("description", ""),
         summary=_summary(best, everything),
-        boards=[*([across] if across else []), *tables.leaderboards(best)],
+        boards=[*([across] if across else []), *tables.leaderboards(best, everything)],
         sections=[(title, pictures) for title, pictures in sections if pictures],
         tables=[table for table in rest if table],
         facts=facts(result.environment),

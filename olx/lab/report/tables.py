@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from olx.lab import store
+from olx.lab.report import scores
+from olx.lab.report.edges import edges
 from olx.lab.report.scores import Score, tuned
 from olx.lab.report.words import configuration, count, plus_minus, seconds, short
 
@@ -29,9 +32,9 @@ def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
         return None
     ranks: dict[str, list[int]] = {}
     for dataset in datasets:
-        chosen = [learner for where, learner in winners if where == dataset]
-        for rank, learner in enumerate(chosen, start=1):
-            ranks.setdefault(learner, []).append(rank)
+        chosen = [score for (where, _), score in winners.items() if where == dataset]
+        for rank, score in zip(scores.ranks(chosen), chosen, strict=True):
+            ranks.setdefault(score.learner, []).append(rank)
     cell = lambda *pair: short(winners[pair].means["loss"]) if pair in winners else ""
     rows = [
         [learner, f"{np.mean(own):.2f}", *(cell(dataset, learner) for dataset in datasets)]
@@ -41,8 +44,13 @@ def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
     return Table("All data sets", head, rows, "Mean loss of the best configuration on each.")
 
 
-def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
-    """One table per data set: every learner at its smallest mean loss, the best one first."""
+def leaderboards(
+    winners: dict[tuple[str, str], Score], everything: list[Score] | None = None
+) -> list[Table]:
+    """One table per data set: every learner at its smallest mean loss, the best one first.
+
+    everything: the scores of all configurations, to name best values at the end of their grid.
+    """
     tables = []
     for dataset in dict.fromkeys(dataset for dataset, _ in winners):
         chosen = [score for (where, _), score in winners.items() if where == dataset]
@@ -56,12 +64,13 @@ def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
                 *(plus_minus(score.means[name], score.errors[name]) for name in shown),
                 configuration(score.hyperparameters),
             ]
-            for rank, score in enumerate(chosen, start=1)
+            for rank, score in zip(scores.ranks(chosen), chosen, strict=True)
         ]
         seeds = max(score.seeds for score in chosen)
         note = f"{chosen[0].rounds:,} rounds, "
         note += f"{seeds} seeds; ± is one standard error." if seeds > 1 else "one seed."
-        tables.append(Table(dataset, head, rows, note))
+        said = [line for score in chosen for line in edges(everything or [], score)]
+        tables.append(Table(dataset, head, rows, " ".join([note, *said])))
     return tables
 
 
@@ -146,23 +155,26 @@ def _side(value: float) -> str:
 
 
 def times(table: pa.Table) -> Table | None:
-    """Wall time summed over seeds, and rounds per second summed over configurations."""
+    """Wall time summed over seeds, by part; and rounds per second summed over configurations."""
+    names = [f"{part}_seconds" for part in store.PARTS]
     grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(
-        [("seconds", "sum"), ("compiled_seconds", "sum"), ("rounds_per_second", "mean")]
+        [(name, "sum") for name in ("seconds", *names)] + [("rounds_per_second", "mean")]
     )
-    rows = [
-        [
-            row["dataset"],
-            row["learner"],
-            seconds(row["seconds_sum"]),
-            seconds(row["compiled_seconds_sum"]),
-            count(row["rounds_per_second_mean"]),
-        ]
-        for row in grouped.to_pylist()
-    ]
-    if not rows:
+    found = grouped.to_pylist()
+    if not found:
         return None
+    spent = lambda rows: [
+        seconds(sum(row[f"{name}_sum"] for row in rows)) for name in ("seconds", *names)
+    ]
+    rows = [
+        [row["dataset"], row["learner"], *spent([row]), count(row["rounds_per_second_mean"])]
+        for row in found
+    ]
+    rows.append(["all", "", *spent(found), ""])
     head = [Column("data set", False), Column("learner", False), Column("seconds")]
-    head += [Column("of which compiling"), Column("rounds per second")]
-    note = "A round is one round of one configuration. Seconds are the sum over seeds."
+    head += [*map(Column, store.PARTS), Column("rounds per second")]
+    note = (
+        "A round is one round of one configuration. Seconds are sums over seeds; the parts add up "
+        "to them."
+    )
     return Table("Time", head, rows, note)
