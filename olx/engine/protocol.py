@@ -57,7 +57,12 @@ def feedback_of(
         jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action)
     )
     _check_loss(jax.eval_shape(known, action))
-    value, grad = jax.value_and_grad(known)(action) if real else (known(action), None)
+    if not real:
+        value, grad = known(action), None
+    elif isinstance(loss, ScoreLoss):
+        value, grad = loss.value_and_slope(action, outcome)
+    else:
+        value, grad = jax.value_and_grad(known)(action)
     return Feedback(context, action, outcome, known, value, grad, weight)
 
 
