@@ -24,22 +24,25 @@ from olx.engine.lumped import lumped
 from olx.engine.protocol import Seen, Watch
 from olx.engine.refresh import refreshing
 from olx.engine.shows import Shows
+from olx.engine.sizes import by_size
 from olx.engine.table import AXES, Layout, Packed, state_of
 from olx.facts import AddsContext, Linear, Refreshed
 from olx.streams.sparse_rows import LANES
+
+SIZED = {form: by_size(form) for form in (whole_row, refreshing, lumped)}
 
 
 def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
     """The form in which the engine plays `learner`."""
     if layout.lumps:
-        return lumped
+        return SIZED[lumped]
     if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
     if isinstance(learner.facts.coordinates, Refreshed):
-        return refreshing
+        return SIZED[refreshing]
     if isinstance(learner.facts.coordinates, Linear):
         return lane_by_lane if batched else block_by_block
-    return whole_row
+    return SIZED[whole_row]
 
 
 def shown_by(
