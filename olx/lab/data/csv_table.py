@@ -88,7 +88,7 @@ def read_csv(
             table = arrow_csv.read_csv(
                 pa.py_buffer(data),
                 read_options=read(block_size=_BLOCK),
-                convert_options=_convert(floats | kinds),
+                convert_options=_convert(floats | kinds, known=len(floats | kinds) == len(names)),
                 **options,
             )
         except pa.ArrowInvalid:
@@ -111,9 +111,11 @@ def read_csv(
     return Named(pa.table(columns, names=names), named)
 
 
-def _convert(kinds: dict[str, Any]) -> arrow_csv.ConvertOptions:
+def _convert(kinds: dict[str, Any], known: bool = False) -> arrow_csv.ConvertOptions:
+    """known: whether all kinds are known; then a missing number is an error, and `_told` finds
+    missing words. This is faster."""
     return arrow_csv.ConvertOptions(
-        null_values=MISSING,
+        null_values=[] if known else MISSING,
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         column_types=kinds,
