@@ -11,9 +11,7 @@ import pyarrow as pa
 from olx.lab.data.csv_table import COMPRESSED, Named, read_csv
 from olx.lab.refusals import nearest
 from olx.streams.cells import (
-    Level,
     as_numbers,
-    as_words,
     is_missing,
     is_number,
     opened,
@@ -113,19 +111,19 @@ def labels_of(place: str, series: Any) -> np.ndarray:
     import narwhals.stable.v2 as narwhals
 
     refuse_kind(place, series)
-    cells = series.to_list()
-    missing = np.array([is_missing(cell) for cell in cells])
+    numbers = as_numbers(place, series, np.nan) if is_number(series) else None
+    words = [] if numbers is not None else series.to_list()
+    missing = (
+        np.array([is_missing(word) for word in words]) if numbers is None else np.isnan(numbers)
+    )
     if np.any(missing):
         raise ValueError(
             f"{place}: the label in column {series.name!r} is missing in {int(missing.sum())} of "
-            f"{len(cells)} rows, the first is row {int(missing.argmax())}; drop these rows."
+            f"{len(missing)} rows, the first is row {int(missing.argmax())}; drop these rows."
         )
-    if series.dtype in (narwhals.Boolean, narwhals.Object) and is_number(series):
-        return np.array(cells, bool)
-    if is_number(series):
-        return as_numbers(place, series, None)
-    words: list[Level] = as_words(place, series, None)
-    return np.array(words)
+    if numbers is None:
+        return np.array(words)
+    return numbers == 1 if series.dtype in (narwhals.Boolean, narwhals.Object) else numbers
 
 
 def _parquet(path: Path) -> pa.Table:
