@@ -83,6 +83,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     shifts: int = 1  # changes of expert in the comparator of theorems about sequences
     bound: Literal["best", "all"] | None = None
     curve: int = 10  # points per decade of rounds
+    models: bool = True  # store the best configuration of each learner, for `olx predict`
     data_folder: str | None = None
     budget: Budget = msgspec.field(default_factory=Budget)
     published: list[Published] = []
