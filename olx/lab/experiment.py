@@ -15,14 +15,20 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     order: Literal["shuffled", "file"] = "shuffled"  # file: played once, in file order
     rows: int | None = None  # the number of rows used, after shuffling; all if None
     labels: list[float | str] | None = None  # only rows with these labels; all if None
-    without: list[int] = []  # the numbers of columns to leave out, from 0 on
+    without: list[int | str] = []  # columns to leave out, by name or number, from 0 on
     task: str | None = None  # of olx.lab.tasks
-    binarize: float | str | list[float | str] | None = None
+    binarize: float | str | bool | list[float | str] | None = None
     scale: str = "none"
-    bias: bool = False
+    bias: bool | None = None  # an intercept; None adds one where it can change a prediction
     center_target: bool = False
     expert_loss: str = "absolute"
     target: str | int | None = None
+    categories: list[str] = []  # columns of a table that hold words, even if they look like numbers
+    fill: str | float | dict[str, Any] | None = None  # of missing values: mean, median, a number,
+    # or a value per column; None refuses them
+    encoding: str | None = None  # of a CSV file; UTF-8 if None
+    separator: str | None = None  # of a CSV file; found if None
+    header: bool | None = None  # whether row 0 of a CSV file names the columns; found if None
     sha256: str | None = None
     arguments: dict[str, Any] = {}
 

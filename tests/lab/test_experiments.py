@@ -21,10 +21,10 @@ from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
 from olx.lab.show import certificates
 
-ROWS, FEATURES, ETAS = 60, 3, [0.03, 0.1, 0.3]
+ROWS, FEATURES, ETAS = 60, 4, [0.03, 0.1, 0.3]
 SOURCE = np.random.default_rng(0)
-X = SOURCE.normal(size=(ROWS, FEATURES))
-Y = np.where(X @ [1.0, -1.0, 0.5] + SOURCE.normal(size=ROWS) > 0, 1.0, -1.0)
+X = np.c_[SOURCE.normal(size=(ROWS, FEATURES - 1)), np.ones(ROWS)]  # the lab adds the intercept
+Y = np.where(X @ [1.0, -1.0, 0.5, 0.0] + SOURCE.normal(size=ROWS) > 0, 1.0, -1.0)
 OGD = {"name": "ogd", "linear": True, "grid": {"eta": ETAS}}
 TABLES = ("configurations", "curves", "certificates")
 
@@ -32,7 +32,7 @@ TABLES = ("configurations", "curves", "certificates")
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "mine.npz"
-    np.savez(path, X=X, y=Y)
+    np.savez(path, X=X[:, :-1], y=Y)
     return str(path)
 
 
@@ -154,7 +154,7 @@ def test_each_seed_is_an_order_of_the_rows(file, tmp_path):
 def test_rows_too_many_to_be_dense_are_played_sparse(tmp_path):
     path = tmp_path / "mine.svm"
     pairs = lambda row: " ".join(f"{i + 1}:{v!r}" for i, v in enumerate(row.tolist()))
-    path.write_text("\n".join(f"{y:+g} {pairs(x)}" for x, y in zip(X, Y, strict=True)))
+    path.write_text("\n".join(f"{y:+g} {pairs(x)}" for x, y in zip(X[:, :-1], Y, strict=True)))
     little = {"memory": 1e-4}
     rows = run(experiment(str(path), budget=little), tmp_path / "r").configurations
     totals = [REFERENCE[eta][0].sum() for eta in ETAS]
