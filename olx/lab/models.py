@@ -17,9 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+
 import olx
 from olx.core import Learner
 from olx.lab import store
+from olx.lab.data.answers import table_of
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of
 from olx.lab.refusals import nearest
@@ -99,7 +102,8 @@ def read(
     about = found[0]
     if about["unsaved"]:
         raise ValueError(f"the model of {about['learner']} was not stored: {about['unsaved']}")
-    loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=about["modules"])
+    with jax.enable_x64(about["precision"] == "float64"):
+        loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=about["modules"])
     return Model(*loaded, about)
 
 
@@ -136,14 +140,17 @@ def _play(
     except TypeError as error:
         unsaved = str(error)
         say(f"the model of {job.plan.label} is not stored: {unsaved}")
-    table = getattr(data, "table", None)
+    table = table_of(data)
     about |= {
         "dataset": job.dataset,
         "learner": job.plan.label,
         "hyperparameters": score.hyperparameters,
         "seed": job.seed,
         "rounds": len(game.rounds.outcome),
+        "precision": experiment.precision,
         "task": data.task.name,
+        "loss": experiment.loss or data.task.loss,
+        "binarize": job.data.binarize,
         "width": data.width,
         "classes": data.classes,
         "modules": sorted({name.partition(":")[0] for name in job.story["factories"]}),

@@ -38,7 +38,7 @@ def file(tmp_path_factory):
 
 def experiment(file, **changes):
     data = {"name": file, "label": "mine", "order": "file"}
-    tree = {"precision": "float64", "data": [data], "learners": [OGD], **changes}
+    tree = {"precision": "float64", "data": [data], "learners": [OGD], "models": False, **changes}
     return parse(tree)
 
 
