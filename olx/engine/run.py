@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.affine import unfolded
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
@@ -76,6 +77,7 @@ def stream(
     **options: Any,
 ) -> Run:
     """`run` with its `Watch`, for any `owner` of the error messages."""
+    learner, rounds = unfolded(owner, learner, rounds, watch)
     rows, rounds = peek(owner, rounds)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None

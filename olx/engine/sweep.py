@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Batch, Curve, Learner, Loss, Rounds, Run
+from olx.engine.affine import unfolded
 from olx.engine.block import block_program, fits
 from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
@@ -79,6 +80,7 @@ def streams(
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
     count = _configurations(learners)
+    learners, rounds = unfolded(owner, learners, rounds, watch)
     rows, rounds = peek(owner, rounds)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)

@@ -88,6 +88,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     radius: float | None = None  # of the ball in which to search the best comparator
     shifts: int = 1  # changes of expert in the comparator of theorems about sequences
     bound: Literal["best", "all"] | None = None
+    baseline: bool = True  # whether the best constant so far is played beside the learners
     curve: int = 10  # points per decade of rounds
     models: bool = True  # store the best configuration of each learner, for `olx predict`
     data_folder: str | None = None

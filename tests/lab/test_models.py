@@ -60,7 +60,9 @@ def asked(place, **changes):
     data = {"name": str(place / "mine.csv"), "label": "mine", "scale": "standard"}
     ogd = {"name": "ogd", "linear": True, "grid": {"eta": ETAS}}
     own = {"name": "own_model:make", "label": "own", "eta": 0.5}
-    return parse({"data": [data], "learners": [ogd, own], "seeds": [3, 4], **changes})
+    return parse(
+        {"data": [data], "learners": [ogd, own], "seeds": [3, 4], "baseline": False, **changes}
+    )
 
 
 def winner(place, learner):

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.csv as arrow_csv
 
 from olx.lab.data.broken_csv import is_utf16, not_decoded, refusal
 
+pc: Any = pyarrow.compute  # its functions are made when it is imported
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = (",", ";", "\t", "|")
 MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]

@@ -134,7 +134,7 @@ def prepare(
         task.name,
         rows.columns,
         rows.x.shape[1],
-        () if rows.columns is not None else tuple(each for each in reading.without),
+        () if rows.columns is not None else tuple(int(each) for each in reading.without),
         fit_scale(x, scale),
         task.intercept if bias is None else bias,
         meaning,
