@@ -59,6 +59,9 @@ def test_what_did_not_change_is_not_played_again(played, tmp_path):
     assert played(config(tmp_path, **told)) == ([], [])
     assert store.read(tmp_path / "r").config["title"] == "new"
     assert not (tmp_path / "r" / "report.html").exists()
+    tree = config(tmp_path)
+    tree["data"][0]["name"] = str((tmp_path / "one.csv").rename(tmp_path / "moved.csv"))
+    assert played(tree) == ([], [])
 
 
 @pytest.mark.parametrize("change", ["a number", "a row"])
