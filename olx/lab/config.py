@@ -40,12 +40,12 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
 from olx.lab.data.places import beside
-from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
+from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
 from olx.lab.refusals import ConfigError as ConfigError
 from olx.lab.refusals import check
 from olx.lab.refusals import nearest as nearest
@@ -57,14 +57,6 @@ KINDS = {
     "bool": "true or false",
     "array": "a list",
     "object": "a table",
-}
-CHOICES = {
-    "protocol": ("progressive", "split", "half"),
-    "precision": ("float32", "float64"),
-    "comparator": ("best", "zero", "truth"),
-    "bound": ("best", "all"),
-    "order": ("shuffled", "file"),
-    "first": ("uniform",),
 }
 
 
@@ -107,7 +99,7 @@ def parse(tree: dict[str, Any]) -> Experiment:
 def _player(i: int, table: Any) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"learners.{i}: expected a table, got {table!r}.")
-    own = [name for name in Player.__struct_fields__ if name != "arguments"]
+    own = keys(Player)
     arguments = {name: value for name, value in table.items() if name not in own}
     if isinstance(table.get("random"), dict):
         _known(table["random"], Random, f"learners.{i}.random.")
@@ -125,8 +117,8 @@ def _known(table: Any, kind: type[msgspec.Struct], where: str) -> None:
     if not isinstance(table, dict):
         raise ConfigError(f"{where.rstrip('.')}: expected a table, got {table!r}.")
     for word in table:
-        if word not in kind.__struct_fields__:
-            raise ConfigError(f"unknown key {where}{word}; {nearest(word, kind.__struct_fields__)}")
+        if word not in keys(kind):
+            raise ConfigError(f"unknown key {where}{word}; {nearest(word, list(keys(kind)))}")
 
 
 def _set(tree: dict[str, Any], setting: str) -> None:
@@ -156,6 +148,13 @@ def _step(here: Any, step: str, setting: str) -> Any:
     raise ConfigError(f"--set {setting}: there is no {step!r} in the config.")
 
 
+def _choices(key: str) -> list[str]:
+    """The words that a key may be."""
+    kinds = [keys(kind)[key].kind for kind in (Experiment, Data, Player) if key in keys(kind)]
+    parts = [part for kind in kinds for part in (kind, *get_args(kind))]
+    return [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+
+
 def _refusal(said: str, tree: dict[str, Any]) -> ConfigError:
     """The message of msgspec in our words: the key, the value, and what is legal."""
     what, _, where = said.replace("`", "").partition(" - at $.")
@@ -166,7 +165,7 @@ def _refusal(said: str, tree: dict[str, Any]) -> ConfigError:
         return ConfigError(f"{where + '.' if where else ''}{name}: {asked}.")
     if what.startswith("Invalid enum value "):
         word = what.removeprefix("Invalid enum value ").strip("'")
-        legal = CHOICES[where.rpartition(".")[2]]
+        legal = _choices(where.rpartition(".")[2])
         return ConfigError(f"{where}: there is no {word}; {nearest(word, legal)}")
     kinds = re.fullmatch("Expected (.*), got .*", what)
     if kinds is None:

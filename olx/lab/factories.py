@@ -18,7 +18,8 @@ from jax.core import Tracer
 import olx
 from olx.core import Learner, Loss
 from olx.lab import _toml
-from olx.lab.names import LOSS, find, is_factory, is_own, parameters, words
+from olx.lab.experiment import spelled
+from olx.lab.names import LOSS, checked, find, is_factory, is_own, parameters, words
 from olx.lab.refusals import ConfigError, nearest
 
 Lift = Callable[[Learner], Learner]
@@ -34,19 +35,23 @@ _LOOKED = (
 def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -> Any:
     """Make what a config describes by a name, or by a table with a name and arguments.
 
+    Python code may give a function, or the thing itself, in place of a name.
+
     kinds: the types allowed.
     lift: applied to a point learner for `linear = true`; None if the data have no features.
     """
-    table: Any = {"name": given} if isinstance(given, str) else given
-    if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+    table: Any = given if isinstance(given, Mapping) else {"name": given}
+    thing = table.get("name")
+    if not isinstance(thing, (str, *kinds)) and not callable(thing):
         raise ConfigError(f"{where}: give a name, or a table with one, got {given!r}.")
-    name = table["name"]
+    name = thing if isinstance(thing, str) else spelled(thing)
     arguments = {key: value for key, value in table.items() if key != "name"}
     linear: Any = False
     grid: Any = None
     if Learner in kinds:
         linear, grid = arguments.pop("linear", False), arguments.pop("grid", None)
-    found = find(where, name, *kinds)
+    by_name = isinstance(thing, str)
+    found = find(where, name, *kinds) if by_name else checked(where, name, thing, kinds)
     if not is_factory(found, kinds) and (arguments or grid):
         raise ConfigError(f"{where}: {name} takes no arguments.")
     if linear and lift is None:
@@ -120,7 +125,7 @@ def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
         raise ConfigError(f"{where}: expected a number, got {given!r}; leave out the quotes.")
     if isinstance(given, Mapping) and len(given) == 1 and "name" not in given:
         raise ConfigError(f"{where}: give one value, got {given!r}{_to_try(where, given)}.")
-    if isinstance(given, str | Mapping):
+    if isinstance(given, str | Mapping) or (objects and callable(given)):
         if not objects:
             hint = _UNTOLD if hint in (None, inspect.Parameter.empty) else ""
             raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")

@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 import olx
@@ -107,7 +106,7 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         if not set(meant) & (given := {task for task, *_ in plans}):
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
-    return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
+    return Prepared(jobs, digests | outside.digests(experiment.plain()))
 
 
 def baseline(experiment: Experiment, task: Task, place: int) -> list[tuple[int, Player]]:

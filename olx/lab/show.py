@@ -13,6 +13,7 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.names import LOSS, factories, parameters
+from olx.lab.optimizers import optimizers
 from olx.lab.store import Result
 from olx.lab.tasks import METRICS
 from olx.mirrors.base import MirrorMap
@@ -31,9 +32,9 @@ def leaderboard(result: Result) -> str:
 
 def certificates(result: Result) -> str:
     """The theorems, and whether they held."""
-    from olx.lab.report import tables
+    from olx.lab.report import theorems
 
-    table = tables.certificates(result.certificates)
+    table = theorems.certificates(result.certificates)
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
@@ -41,6 +42,7 @@ def listing(what: str | None) -> str:
     """The names that a config may use: all, or of one kind."""
     kinds = {
         "learners": lambda: _functions(Learner),
+        "optimizers": lambda: ((name, _line(make)) for name, make in optimizers().items()),
         "maps": lambda: _functions(MirrorMap),
         "sets": lambda: _functions(ConvexSet),
         "regularizers": lambda: _of("regularizers"),

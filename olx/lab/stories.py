@@ -72,7 +72,7 @@ def _keys(entry: Data | Player) -> dict[str, Any]:
     """All keys of a table of the config, also those left out."""
     own = [name for name in entry.__struct_fields__ if name not in ("label", "arguments")]
     if isinstance(entry, Data) and not entry.name.startswith("stream:"):
-        own = [name for name in own if name not in ("name", "sha256")]  # the rows say it all
+        own = [name for name in own if name not in ("name", "sha256", "thing")]  # the rows say it
     plain = {name: _plain(getattr(entry, name)) for name in own}
     return plain | _plain(entry.arguments)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olx.lab import store
 from olx.lab.comparators import Comparator
+from olx.lab.experiment import spelled
 from olx.lab.jobs import Job
 from olx.lab.judge import Proof
 from olx.lab.sweeps import Played
@@ -22,7 +23,7 @@ def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
     total = in_order(job, [part.totals[:, -1] for part in played])
     columns: dict[str, Any] = {
         **_keys(job, range(len(points))),
-        "hyperparameters": [json.dumps(point) for point in points],
+        "hyperparameters": [json.dumps(point, default=spelled) for point in points],
         "rounds": [rounds] * len(points),
         "loss": total / rounds,
         "total": total,

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import http.server
 import json
-import os
 import re
 import threading
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from stored import FOLDER, needs
 
 from olx.lab.data import catalogue, download
 from olx.lab.data import load as load_with_intercept
@@ -20,8 +20,6 @@ from olx.lab.tasks import BINARY
 from olx.streams.sparse_rows import SparseRows
 
 load = functools.partial(load_with_intercept, bias=False)
-FOLDER = os.environ.get("OLX_DATA", "")
-stored = pytest.mark.skipif(not FOLDER, reason="OLX_DATA names no folder of data sets")
 X = np.array([[1.0, -2.0], [3.0, 0.0], [0.0, 4.0], [-1.0, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
 
@@ -36,33 +34,35 @@ def npz(folder: Path, **arrays) -> str:
     return str(folder / "mine.npz")
 
 
-@stored
+STORED = [
+    ("a9a", "binary", 48842, 123, 32561),
+    ("abalone", "regression", 4177, 10, None),
+    ("breast-cancer", "binary", 683, 10, None),
+    ("sentiment_kitchen", "binary", 2000, 93474, None),
+    ("letter", "multiclass", 20000, 16, None),
+    ("usps", "multiclass", 9298, 256, 7291),
+    ("experts_french_load", "experts", 398, 65, None),
+    ("portfolio_djia", "portfolio", 507, 30, None),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "task", "rows", "width", "train"),
-    [
-        ("a9a", "binary", 48842, 123, 32561),
-        ("abalone", "regression", 4177, 10, None),
-        ("breast-cancer", "binary", 683, 10, None),
-        ("sentiment_kitchen", "binary", 2000, 93474, None),
-        ("letter", "multiclass", 20000, 16, None),
-        ("usps", "multiclass", 9298, 256, 7291),
-        ("experts_french_load", "experts", 398, 65, None),
-        ("portfolio_djia", "portfolio", 507, 30, None),
-    ],
+    [pytest.param(*row, marks=needs(f"{row[0]}.npz")) for row in STORED],
 )
 def test_a_set_of_the_folder_is_read_as_its_readme_says(name, task, rows, width, train):
     data = load(name, FOLDER)
     assert (data.task.name, len(data), data.width, data.train) == (task, rows, width, train)
 
 
-@stored
+@needs("usps.npz")
 def test_the_scale_of_a_stored_set_is_applied():
     assert np.max(np.abs(load("usps", FOLDER).context)) == pytest.approx(1.0, abs=1e-3)
 
 
-@stored
+@needs("heart.npz")
 def test_a_stored_set_that_was_changed_is_refused(tmp_path):
-    whole = (Path(FOLDER) / "heart.npz").read_bytes()
+    whole = (FOLDER / "heart.npz").read_bytes()
     (tmp_path / "heart.npz").write_bytes(whole + b"0")
     with pytest.raises(ValueError, match="it is damaged or another file"):
         load("heart", tmp_path)

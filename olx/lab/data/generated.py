@@ -25,7 +25,13 @@ def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
         raise ValueError(f"{name}: the key is drawn from the seed; leave out key.")
     known = parameters(find(name, word, Stream))
     key = {"key": seed} if "key" in known else {}
-    rounds, truth = jax.tree.map(np.asarray, make(name, {"name": word, **key, **arguments}, Stream))
+    made = make(name, {"name": word, **key, **arguments}, Stream)
+    return from_stream(name, jax.tree.map(np.asarray, made))
+
+
+def from_stream(name: str, stream: Stream) -> Dataset:
+    """A stream of NumPy arrays as a data set; its task is the one that its rounds look like."""
+    rounds, truth = stream
     _check(name, rounds)
     task = next(task for task in TASKS.values() if task.matches(rounds))
     classes = classes_in(task, rounds.outcome)

@@ -9,6 +9,7 @@ libsvm:a1a                the same, from the LIBSVM collection
 openml:credit-g           OpenML, through scikit-learn, which verifies the file
 stream:switching_losses   a generator of `olx.streams`, fresh for every seed
 stream:mypackage.mine:f   a generator of yours: a function that returns an `olx.streams.Stream`
+mypackage.mine:load       a loader of yours: a function that returns rows, see `olx.lab.data.given`
 """
 
 import csv
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 from olx.lab import tasks
 from olx.lab.data import dataset as shape
+from olx.lab.data import given
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.download import fetch, from_openml, libsvm_address
 from olx.lab.data.framed import Reading
@@ -30,6 +32,7 @@ from olx.lab.data.scaling import SCALES
 from olx.lab.refusals import nearest
 from olx.streams.frames import Fill
 
+SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")
 SKLEARN = {
     "breast_cancer": ("binary", "Wisconsin breast cancer, diagnostic, 569 x 30"),
     "diabetes": ("regression", "progression of diabetes, 442 x 10"),
@@ -67,6 +70,7 @@ def load(
     sha256: str | None = None,
     seed: int | None = None,
     arguments: dict[str, Any] | None = None,
+    thing: Any = None,
 ) -> Dataset:
     """Load the data set `name`, as above; files come from `folder`, $OLX_DATA, or the cache.
 
@@ -87,7 +91,8 @@ def load(
         frequent word; a number; or a value per column. None refuses missing values.
     encoding, separator, header: of a CSV file; None is UTF-8, and finds the others.
     seed: shuffles the rows; None keeps the order of the file.
-    arguments: those of a generator of `olx.streams`, such as `rounds`.
+    arguments: those of a generator of `olx.streams`, such as `rounds`, or of a loader of yours.
+    thing: the rows themselves; `name` is then what messages call them.
 
     >>> data = load("sklearn:breast_cancer", scale="standard", seed=0)
     >>> data.task.name, len(data), data.width, data.table.names[-1]
@@ -96,7 +101,9 @@ def load(
     asked = None if task is None else tasks.find(name, task)
     _one_of(name, "scale", scale, SCALES)
     _one_of(name, "expert_loss", expert_loss, ("absolute", "squared"))
-    if name.startswith("stream:"):
+    if thing is None and given.is_loader(name, SCHEMES):
+        thing, arguments = given.called(name, arguments or {}), None
+    if name.startswith("stream:") or given.is_stream(thing):
         options = {"task": task, "binarize": binarize, "target": target, "sha256": sha256}
         options |= {"bias": bias or None, "center_target": center_target or None}
         options |= {"scale": None if scale == "none" else scale, "labels": labels}
@@ -105,9 +112,15 @@ def load(
         for word, value in options.items():
             if value is not None:
                 raise ValueError(f"{name} is generated and takes no {word}; only arguments.")
-        return generated(name, arguments or {}, 0 if seed is None else seed)
+        if thing is None:
+            return generated(name, arguments or {}, 0 if seed is None else seed)
+        data = given.stream_of(name, thing)
+        return data if seed is None else data.shuffled(seed)
     reading = Reading(target, without, categories, fill, encoding, separator, header)
-    entry, rows = _find(name, folder, reading, sha256, task)
+    if thing is None:
+        entry, rows = _find(name, folder, reading, sha256, task)
+    else:
+        entry, rows = Entry(name, "", ""), given.rows_of(name, thing, reading)
     if arguments:
         raise ValueError(f"{name}: only a stream takes arguments.")
     place = name if entry.what else str(entry.name)
