@@ -124,7 +124,7 @@ def prepare(
         if bias:
             raise ValueError(f"{place}: {task.name} data have no features; leave out bias.")
         return task, None, outcome, None
-    meaning = labels_of(task, given, binarize, reading.target)
+    meaning = labels_of(task, given, binarize, rows.target)
     if center_target:
         mean, spread = float(outcome.mean()), float(outcome.std() or 1.0)
         outcome = (outcome - mean) / spread

@@ -78,8 +78,9 @@ def read_frame(path: Path, reading: Reading, words: Collection[str] = ()) -> Nam
 
 def features_and_labels(
     place: str, found: Named, reading: Reading, labelled: bool
-) -> tuple[np.ndarray, np.ndarray | None, Columns]:
-    """The features of a table, its labels, and how its columns became features.
+) -> tuple[np.ndarray, np.ndarray | None, Columns, str]:
+    """The features of a table, its labels, how its columns became features, and the name of the
+    column of labels.
 
     labelled: whether the last column holds the labels if `reading` names none.
     """
@@ -103,7 +104,7 @@ def features_and_labels(
         fitted(place, table, names, reading.categories, reading.fill), None, found.named
     )
     y = None if target is None else labels_of(place, table[target])
-    return columns.apply(table, owner=place), y, columns
+    return columns.apply(table, owner=place), y, columns, target or ""
 
 
 def labels_of(place: str, series: Any) -> np.ndarray:
