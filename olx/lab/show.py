@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 from olx.boosting.rule import BoostingRule
@@ -22,12 +23,21 @@ from olx.theorem import Theorem
 
 def leaderboard(result: Result) -> str:
     """The learners at their best configuration, one table per data set."""
+    return "\n\n".join(_text(board) for board in _boards(result))
+
+
+def leaderboard_html(result: Result) -> str:
+    """The same tables for a notebook."""
+    return "\n".join(_html(board) for board in _boards(result))
+
+
+def _boards(result: Result) -> list[Any]:
     from olx.lab.report import scores, tables
 
     everything = scores.scores(result.configurations)
     boards = tables.leaderboards(scores.winners(everything))
     prints = tables.published(result.config.get("published", []), everything)
-    return "\n\n".join(_text(board) for board in [*boards, *([prints] if prints else [])])
+    return [*boards, *([prints] if prints else [])]
 
 
 def certificates(result: Result) -> str:
@@ -108,6 +118,22 @@ def _theorems() -> Iterator[tuple[str, str]]:
 def _line(function: Any) -> str:
     text = inspect.getdoc(function) or inspect.getdoc(inspect.getmodule(function)) or ""
     return text.split("\n\n")[0].replace("\n", " ").replace("$", "").strip()
+
+
+def _html(table: Any) -> str:
+    """A table of the report for a notebook."""
+    side = lambda column: "right" if column.number else "left"
+    cell = lambda kind, text, column: (
+        f'<{kind} style="text-align: {side(column)}">{escape(text)}</{kind}>'
+    )
+    line = lambda kind, row: "".join(
+        cell(kind, text, column) for text, column in zip(row, table.head, strict=True)
+    )
+    head = line("th", [column.name for column in table.head])
+    rows = "".join(f"<tr>{line('td', row)}</tr>" for row in table.rows)
+    note = f"<p>{escape(table.note)}</p>" if table.note else ""
+    whole = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f"<table><caption>{escape(table.title)}</caption>{whole}</table>{note}"
 
 
 def _text(table: Any) -> str:
