@@ -10,7 +10,7 @@ from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
-from olx.lab.config import ConfigError, nearest
+from olx.lab.about import about
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.names import LOSS, factories, parameters
@@ -49,7 +49,7 @@ def certificates(result: Result) -> str:
 
 
 def listing(what: str | None) -> str:
-    """The names that a config may use: all, or of one kind."""
+    """The names that a config may use: all, of one kind, or all about one name."""
     kinds = {
         "learners": lambda: _functions(Learner),
         "optimizers": lambda: ((name, _line(make)) for name, make in optimizers().items()),
@@ -66,7 +66,7 @@ def listing(what: str | None) -> str:
         "streams": lambda: ((name, _line(made)) for name, made in generators().items()),
     }
     if what is not None and what not in kinds:
-        raise ConfigError(f"there is no list of {what}; {nearest(what, list(kinds))}")
+        return about(what, list(kinds))
     parts = []
     for kind in kinds if what is None else [what]:
         rows = list(kinds[kind]())
