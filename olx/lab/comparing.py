@@ -37,7 +37,8 @@ def compare(
         pyarrow, whose last column is the label; `Rounds`, which are played in their order; or
         several of these, by the name to show. In a table, `name` may be the rows themselves, as in
         `{"name": (X, y), "scale": "standard"}`.
-    out: the folder of the result; a temporary one, which goes when Python ends, if None.
+    out: the folder of the result; a temporary one, which goes when Python ends, if None. All is
+        played again if it holds a result, for a function of Python may have changed.
     progress: whether to show a progress bar; None shows it on a terminal only.
     settings: the keys at the top of a config, such as `seeds=5`; see `olx help config`. The loss
         may be a function. The precision is that of JAX if not given.
@@ -76,7 +77,7 @@ def compare(
             entry.thing, entry.points = _cast(one.thing, experiment.precision), one.points
         if not by_name:  # a function, or a `ScoreLoss`
             experiment.loss = loss  # pyright: ignore[reportAttributeAccessIssue]
-        return run(experiment, _folder(out), progress)
+        return run(experiment, _folder(out), progress, force=True)
     except ConfigError as error:
         raise ConfigError(f"compare: {error}") from None
 
@@ -183,7 +184,4 @@ def _folder(out: str | os.PathLike | None) -> Path:
         made = tempfile.mkdtemp(prefix="olx-")
         atexit.register(shutil.rmtree, made, ignore_errors=True)
         return Path(made)
-    folder = Path(out)
-    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
-        raise FileExistsError(f"compare: {folder} is not empty; give another `out`, or remove it.")
-    return folder
+    return Path(out)

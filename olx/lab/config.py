@@ -15,7 +15,7 @@
     name = "omd"                            # of olx, or dotted: "experts.squint", or your own:
                                             # "mypackage.module:factory"
     linear = true                           # make a point learner predict <w, x>
-    mirror = { name = "pnorm", q = 1.5 }    # arguments by name, nested
+    mirror = "pnorm"                        # or with arguments: { name = "pnorm", q = 1.5 }
     grid.eta = { geomspace = [1e-3, 10, 32] }
     grid."mirror.q" = [1.2, 1.5, 2.0]       # convex sets are arguments too:
                                             # domain = { name = "ball", radius = 2.0 }
@@ -30,11 +30,13 @@
     grid."rule.gamma" = [0.05, 0.1, 0.2]
     grid."inner.eta" = { geomspace = [0.1, 10, 8] }
 
-An unknown key is refused with a hint of the nearest known key. A factory (of a learner, a map, a
-schedule, a loss, `stream:` data) may also be one outside the library: see `olx.lab.outside`.
+Paths are relative to the folder of the config. An unknown key is refused with a hint of the nearest
+known key. A factory (of a learner, a map, a schedule, a loss, `stream:` data) may also be one
+outside the library: see `olx.lab.outside`.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,11 +44,21 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from olx.lab.data.places import beside
 from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
 from olx.lab.keys import keys
 from olx.lab.refusals import ConfigError as ConfigError
 from olx.lab.refusals import check
 from olx.lab.refusals import nearest as nearest
+
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a word",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
@@ -63,7 +75,7 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
     try:
         for setting in settings:
             _set(tree, setting)
-        return parse(tree)
+        return beside(path.parent, parse(tree))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
@@ -80,7 +92,7 @@ def parse(tree: dict[str, Any]) -> Experiment:
     try:
         experiment = msgspec.convert(tree, Experiment)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from None
+        raise _refusal(str(error), tree) from None
     check(experiment)
     return experiment
 
@@ -144,8 +156,8 @@ def _choices(key: str) -> list[str]:
     return [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
 
 
-def _refusal(said: str) -> ConfigError:
-    """The message of msgspec in our words: the key, and its legal values."""
+def _refusal(said: str, tree: dict[str, Any]) -> ConfigError:
+    """The message of msgspec in our words: the key, the value, and what is legal."""
     what, _, where = said.replace("`", "").partition(" - at $.")
     where = where.replace("[", ".").replace("]", "")
     if what.startswith("Object missing required field "):
@@ -156,5 +168,13 @@ def _refusal(said: str) -> ConfigError:
         word = what.removeprefix("Invalid enum value ").strip("'")
         legal = _choices(where.rpartition(".")[2])
         return ConfigError(f"{where}: there is no {word}; {nearest(word, legal)}")
-    what = what.replace("object", "table").replace("array", "list").replace(" | null", "")
-    return ConfigError(f"{where + ': ' if where else ''}{what[:1].lower() + what[1:]}.")
+    kinds = re.fullmatch("Expected (.*), got .*", what)
+    if kinds is None:
+        return ConfigError(f"{where}: {what[:1].lower() + what[1:]}.")
+    legal = [KINDS[kind] for kind in kinds[1].split(" | ") if kind != "null"]
+    given: Any = tree
+    for step in where.split("."):
+        given = given[int(step) if isinstance(given, list) else step]
+    quoted = isinstance(given, str) and given.replace(".", "", 1).isdigit()
+    hint = "; leave out the quotes" if quoted else ""
+    return ConfigError(f"{where}: expected {' or '.join(legal)}, got {given!r}{hint}.")

@@ -10,7 +10,7 @@ import msgspec
 
 from olx.lab import _toml
 from olx.lab.keys import means
-from olx.lab.spelled import axes, told
+from olx.lab.spelled import plain
 
 
 class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -29,12 +29,14 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     labels: Annotated[
         list[float | str] | None, means("only rows with these labels; all if left out")
     ] = None
-    without: Annotated[list[int], means("the numbers of columns to leave out, from 0 on")] = []
+    without: Annotated[
+        list[int | str], means("columns to leave out, by name or number, from 0 on")
+    ] = []
     task: Annotated[
         str | None, means("binary, multiclass, regression, ...; known sets have a task")
     ] = None
     binarize: Annotated[
-        float | str | list[float | str] | None,
+        float | str | bool | list[float | str] | None,
         means("the label, or the labels, that count as +1, against all others"),
     ] = None
     scale: Annotated[
@@ -44,13 +46,31 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
             "variance 1) or maximum (each column at most 1; keeps zeros)"
         ),
     ] = "none"
-    bias: Annotated[bool, means("append a feature that is always 1")] = False
+    bias: Annotated[
+        bool | None,
+        means("an intercept; if left out there is one where it can change a prediction"),
+    ] = None
     center_target: Annotated[
         bool, means("scale the target of a regression to mean 0 and variance 1")
     ] = False
     expert_loss: Annotated[str, means("the loss of forecasts: absolute or squared")] = "absolute"
     target: Annotated[
         str | int | None, means("the column of the labels, by name or number; the last one")
+    ] = None
+    categories: Annotated[
+        list[str], means("columns that hold words, even if they look like numbers")
+    ] = []
+    fill: Annotated[
+        str | float | dict[str, Any] | None,
+        means(
+            "of missing values: mean, median, a number, or a table of one value per column; "
+            "missing values are refused if left out"
+        ),
+    ] = None
+    encoding: Annotated[str | None, means("of a CSV file; UTF-8 if left out")] = None
+    separator: Annotated[str | None, means("of a CSV file; found if left out")] = None
+    header: Annotated[
+        bool | None, means("whether row 0 of a CSV file names the columns; found if left out")
     ] = None
     sha256: Annotated[str | None, means("the expected digest of the file, for downloads")] = None
     arguments: Annotated[dict[str, Any], means("of a stream, or of a loader of yours")] = {}
@@ -150,6 +170,9 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     bound: Annotated[
         Literal["best", "all"] | None, means("certify the best configuration per job, or all")
     ] = None
+    baseline: Annotated[
+        bool, means("whether the best constant so far is played beside the learners")
+    ] = True
     curve: Annotated[int, means("points of a curve per decade of rounds")] = 10
     data_folder: Annotated[
         str | None, means("where data sets are; $OLX_DATA or the cache if left out")
@@ -165,21 +188,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def plain(self) -> dict[str, Any]:
         """The experiment as plain values; objects of Python are told in words."""
-        data = [msgspec.structs.replace(one, thing=None) for one in self.data]
-        learners = [
-            msgspec.structs.replace(
-                one,
-                thing=None,
-                points=None,
-                grid=told(one.grid) if one.points is None else axes(one.points),
-                arguments=told(one.arguments),
-            )
-            for one in self.learners
-        ]
-        loss = told(self.loss)
-        return msgspec.to_builtins(
-            msgspec.structs.replace(self, data=data, learners=learners, loss=loss)
-        )
+        return plain(self)
 
     def text(self) -> str:
         """The experiment as TOML, with settings of the command line; reads back as the same."""

@@ -5,6 +5,8 @@ name or a table stands for. The annotation `int` marks a count; each count is a 
 """
 
 import inspect
+import json
+import re
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +17,7 @@ from jax.core import Tracer
 
 import olx
 from olx.core import Learner, Loss
+from olx.lab import _toml
 from olx.lab.names import LOSS, checked, find, is_factory, is_own, parameters, words
 from olx.lab.refusals import ConfigError, nearest
 from olx.lab.spelled import spelled
@@ -117,23 +120,48 @@ def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
         return given
     if isinstance(given, str) and str in kinds:
         return given
+    numeric = bool({int, float} & set(kinds))
+    if isinstance(given, str) and numeric and _is_number(given):
+        raise ConfigError(f"{where}: expected a number, got {given!r}; leave out the quotes.")
+    if isinstance(given, Mapping) and len(given) == 1 and "name" not in given:
+        raise ConfigError(f"{where}: give one value, got {given!r}{_to_try(where, given)}.")
     if isinstance(given, str | Mapping) or (objects and callable(given)):
         if not objects:
             hint = _UNTOLD if hint in (None, inspect.Parameter.empty) else ""
             raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")
         return make(where, given, *objects, lift=lift)
-    number = bool({int, float} & set(kinds))
-    if isinstance(given, list) and not number and not objects:
+    is_key = where.endswith(".key")
+    if isinstance(given, list) and not numeric and not objects and not is_key:
         return jnp.asarray(given, float)
-    if number and (isinstance(given, bool) or not isinstance(given, int | float | jax.Array)):
-        hint = "; values to try go under grid" if isinstance(given, list) else ""
-        raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")
-    if where.endswith(".key") and isinstance(given, int | Tracer):  # the seed of a random key
+    if numeric and (isinstance(given, bool) or not isinstance(given, int | float | jax.Array)):
+        raise ConfigError(f"{where}: expected a number, got {given!r}{_to_try(where, given)}.")
+    if is_key and isinstance(given, int | Tracer):  # the seed of a random key
         return jax.random.key(given)
+    if is_key and isinstance(given, float | list | bool):
+        raise ConfigError(f"{where}: give a seed, a whole number, got {given!r}.")
     if kinds == (str,):
         raise ConfigError(f"{where}: expected a word, got {given!r}.")
-    if objects and not number:
-        raise ConfigError(f"{where}: expected the name of a {words(objects)}, got {given!r}.")
+    if objects and not numeric:
+        hint = _to_try(where, given)
+        raise ConfigError(f"{where}: expected the name of a {words(objects)}, got {given!r}{hint}.")
     if kinds == (int,) and not isinstance(given, int | Tracer):
         raise ConfigError(f"{where}: expected a whole number, got {given!r}.")
     return given
+
+
+def _to_try(where: str, given: Any) -> str:
+    """How a config says that several values are to be tried; nothing for a single value."""
+    axis = re.fullmatch(r"learners\.\d+\.(.+)", where)
+    if axis is None or not isinstance(given, list | Mapping):
+        return ""
+    name = f'"{axis[1]}"' if "." in axis[1] else axis[1]
+    values = json.dumps(given) if isinstance(given, list) else _toml.dumps({"x": given})[4:].strip()
+    return f"; to try several values, write grid.{name} = {values}"
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """The jobs of an experiment: one per data set, learner (all its configurations) and seed."""
 
-import re
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,13 +9,14 @@ import olx
 from olx.lab import outside
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
-from olx.lab.experiment import Data, Experiment
+from olx.lab.experiment import Data, Experiment, Player
 from olx.lab.factories import make
 from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
 from olx.lab.plan import Plan, filled, first_decision, plan
+from olx.lab.stories import Story, name_of, story
 from olx.lab.sweeps import Game
-from olx.lab.tasks import METRICS, TASKS
+from olx.lab.tasks import METRICS, TASKS, Task
 
 
 class Job(NamedTuple):
@@ -23,6 +24,7 @@ class Job(NamedTuple):
     data: Data
     plan: Plan
     seed: int
+    story: Story  # all that its numbers depend on
 
     @property
     def dataset(self) -> str:
@@ -62,8 +64,8 @@ class Shelf:
 
 class Prepared(NamedTuple):
     jobs: list[Job]
-    digests: dict[str, Any]  # per data set, of its rows (a stream: those of the first seed); and
-    # of the files of factories outside the library
+    digests: dict[str, Any]  # per data set, of its rows (a stream: those of seed 0); and of the
+    # files of factories outside the library
 
 
 def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
@@ -81,28 +83,37 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         plan(i, player)
     plans: dict[tuple[str, int, int], list[Plan]] = {}  # by task, classes and features
     jobs, digests = [], {}
-    for i, entry in enumerate(experiment.data):
-        data = shelf.whole(entry, experiment.all_seeds[0])
+    for entry in experiment.data:
+        data = shelf.whole(entry, 0)
         loss = _loss(experiment, data)
         check_rows(experiment, entry, data)
         rounds = data.rounds(np.dtype(experiment.precision), dense=False)
-        digests[entry.label or entry.name] = digest(data)
+        digests[entry.label or entry.name] = seen = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
         kind = data.task.name, data.classes, data.width if data.task.gather else 0
+        every = [*players, *baseline(experiment, data.task, len(players))]
         if kind not in plans:
             lift = data.task.decision.lift
             sizes = data.classes, data.width
-            plans[kind] = [plan(j, player, lift, *sizes) for j, player in players]
-        for j, each in enumerate(plans[kind]):
+            plans[kind] = [plan(j, player, lift, *sizes) for j, player in every]
+        for (_, player), each in zip(every, plans[kind], strict=True):
             check_fit(each, data, loss, rounds)
-            name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
-            jobs += [Job(f"{name}.{seed}", entry, each.seeded(seed), seed) for seed in seeds]
+            for seed in seeds:
+                told = story(experiment, entry, player, seed, seen)
+                jobs.append(Job(name_of(told), entry, each.seeded(seed), seed, told))
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
         if not set(meant) & (given := {task for task, *_ in plans}):
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests | outside.digests(experiment.plain()))
+
+
+def baseline(experiment: Experiment, task: Task, place: int) -> list[tuple[int, Player]]:
+    """The baseline of a task as a learner after all others, with its number; none if not asked."""
+    trivial = task.baseline
+    player = Player(name=trivial.name, label=trivial.label, theorems=[])
+    return [(place, player)] if experiment.baseline else []
 
 
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
@@ -112,7 +123,11 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     if experiment.metrics is not None:
         asked = [METRICS[name] for name in experiment.metrics]
         metrics = tuple(metric for metric in asked if metric in data.task.metrics)
+    start = first_decision(job.plan, data, dtype)
     large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+    blind = job.plan.where == f"learners.{len(experiment.learners)}"  # the baseline
+    if blind and data.is_sparse:  # it sees no features
+        data = dataclasses.replace(data, context=np.zeros((len(data), 1)))
     as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
     half, learn, test = None, data, None
     if experiment.protocol == "half":
@@ -124,7 +139,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     return Game(
         _loss(experiment, data),
         as_rounds(learn),
-        first_decision(job.plan, data, dtype),
+        start,
         metrics,
         olx.keep.log_spaced(experiment.curve),
         half,
@@ -142,7 +157,3 @@ def _loss(experiment: Experiment, data: Dataset) -> Any:
     if isinstance(given, dict):
         given = filled(given, data.classes, data.width)
     return make("loss", given, *LOSS)
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"[^\w-]+", "_", label)[:40]

@@ -62,7 +62,8 @@ def find(where: str, name: str, *kinds: type) -> Any:
         return optimizers.find(where, name)
     prefix, _, last = name.rpartition(".")
     if prefix not in MODULES:
-        raise ConfigError(f"{where}: there is no module {prefix}; {nearest(prefix, list(MODULES))}")
+        hint = nearest(prefix, list(filter(None, MODULES)))
+        raise ConfigError(f"{where}: there is no module {prefix}; {hint}")
     for module in [MODULES[prefix]] if prefix else MODULES.values():
         if last in vars(module) and _gives(vars(module)[last], kinds):
             return vars(module)[last]

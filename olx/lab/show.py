@@ -35,16 +35,16 @@ def _boards(result: Result) -> list[Any]:
     from olx.lab.report import scores, tables
 
     everything = scores.scores(result.configurations)
-    boards = tables.leaderboards(scores.winners(everything))
+    boards = tables.leaderboards(scores.winners(everything), everything)
     prints = tables.published(result.config.get("published", []), everything)
     return [*boards, *([prints] if prints else [])]
 
 
 def certificates(result: Result) -> str:
     """The theorems, and whether they held."""
-    from olx.lab.report import tables
+    from olx.lab.report import theorems
 
-    table = tables.certificates(result.certificates)
+    table = theorems.certificates(result.certificates)
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
@@ -81,6 +81,7 @@ def _functions(kind: type) -> Iterator[tuple[str, str]]:
     for name, function in factories(kind):
         if function not in seen and name not in (
             "batch",
+            "affine",
             "linear",
             "model",
             "experts.expert_learner",

@@ -24,3 +24,24 @@ def told(value: Any) -> Any:
     if isinstance(value, list):
         return [told(each) for each in value]
     return value if isinstance(value, str | int | float | None) else spelled(value)
+
+
+def plain(experiment: Any) -> dict[str, Any]:
+    """An experiment as plain values."""
+    import msgspec  # `import olx.lab` works without the extra
+
+    data = [msgspec.structs.replace(one, thing=None) for one in experiment.data]
+    learners = [
+        msgspec.structs.replace(
+            one,
+            thing=None,
+            points=None,
+            grid=told(one.grid) if one.points is None else axes(one.points),
+            arguments=told(one.arguments),
+        )
+        for one in experiment.learners
+    ]
+    loss = told(experiment.loss)
+    return msgspec.to_builtins(
+        msgspec.structs.replace(experiment, data=data, learners=learners, loss=loss)
+    )

@@ -11,7 +11,8 @@ Cross-entropy is the logistic loss of a vector of scores, one per class, and a l
 \dots, k - 1\}$: $\ell = \log \sum_r e^{s_r} - s_y$, $\ell^* = \sum_r p_r \log p_r$ for $p = \tau +
 e_y$ in the simplex. Its slope is $p - e_y$ with the probabilities $p \propto e^s$, whose square is
 at most $2 (1 - p_y)^2$: $\sqrt2$-Lipschitz, and self-bounded with twice the constant of the
-logistic loss. Its proximal map is not given.
+logistic loss. Its proximal map is that of $\log \sum_r e^{s_r}$ at $v + c\,e_y$
+(`olx.convex.log_sum_exp`).
 
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is
@@ -32,8 +33,9 @@ from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
 
 from olx import _safe as safe
+from olx.convex.log_sum_exp import soft_shares
 from olx.convex.roots import root
-from olx.losses._classes import checked, of_classes
+from olx.losses._classes import checked, dual, of_classes
 from olx.losses.ball import BallConstants
 from olx.losses.margin import hot, pick
 from olx.losses.score import ScoreLoss
@@ -44,6 +46,13 @@ _SELF_BOUND = 0.2036321887945369
 
 def _logistic(_, score, label):
     return jax.nn.softplus(-label * score)
+
+
+def _logistic_both(_, score, label):
+    m = label * score
+    e = jnp.exp(-jnp.abs(m))
+    slope = -label * jnp.where(m > 0, e, 1.0) / (1 + e)
+    return jnp.maximum(-m, 0.0) + jnp.log1p(e), slope
 
 
 def _logistic_conjugate(_, tau, label):
@@ -59,6 +68,11 @@ def _logistic_prox(_, step, center, label):
 
 def _exponential(_, score, label):
     return jnp.exp(-label * score)
+
+
+def _exponential_both(_, score, label):
+    value = jnp.exp(-label * score)
+    return value, -label * value
 
 
 def _exponential_conjugate(_, tau, label):
@@ -119,6 +133,16 @@ def _cross_entropy(_, score, label):
     return logsumexp(score, -1) - pick(hot(score, label), score)
 
 
+def _cross_entropy_both(_, score, label):
+    score, label = checked(score, label)
+    own, top = hot(score, label), jnp.max(score, -1, keepdims=True)
+    top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
+    e = jnp.exp(score - top)
+    total = jnp.sum(e, -1, keepdims=True)
+    value = (jnp.log(total) + top)[..., 0] - pick(own, score)
+    return value, e / total - jnp.where(own, 1.0, 0.0)
+
+
 def _cross_entropy_conjugate(_, tau, label):
     tau, label = checked(tau, label)
     p = jnp.where(hot(tau, label), tau + 1, tau)
@@ -127,10 +151,18 @@ def _cross_entropy_conjugate(_, tau, label):
     return jnp.where(inside, -jnp.sum(entr(jnp.maximum(p, 0.0)), -1), jnp.inf)
 
 
+def _cross_entropy_pull(_, step, center, label):
+    center, label = checked(center, label)
+    own = hot(center, label)
+    p = soft_shares(step, jnp.where(own, center + jnp.asarray(step)[..., None], center))
+    return dual(own, jnp.where(own, 0.0, p))
+
+
 logistic = ScoreLoss(
     lipschitz=1.0,
     self_bound=_SELF_BOUND,
     value_fn=_logistic,
+    value_and_slope_fn=_logistic_both,
     conjugate_fn=_logistic_conjugate,
     prox_fn=_logistic_prox,
     needs=(signs("logistic"),),
@@ -138,6 +170,7 @@ logistic = ScoreLoss(
 )
 exponential = ScoreLoss(
     value_fn=_exponential,
+    value_and_slope_fn=_exponential_both,
     conjugate_fn=_exponential_conjugate,
     needs=(signs("exponential"),),
     on_ball=BallConstants(_exponential_rise, _exponential_rise, _exponential_excess),
@@ -146,6 +179,8 @@ cross_entropy = of_classes(
     "cross_entropy",
     _cross_entropy,
     _cross_entropy_conjugate,
+    _cross_entropy_pull,
+    value_and_slope_fn=_cross_entropy_both,
     lipschitz=math.sqrt(2),
     self_bound=2 * _SELF_BOUND,
 )

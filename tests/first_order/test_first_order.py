@@ -1,8 +1,6 @@
 """First-order learners: scores equal to second implementations, bounds after every round."""
 
 import functools
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -13,6 +11,7 @@ import reference_first_order as ref
 from jax import lax
 from refusal import said
 from scipy.sparse import csr_array
+from stored import FOLDER, reason, there
 
 import olx
 from olx import convex, losses, mirrors
@@ -31,7 +30,6 @@ from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 from olx.frameworks.implicit import implicit
 from olx.interop.optax import from_optax
 
-DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[3] / "shared" / "data"))
 T, D = 2000, 123  # as many columns as a9a; the other streams leave the last ones empty
 NAMES = ("independent", "drifting", "a9a", "covtype")
 
@@ -54,13 +52,13 @@ def drifting(rng):
 
 
 def a9a():
-    z = np.load(DATA / "a9a.npz")
+    z = np.load(FOLDER / "a9a.npz")
     rows = csr_array((z["data"], z["indices"].astype(int), z["indptr"]), z["shape"])
     return rows[:T].toarray().astype(float), z["y"][:T].astype(float)
 
 
 def covtype():
-    z = np.load(DATA / "covtype.npz")
+    z = np.load(FOLDER / "covtype.npz")
     x = np.zeros((T, D))
     x[:, :54] = z["X"][:T]
     return x / np.maximum(np.abs(x).max(axis=0), 1), np.where(z["y"][:T] == 2, 1.0, -1.0)
@@ -72,7 +70,7 @@ def streams():
     rng = np.random.default_rng(0)
     found = {"independent": independent(rng), "drifting": drifting(rng)}
     for name, load in (("a9a", a9a), ("covtype", covtype)):
-        if (DATA / f"{name}.npz").exists():
+        if there(f"{name}.npz"):
             found[name] = load()
     return found
 
@@ -226,7 +224,7 @@ def played(name):
 @pytest.mark.parametrize("name", CASES)
 def test_scores_equal_the_reference(name, stream):
     if stream not in streams():
-        pytest.skip(f"{stream}.npz is not in {DATA}; set OLX_DATA")
+        pytest.skip(reason(f"{stream}.npz"))
     scores, _, _ = played(name)
     wanted = CASES[name].reference(*streams()[stream])
     assert np.abs(wanted).max() > 0.01

@@ -15,6 +15,7 @@ from olx.lab.run import run
 
 X = np.random.default_rng(0).normal(size=(24, 2))
 Y = np.where(X @ [1.0, -2.0] > 0, 1.0, -1.0)
+FRAME = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
 ETAS = [0.1, 0.5]
 
 
@@ -88,8 +89,8 @@ def test_it_shows_its_leaderboard_and_writes_the_report(result):
     "data",
     [
         olx.Rounds(X, Y),
-        {"name": (X, Y), "order": "file"},
-        {"mine": {"name": pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y}), "order": "file"}},
+        {"name": (X, Y), "order": "file", "bias": False},
+        {"mine": {"name": FRAME, "order": "file", "bias": False}},
     ],
     ids=["rounds", "a table", "a frame"],
 )
@@ -130,7 +131,7 @@ REFUSED = {
     "no learner": (({"a": dict}, (X, Y)), {}, "cannot be read"),
     "a setting": ((ONE, (X, Y)), {"sede": 3}, "unknown key sede; did you mean seeds?"),
     "rows": ((ONE, 3), {}, "the rows must be (X, y), a frame of pandas"),
-    "a point": (({"a": olx.ogd(0.1)}, (X, Y)), {}, "decides on a point of 2 numbers"),
+    "a point": (({"a": olx.ogd(0.1)}, (X, Y)), {}, "decides on a point of 3 numbers"),
 }
 
 
@@ -144,5 +145,5 @@ def test_what_cannot_be_compared_is_refused(case):
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path):
     (tmp_path / "mine").write_text("")
-    with pytest.raises(FileExistsError, match="is not empty; give another `out`"):
+    with pytest.raises(FileExistsError, match="is not empty and holds no result"):
         olx.lab.compare(ONE, (X, Y), out=tmp_path)

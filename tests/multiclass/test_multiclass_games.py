@@ -1,23 +1,20 @@
 """Theorems on hard streams, sparse rows, one kernel, and what is refused."""
 
-import os
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases_multiclass import MULTICLASS
-from scipy.sparse import random_array
+from scipy.sparse import csr_array
+from stored import FOLDER, needs
 
 import olx
 from olx import classification, losses, mirrors, multiclass, schedules, streams
 from olx.classification.winnow import winnow_mistakes
 from olx.convex import norms
+from olx.engine.sizes import sizes
 from olx.frameworks.mistakes import conservative_mistakes
 
-PROJECT = pathlib.Path(__file__).parents[2]
-DATA = pathlib.Path(os.environ.get("OLX_DATA", PROJECT.parent / "shared" / "data"))
 K, D = 3, 5
 ZERO_ONE = losses.multiclass_zero_one
 FLAT, AGGRESSIVE = mirrors.euclidean(), olx.ascents.aggressive()
@@ -53,10 +50,7 @@ CARRIERS = {
         (),
     ),
     "squared": (olx.dual_ascent(0.05, FLAT, losses.multiclass_squared_hinge, AGGRESSIVE), ()),
-    "softmax": (
-        olx.dual_ascent(0.3, FLAT, losses.cross_entropy, olx.ascents.subgradient()),
-        (),
-    ),
+    "softmax": (olx.dual_ascent(0.3, FLAT, losses.cross_entropy, AGGRESSIVE), ()),
     "structured SVM by OGD": (olx.linear(olx.ogd(0.1)), ()),
 }
 
@@ -79,6 +73,25 @@ def test_theorems_hold_on_hard_streams(name):
         assert proofs.holds.all()
         finite = [one.right for one in proofs if one.name != "self_bounded"]  # it needs a large c
         assert all(np.all(np.isfinite(right)) for right in finite)
+
+
+@pytest.mark.parametrize("loss", [losses.cross_entropy, losses.multiclass_hinge])
+def test_implicit_steps_are_the_best_dual_steps_and_meet_their_bound(loss):
+    learner = olx.implicit(0.3, loss)
+    rounds = STREAMS[2]._replace(
+        context=STREAMS[2].context.at[3].set(0.0), weight=jnp.ones(300).at[5].set(0.0)
+    )
+
+    @jax.jit
+    def both():
+        run = olx.rollout(learner, loss, rounds, WIDE, record=olx.record.trace)
+        proof = olx.certify(learner, run, COMPARATORS[1])
+        ascent = olx.dual_ascent(0.3, FLAT, loss, AGGRESSIVE)
+        return run.state.w, proof, 0.3 * olx.rollout(ascent, loss, rounds, WIDE).state.acc
+
+    weights, proof, other = both()
+    np.testing.assert_allclose(weights, other, rtol=1e-10, atol=1e-10)
+    assert proof.holds.all()
 
 
 def test_the_theorems_of_eg_hold_in_the_simplex():
@@ -105,8 +118,10 @@ def test_the_bound_of_the_perceptron_is_attained():
     assert float(found.right[-1]) == pytest.approx(6.0)
 
 
-ADDS_OR_ROWWISE = {
+SPARSE = {
     "perceptron": (multiclass.perceptron(), WIDE),
+    "p-norm perceptron": (multiclass.pnorm_perceptron(5.0), WIDE),
+    "EG": (multiclass.exponentiated_gradient(0.3), WIDE),
     "PA-I": (multiclass.passive_aggressive_1(0.1), WIDE),
     "softmax": (olx.linear(olx.ogd(0.1)), WIDE),
     "banditron": (multiclass.banditron(0.2, jax.random.key(0)), WIDE),
@@ -115,16 +130,28 @@ ADDS_OR_ROWWISE = {
 }
 
 
-@pytest.mark.parametrize("name", ADDS_OR_ROWWISE)
+def uneven_rows():
+    """Rows of 0 to 30 entries, and some that are ten times as wide: two sizes in the engine."""
+    draw = np.random.default_rng(0)
+    widths = draw.integers(0, 30, 80)
+    widths[[5, 40, 79]], widths[7] = (290, 150, 70), 0
+    rows = np.zeros((80, 300))
+    for row, width in zip(rows, widths, strict=True):
+        row[draw.choice(300, width, replace=False)] = draw.normal(size=width)
+    return rows, draw.integers(0, K, 80)
+
+
+@pytest.mark.parametrize("name", SPARSE)
 def test_sparse_rows_are_played_like_dense_ones(name):
-    learner, params = ADDS_OR_ROWWISE[name]
-    rows = random_array((80, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
-    labels = np.random.default_rng(1).integers(0, K, 80)
-    params = jnp.zeros((*params.shape[:-1], 40))
-    dense = olx.run(learner, losses.cross_entropy, olx.Rounds(rows.toarray(), labels), params)
-    sparse = olx.Rounds(streams.sparse_rows(rows), labels)
+    learner, params = SPARSE[name]
+    rows, labels = uneven_rows()
+    assert len(sizes(64)) == 2  # 290 entries are 37 blocks
+    params = jnp.zeros((*params.shape[:-1], rows.shape[1]))
+    play = jax.jit(lambda rounds: olx.rollout(learner, losses.cross_entropy, rounds, params).losses)
+    sparse = olx.Rounds(streams.sparse_rows(csr_array(rows)), labels)
     seen = olx.run(learner, losses.cross_entropy, sparse, params)
-    np.testing.assert_allclose(seen.losses, dense.losses, rtol=1e-10, atol=1e-12)
+    wanted = play(olx.Rounds(jnp.asarray(rows), jnp.asarray(labels)))
+    np.testing.assert_allclose(seen.losses, wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -222,9 +249,9 @@ def test_what_is_no_game_of_classes_is_refused(name):
         act()
 
 
-@pytest.mark.skipif(not (DATA / "mnist.npz").exists(), reason="mnist.npz is not in OLX_DATA")
+@needs("mnist.npz")
 def test_one_pass_over_a_part_of_mnist():
-    z = np.load(DATA / "mnist.npz")
+    z = np.load(FOLDER / "mnist.npz")
     x, y = z["X"][:10_000].astype(np.float32), z["y"][:10_000].astype(np.int32)
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     run = lambda learner: olx.run(learner, ZERO_ONE, olx.Rounds(x, y), jnp.zeros((10, 784), "f4"))
