@@ -91,6 +91,18 @@ class Result(NamedTuple):
     certificates: pa.Table
     times: pa.Table
 
+    def report(self) -> Path:
+        """Write the report into the folder of the result; the path of the page."""
+        from olx.lab.report import write
+
+        return write(self.folder)
+
+    def _repr_html_(self) -> str:
+        """The leaderboards, for a notebook."""
+        from olx.lab.show import leaderboard_html
+
+        return leaderboard_html(self)
+
 
 def read(folder: str | os.PathLike) -> Result:
     """Read the result in `folder`; an unfinished result is refused."""

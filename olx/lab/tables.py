@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from olx.lab import store
 from olx.lab.comparators import Comparator
-from olx.lab.experiment import spelled
 from olx.lab.jobs import Job
 from olx.lab.judge import Proof
+from olx.lab.spelled import spelled
 from olx.lab.sweeps import Played
 
 Proofs = Mapping[int, list[Proof]]  # by configuration
