@@ -13,7 +13,7 @@ from olx.engine import contexts
 from olx.engine.history import History
 from olx.engine.rows import Room, blocks
 from olx.engine.stage import Stage
-from olx.streams.judge import check_iterable, check_rounds
+from olx.streams.judge import check_iterable, check_piece
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # per chunk: large enough to hide the cost of a call, small enough for the cache
@@ -67,17 +67,17 @@ def take(rounds: Rounds, start: int, stop: int) -> Rounds:
     return jax.tree.map(lambda leaf: leaf[start:stop], rounds)
 
 
-def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rounds]]:
-    """The context of the first piece, and the stream with that piece put back."""
+def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
+    """The first piece, and the stream with that piece put back."""
     if isinstance(stream, Rounds):
-        return stream.context, stream
+        return stream, stream
     check_iterable(owner, stream)
     pieces = iter(stream)
     first = next(pieces, None)
     if first is None:
         raise ValueError(f"{owner}: the stream is empty.")
-    check_rounds(owner, first)
-    return first.context, itertools.chain([first], pieces)
+    check_piece(owner, first)
+    return first, itertools.chain([first], pieces)
 
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
@@ -85,7 +85,7 @@ def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     check_iterable(owner, stream)
     empty = True
     for piece in [stream] if isinstance(stream, Rounds) else stream:
-        check_rounds(owner, piece)
+        check_piece(owner, piece)
         empty = False
         yield jax.tree.map(_host, piece)
     if empty:

@@ -12,6 +12,7 @@ from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
+from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
@@ -76,7 +77,8 @@ def stream(
     **options: Any,
 ) -> Run:
     """`run` with its `Watch`, for any `owner` of the error messages."""
-    rows, rounds = peek(owner, rounds)
+    first, rounds = peek(owner, rounds)
+    rows, game = first.context, explained(owner, learner, loss, params, first, watch)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None
     continued = state is not None
@@ -87,10 +89,12 @@ def stream(
     state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
     if layout is None:
         program = single_program(watch)
-        done = drive(owner, program, learner, loss, rounds, params, state, **options)
+        with game:
+            done = drive(owner, program, learner, loss, rounds, params, state, **options)
     else:
         program = sparse_program(watch, layout, form_of(learner, layout, False), batched=False)
         packed = jax.jit(packer(layout))(state)
-        done = drive(owner, program, learner, loss, rounds, params, packed, **options)
+        with game:
+            done = drive(owner, program, learner, loss, rounds, params, packed, **options)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
     return dataclasses.replace(done, continued=continued)
