@@ -64,7 +64,7 @@ def key(owner: str, value: Any) -> None:
         jnp.issubdtype(kind, jax.dtypes.prng_key) or (kind == np.uint32 and np.ndim(value) > 0)
     ):
         raise TypeError(
-            f"{owner}: `key` must be a random key, got {value!r:.60}; make one, as "
+            f"{owner}: `key` must be a random key, got {seen_as(value)}; make one, as "
             "`jax.random.key(0)`."
         )
 
@@ -124,7 +124,7 @@ def same_structure(
     owner: str, name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
 ) -> None:
     if jax.tree.structure(value) != jax.tree.structure(other):
-        seen, wanted = _outline(value), _outline(other)
+        seen, wanted = outline(value), outline(other)
         raise TypeError(
             f"{owner}: {name} has structure {seen}, {other_name} has {wanted}; {remedy}."
         )
@@ -145,7 +145,7 @@ def same_shape(
             )
 
 
-def _outline(tree: Any) -> str:
+def outline(tree: Any) -> str:
     """The structure of a tree, with a star for each array."""
     return str(jax.tree.map(lambda _: "*", tree)).replace("'", "")
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from olx import _check as check
 from olx.core import Rounds
 from olx.engine import contexts
 from olx.engine.history import History
@@ -152,8 +153,8 @@ def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
 def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
     if jax.tree.structure(piece) != jax.tree.structure(first):
         raise TypeError(
-            f"{owner}: the chunk at round {start} has structure {jax.tree.structure(piece)}, the "
-            f"first has {jax.tree.structure(first)}."
+            f"{owner}: the chunk at round {start} has structure {check.outline(piece)}, the first "
+            f"has {check.outline(first)}; give chunks of one structure."
         )
     for (path, leaf), like in zip(
         jax.tree_util.tree_leaves_with_path(piece), jax.tree.leaves(first), strict=True

@@ -185,8 +185,8 @@ REFUSALS = {
     "structure": (
         lambda: [SECOND, SECOND._replace(weight=np.ones(4_000))],
         TypeError,
-        "the chunk at round 4000 has structure PyTreeDef(CustomNode(namedtuple[Rounds], [*, *, "
-        "*])), the first has PyTreeDef(CustomNode(namedtuple[Rounds], [*, *, None])).",
+        "the chunk at round 4000 has structure Rounds(context=*, outcome=*, weight=*), the first "
+        "has Rounds(context=*, outcome=*, weight=None); give chunks of one structure.",
     ),
     "lengths": (
         lambda: [SECOND, SECOND._replace(outcome=np.ones(3))],
