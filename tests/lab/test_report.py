@@ -1,5 +1,6 @@
 """The report of a result, as text and in a browser."""
 
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -8,11 +9,14 @@ from pathlib import Path
 import fake_result
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from olx.cli import main
 from olx.lab import config, report, store
 from olx.lab.report import figure
 from olx.lab.report.colours import CONTRAST, DARK, WHITE, contrast, lab, palette
+from olx.lab.report.difference import Change, verdict
 from olx.lab.report.diverged import diverged, hint
 from olx.lab.report.scores import scores, tuned, winners
 from olx.lab.report.theorems import certificates, counts, said
@@ -247,6 +251,7 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     values = find("#loss-0 .values").text
     assert re.search(r"round\n\d+\n", values)
     assert re.search(r"adagrad\n0\.\d+ ± 0\.0\d+", values)
+    assert find("#loss-0 .values").rect["x"] + find("#loss-0 .values").rect["width"] <= width
     find("#loss-0 .legend button").click()  # the first line is that of the winner
     point("#loss-0 .u-over").perform()
     assert "adagrad" not in find("#loss-0 .values").text
@@ -266,9 +271,11 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     browser.execute_script(CHOOSE, "dark" if theme == "light" else "light")
     assert paper() == (light if theme == "dark" else dark)
     browser.execute_script(CHOOSE, "system")
+    assert browser.execute_script(WIDTH) <= width, "a hint reaches beyond the page"
     assert browser.get_log("browser") == []
 
 
+WIDTH = "return document.documentElement.scrollWidth"
 MEASURE = """
 const drawn = [...document.querySelectorAll("figure.chart")].map(figure => {
   const canvas = figure.querySelector("canvas"), box = canvas.getBoundingClientRect();
@@ -330,3 +337,56 @@ def test_it_says_why_a_configuration_diverged(folder, everything):
     kept = [one for one in mine if one.swept["eta"] < 9]
     odd = [lost(kept[0]), *kept[1:]]
     assert hint(odd) == "only some with eta ≤ 0.001"
+
+
+@pytest.fixture(scope="module")
+def later(folder, tmp_path_factory) -> Path:
+    """The result again: adagrad got worse, the Perceptron diverges, "random" is gone."""
+    place = tmp_path_factory.mktemp("lab") / "later"
+    shutil.copytree(folder, place, ignore=shutil.ignore_patterns("figures", "report.html"))
+    table = pq.read_table(place / "configurations.parquet")
+    rows = [row for row in table.to_pylist() if row["learner"] != "random"]
+    for row in rows:
+        row["loss"] += 0.01 * (1 + row["seed"]) * (row["learner"] == "adagrad")
+        row["diverged"] |= row["learner"] == "perceptron"
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), place / "configurations.parquet")
+    changed = (place / "config.toml").read_text().replace("radius = 2.0", "radius = 3.0")
+    (place / "config.toml").write_text(changed)
+    for each, digest in ((folder, "1"), (place, "2")):
+        data = {"heart": {"rows": 9, "sha256": "0"}, "a<b": {"rows": 9, "sha256": digest}}
+        (each / "data.json").write_text(json.dumps(data))
+    return place
+
+
+def test_two_results_are_compared(folder, later, capsys):
+    assert main(["diff", str(folder), str(later)]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(f"The page is in {later / 'diff-result.html'}.\n")
+    rows = [re.split(r"  +", line) for line in said.splitlines()]
+    learners = {tuple(row[:2]): row for row in rows if row[0] in ("heart", "a<b")}
+    # by seed the change is 0.01, 0.02, 0.03: a standard error of 0.01 / sqrt(3)
+    assert learners["heart", "adagrad"][4:7] == ["+0.02", "+3.5", "worse"]
+    assert float(learners["a<b", "adagrad"][5]) > 2  # other data: the means are compared
+    assert learners["heart", "omd, p-norm"][4:6] == ["+0", "the same"]
+    assert learners["heart", "perceptron"][4] == "diverges now"
+    assert learners["heart", "random"][3] == "only in one result"
+    assert "the data differ: a<b." in said
+    assert ["radius", "2.0", "3.0"] in rows
+    assert ["a<b.sha256", "1", "2"] in rows
+
+
+def test_verdicts_on_changes():
+    found = [verdict(Change(*pair)) for pair in ((-1, 0.4), (1, 0.6), (1, np.nan), (-np.inf, 0))]
+    assert found[:2] == ["better", "within the spread"]
+    assert found[2:] == ["worse; one seed says nothing about the spread", "diverges no longer"]
+    assert verdict(Change(np.nan, np.nan)) == "both diverged"
+
+
+def test_a_browser_shows_the_comparison(browser, later):
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((later / "diff-result.html").as_uri())
+    seen = browser.execute_script(MEASURE)
+    assert seen["page"] <= 390
+    assert [drawn > 20 for *_, drawn in seen["charts"]] == [True, True]
+    assert browser.get_log("browser") == []
