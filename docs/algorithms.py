@@ -26,6 +26,7 @@ GROUPS = {
     "olx.experts": "Experts and bandits",
     "olx.boosting": "Boosting",
     "olx.meta": "Learners made of learners",
+    "olx.interop.optax": "Optimizers of optax",
     "olx.mirrors": "Mirror maps",
     "olx.regularizers": "Regularizers",
     "olx.schedules": "Schedules",

@@ -33,9 +33,10 @@ class Name(NamedTuple):
 
 def rooms() -> dict[str, list[Name]]:
     """The public names by room, `olx` first."""
-    inner = [thing for name, thing in vars(olx).items() if _is_room(name, thing)]
+    inner = [getattr(olx, name) for name in dir(olx) if _is_room(name, getattr(olx, name))]
     found = {_short(room.__name__): names(room) for room in [olx, *inner]}
-    found["olx.convex.sets"] = names(importlib.import_module("olx.convex.sets"))
+    for room in ("olx.convex.sets", "olx.interop.optax"):
+        found[room] = names(importlib.import_module(room))
     return {room: public for room, public in found.items() if public}
 
 
@@ -45,7 +46,7 @@ def names(room: ModuleType) -> list[Name]:
     if room.__spec__ is not None and room.__spec__.submodule_search_locations is not None:
         return [
             Name(_short(room.__name__), alias.asname, node.module, alias.name)
-            for node in tree.body
+            for node in ast.walk(tree)  # some are imported for type checkers, and found when used
             if isinstance(node, ast.ImportFrom) and node.module is not None
             for alias in node.names
             if alias.asname and not alias.asname.startswith("_")
@@ -66,7 +67,7 @@ def _is_room(name: str, thing: Any) -> bool:
 
 def _exported() -> set[str]:
     tree = ast.parse(Path(str(olx.__file__)).read_text())
-    parts = [node.names for node in tree.body if isinstance(node, ast.ImportFrom)]
+    parts = [node.names for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.asname for part in parts for alias in part if alias.asname}
 
 

@@ -1,28 +1,19 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-from olx import alignment as alignment
-from olx import boosting as boosting
-from olx import classification as classification
 from olx import convex as convex
-from olx import experts as experts
 from olx import facts as facts
-from olx import first_order as first_order
-from olx import hindsight as hindsight
 from olx import keep as keep
 from olx import losses as losses
-from olx import meta as meta
 from olx import mirrors as mirrors
-from olx import multiclass as multiclass
-from olx import ranking as ranking
 from olx import record as record
 from olx import regularizers as regularizers
 from olx import schedules as schedules
-from olx import second_order as second_order
 from olx import streams as streams
-from olx import structured as structured
-from olx import testing as testing
 from olx.adversary import Adversary as Adversary
 from olx.certificate import Certificate as Certificate
 from olx.convex.norms import Norm as Norm
@@ -65,12 +56,57 @@ from olx.frameworks.omd import hedge as hedge
 from olx.frameworks.omd import omd as omd
 from olx.frameworks.optimistic import optimistic as optimistic
 from olx.frameworks.optimistic_md import optimistic_md as optimistic_md
-from olx.hindsight.best import best_in_hindsight as best_in_hindsight
-from olx.hindsight.regret import regret as regret
-from olx.hindsight.regret import shifting_regret as shifting_regret
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need
 from olx.theorem import Theorem as Theorem
 
+if _TYPE_CHECKING:
+    from olx import alignment as alignment
+    from olx import boosting as boosting
+    from olx import classification as classification
+    from olx import experts as experts
+    from olx import first_order as first_order
+    from olx import hindsight as hindsight
+    from olx import interop as interop
+    from olx import meta as meta
+    from olx import multiclass as multiclass
+    from olx import ranking as ranking
+    from olx import second_order as second_order
+    from olx import structured as structured
+    from olx import testing as testing
+    from olx.hindsight.best import best_in_hindsight as best_in_hindsight
+    from olx.hindsight.regret import regret as regret
+    from olx.hindsight.regret import shifting_regret as shifting_regret
+
 __version__ = _version("olx")
+
+# Folders of algorithms are loaded when they are first used, so that `import olx` stays quick.
+_ROOMS = (
+    "alignment",
+    "boosting",
+    "classification",
+    "experts",
+    "first_order",
+    "hindsight",
+    "interop",
+    "meta",
+    "multiclass",
+    "ranking",
+    "second_order",
+    "structured",
+    "testing",
+)
+_OF_HINDSIGHT = ("best_in_hindsight", "regret", "shifting_regret")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _ROOMS:
+        return _import_module(f"olx.{name}")
+    if name in _OF_HINDSIGHT:
+        return getattr(_import_module("olx.hindsight"), name)
+    raise AttributeError(f"module 'olx' has no attribute {name!r}", name=name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS, *_OF_HINDSIGHT})

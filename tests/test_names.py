@@ -17,6 +17,7 @@ ROOMS = (
     olx.multiclass,
     olx.experts,
     olx.meta,
+    olx.interop.optax,
     olx.mirrors,
     olx.regularizers,
     olx.schedules,

@@ -34,6 +34,7 @@ from olx.boosting._binomial import at_most_half, from_middle, log_middle
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.losses.margin import mistaken
 from olx.theorem import About, Theorem, is_about, theorem
 
 
@@ -69,7 +70,7 @@ def add_round(
         account.first,
         account.largest,
         _sum.add(account.rounds, weight),
-        _sum.add(account.mistakes, jnp.where(y * feedback.action <= 0, weight, 0.0)),
+        _sum.add(account.mistakes, jnp.where(mistaken(feedback.action, y), weight, 0.0)),
         _sum.add(account.short, p * (_gamma(hp, state) - y * h)),
         account.paid + p,
     )

@@ -44,6 +44,7 @@ from olx.core import Feedback, Learner
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.hinges import hinge
+from olx.losses.margin import margin, short
 from olx.losses.signs import signs
 from olx.mirrors.base import MirrorMap
 from olx.theorem import theorem
@@ -112,12 +113,12 @@ def _step(
 ) -> tuple[Array, Array]:
     r"""$\eta_t$ and $X_t$."""
     assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
-    margin = feedback.outcome * feedback.action
+    ahead = margin(feedback.action, feedback.outcome)
     size = hp.mirror.norm.dual(feedback.context)
     largest = jnp.maximum(state.largest, size)
-    least = jnp.clip((largest**2 - hp.mirror.modulus * margin) / safe.or_one(size) ** 2, 0.0, 1.0)
-    learns = jnp.where(margin < 1, least, 0.0)
-    return jnp.where(margin <= 0, jnp.ones_like(margin), learns), largest
+    least = jnp.clip((largest**2 - hp.mirror.modulus * ahead) / safe.or_one(size) ** 2, 0.0, 1.0)
+    learns = jnp.where(ahead < 1, least, 0.0)
+    return jnp.where(short(ahead), jnp.ones_like(ahead), learns), largest
 
 
 class Account(NamedTuple):
@@ -151,10 +152,10 @@ def add_round(
     eta, largest = _step(hp, state, feedback)
     assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
     assert hp.mirror.modulus is not None
-    margin, size = y * feedback.action, hp.mirror.norm.dual(x)
-    spent, gained = (eta * size) ** 2 / (2 * hp.mirror.modulus), eta * margin
-    only = jnp.where(margin > 0, eta, 0.0)
-    rise = (only * size) ** 2 + 2 * hp.mirror.modulus * only * margin
+    ahead, size = margin(feedback.action, y), hp.mirror.norm.dual(x)
+    spent, gained = (eta * size) ** 2 / (2 * hp.mirror.modulus), eta * ahead
+    only = jnp.where(short(ahead), 0.0, eta)
+    rise = (only * size) ** 2 + 2 * hp.mirror.modulus * only * ahead
     return Account(
         account.eta + eta,
         account.other + eta * hinge(dot(u, x), y),
@@ -163,7 +164,7 @@ def add_round(
         account.excess + (rise / safe.or_one(largest) ** 2 - only),
         account.spared + only,
         largest,
-        account.wrong + jnp.where(margin <= 0, jnp.ones_like(eta), 0.0),
+        account.wrong + jnp.where(short(ahead), jnp.ones_like(eta), 0.0),
         account.unit & (jnp.asarray(feedback.weight) == 1),
     )
 

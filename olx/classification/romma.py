@@ -43,6 +43,7 @@ from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
+from olx.losses.margin import margin, short
 from olx.losses.signs import signs
 from olx.theorem import theorem
 
@@ -153,4 +154,4 @@ def _lump(hp: ROMMAHparams) -> Lump:
 
 
 def _asks(hp: ROMMAHparams, feedback: Feedback) -> Array:
-    return feedback.outcome * feedback.action <= hp.threshold
+    return short(margin(feedback.action, feedback.outcome), hp.threshold)

@@ -13,6 +13,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="change the config: seeds=3, data.0.name=a9a, learners.1.eta=0.1; may be repeated",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, help="folder of the result (results/<config>)")
+    parser.add_argument(
+        "--force", action="store_true", help="play all jobs again, also those that have not changed"
+    )
+    parser.add_argument(
+        "--no-wait", action="store_true", help="refuse, if another run is using the folder"
+    )
 
 
 def folder(asked: argparse.Namespace) -> Path:
@@ -35,7 +41,7 @@ def played(asked: argparse.Namespace, experiment: Any) -> Any:
     from olx.lab.run import run
 
     try:
-        return run(experiment, folder(asked))
+        return run(experiment, folder(asked), force=asked.force, wait=not asked.no_wait)
     except ConfigError as error:
         raise ConfigError(f"{asked.config}: {error}") from error
 

@@ -10,7 +10,6 @@ from olx.first_order.exponentiated_gradient import (
 )
 from olx.first_order.ftrl_proximal import ftrl_proximal as ftrl_proximal
 from olx.first_order.normalized_adagrad import normalized_adagrad as normalized_adagrad
-from olx.first_order.optax_gradient import optax_gradient as optax_gradient
 from olx.first_order.pnorm_lms import adaptive_filter as adaptive_filter
 from olx.first_order.pnorm_lms import pnorm_lms as pnorm_lms
 from olx.first_order.rda import rda as rda

@@ -6,7 +6,7 @@ $$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F
 This is the dual averaging form of the paper: the whole sum of gradients is divided by the root of
 the sum of their squares. Most libraries use another form, $w_{t+1} = w_t - \eta g_t /
 \sqrt{\sum_{s \le t} g_s^2}$, in which earlier steps are not rescaled. That form is
-`optax_gradient(optax.adagrad(eta))`.
+`olx.interop.optax.from_optax(optax.adagrad, learning_rate=eta)`.
 
 With $a_{t,i} = \sqrt{\delta + \sum_{s < t} g_{s,i}^2}$ the regret on the losses $\ell_t + F$, for
 rounds of weight 1, is at most

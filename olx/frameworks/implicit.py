@@ -30,7 +30,8 @@ from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
-from olx.frameworks.lift import dot
+from olx.frameworks.lift import dot, transposed
+from olx.losses.labels import of_classes
 from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
 from olx.theorem import theorem
@@ -50,7 +51,8 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     r"""Predict $\langle w, x\rangle$ and make proximal steps on `loss`, starting at $w$ = `params`.
 
     eta: positive.
-    loss: convex. The bound holds only if the game is played with the same loss.
+    loss: convex. The bound holds only if the game is played with the same loss. With a loss of
+        classes `params` has one row of weights per class.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.implicit(1.0, olx.losses.squared)
@@ -63,16 +65,18 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     """
     eta = check.positive("implicit", "eta", eta)
     check.instance("implicit", "loss", loss, ScoreLoss)
-    if loss.prox_fn is None:
+    if loss.prox_fn is None and loss.pull_fn is None:
         check_convex("implicit", loss)
-    hparams = ImplicitHparams(eta, loss)
+    hparams, needs = ImplicitHparams(eta, loss), within(loss, "loss", "outcome")
+    if loss.of_classes:
+        needs += (of_classes("implicit"),)
     return Learner(
         hparams,
         init,
         predict,
         update,
         facts=Facts(adds=AddsContext(_coefficient), coordinates=Rowwise()),
-        needs=within(loss, "loss", "outcome"),
+        needs=needs,
         theorems=(proximal_steps,),
     )
 
@@ -86,7 +90,9 @@ def predict(hp: ImplicitHparams, state: ImplicitState, context: PyTree) -> Array
 
 
 def update(hp: ImplicitHparams, state: ImplicitState, feedback: Feedback) -> ImplicitState:
-    return ImplicitState(tree.add_scale(state.w, _coefficient(hp, feedback), feedback.context))
+    return ImplicitState(
+        tree.add(state.w, transposed(_coefficient(hp, feedback), feedback.context))
+    )
 
 
 class Account(NamedTuple):
@@ -112,10 +118,10 @@ def add_round(
     paid = weight * feedback.value
     later = weight * feedback.loss(score + step * size)
     other = weight * feedback.loss(dot(u, x))
-    energy = hp.eta * (weight * feedback.grad) ** 2 * size / 2
+    energy = hp.eta * weight**2 * jnp.vdot(feedback.grad, feedback.grad) * size / 2
     return Account(
         account.left + (paid - other),
-        account.gain + (paid - later - step * step * size / (2 * hp.eta)),
+        account.gain + (paid - later - jnp.vdot(step, step) * size / (2 * hp.eta)),
         account.energy + energy,
         account.size + (jnp.abs(paid) + jnp.abs(later) + jnp.abs(other) + energy),
         account.near,
@@ -142,5 +148,8 @@ def _distance(u: PyTree, w: PyTree) -> Array:
 
 def _coefficient(hp: ImplicitHparams, feedback: Feedback) -> Array:
     size = jnp.asarray(tree.vdot(feedback.context, feedback.context))
-    new = hp.loss.prox(hp.eta * feedback.weight * size, feedback.action, feedback.outcome)
-    return (new - feedback.action) / safe.or_one(size)
+    rate, score, y = hp.eta * feedback.weight, feedback.action, feedback.outcome
+    if hp.loss.pull_fn is None:
+        return (hp.loss.prox(rate * size, score, y) - score) / safe.or_one(size)
+    pull = hp.loss.pull(safe.or_one(rate * size), score, y)
+    return jnp.where(rate * size > 0, -rate * pull, 0.0)

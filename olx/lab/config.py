@@ -15,7 +15,7 @@
     name = "omd"                            # of olx, or dotted: "experts.squint", or your own:
                                             # "mypackage.module:factory"
     linear = true                           # make a point learner predict <w, x>
-    mirror = { name = "pnorm", q = 1.5 }    # arguments by name, nested
+    mirror = "pnorm"                        # or with arguments: { name = "pnorm", q = 1.5 }
     grid.eta = { geomspace = [1e-3, 10, 32] }
     grid."mirror.q" = [1.2, 1.5, 2.0]       # convex sets are arguments too:
                                             # domain = { name = "ball", radius = 2.0 }
@@ -35,25 +35,26 @@ schedule, a loss, `stream:` data) may also be one outside the library: see `olx.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
+from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
 from olx.lab.refusals import ConfigError as ConfigError
 from olx.lab.refusals import check
 from olx.lab.refusals import nearest as nearest
 
-CHOICES = {
-    "protocol": ("progressive", "split", "half"),
-    "precision": ("float32", "float64"),
-    "comparator": ("best", "zero", "truth"),
-    "bound": ("best", "all"),
-    "order": ("shuffled", "file"),
-    "first": ("uniform",),
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a word",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
 }
 
 
@@ -88,7 +89,7 @@ def parse(tree: dict[str, Any]) -> Experiment:
     try:
         experiment = msgspec.convert(tree, Experiment)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from None
+        raise _refusal(str(error), tree) from None
     check(experiment)
     return experiment
 
@@ -96,7 +97,7 @@ def parse(tree: dict[str, Any]) -> Experiment:
 def _player(i: int, table: Any) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError(f"learners.{i}: expected a table, got {table!r}.")
-    own = [name for name in Player.__struct_fields__ if name != "arguments"]
+    own = keys(Player)
     arguments = {name: value for name, value in table.items() if name not in own}
     if isinstance(table.get("random"), dict):
         _known(table["random"], Random, f"learners.{i}.random.")
@@ -114,8 +115,8 @@ def _known(table: Any, kind: type[msgspec.Struct], where: str) -> None:
     if not isinstance(table, dict):
         raise ConfigError(f"{where.rstrip('.')}: expected a table, got {table!r}.")
     for word in table:
-        if word not in kind.__struct_fields__:
-            raise ConfigError(f"unknown key {where}{word}; {nearest(word, kind.__struct_fields__)}")
+        if word not in keys(kind):
+            raise ConfigError(f"unknown key {where}{word}; {nearest(word, list(keys(kind)))}")
 
 
 def _set(tree: dict[str, Any], setting: str) -> None:
@@ -145,8 +146,15 @@ def _step(here: Any, step: str, setting: str) -> Any:
     raise ConfigError(f"--set {setting}: there is no {step!r} in the config.")
 
 
-def _refusal(said: str) -> ConfigError:
-    """The message of msgspec in our words: the key, and its legal values."""
+def _choices(key: str) -> list[str]:
+    """The words that a key may be."""
+    kinds = [keys(kind)[key].kind for kind in (Experiment, Data, Player) if key in keys(kind)]
+    parts = [part for kind in kinds for part in (kind, *get_args(kind))]
+    return [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+
+
+def _refusal(said: str, tree: dict[str, Any]) -> ConfigError:
+    """The message of msgspec in our words: the key, the value, and what is legal."""
     what, _, where = said.replace("`", "").partition(" - at $.")
     where = where.replace("[", ".").replace("]", "")
     if what.startswith("Object missing required field "):
@@ -155,7 +163,15 @@ def _refusal(said: str) -> ConfigError:
         return ConfigError(f"{where + '.' if where else ''}{name}: {asked}.")
     if what.startswith("Invalid enum value "):
         word = what.removeprefix("Invalid enum value ").strip("'")
-        legal = CHOICES[where.rpartition(".")[2]]
+        legal = _choices(where.rpartition(".")[2])
         return ConfigError(f"{where}: there is no {word}; {nearest(word, legal)}")
-    what = what.replace("object", "table").replace("array", "list").replace(" | null", "")
-    return ConfigError(f"{where + ': ' if where else ''}{what[:1].lower() + what[1:]}.")
+    kinds = re.fullmatch("Expected (.*), got .*", what)
+    if kinds is None:
+        return ConfigError(f"{where}: {what[:1].lower() + what[1:]}.")
+    legal = [KINDS[kind] for kind in kinds[1].split(" | ") if kind != "null"]
+    given: Any = tree
+    for step in where.split("."):
+        given = given[int(step) if isinstance(given, list) else step]
+    quoted = isinstance(given, str) and given.replace(".", "", 1).isdigit()
+    hint = "; leave out the quotes" if quoted else ""
+    return ConfigError(f"{where}: expected {' or '.join(legal)}, got {given!r}{hint}.")

@@ -1,99 +1,245 @@
-"""The types of an experiment; `olx.lab.config` reads them from TOML."""
+"""The record of an experiment: `olx.lab.config` reads it from TOML, `olx help config` shows it.
 
-from typing import Any, Literal
+Each key of a config is a field here, with its type, its default and its meaning. A field without a
+meaning is no key.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
+from olx._words import words
 from olx.lab import _toml
+
+
+class Key(NamedTuple):
+    """A key of a config."""
+
+    name: str
+    kind: Any  # its type
+    default: Any  # msgspec.NODEFAULT if it must be given
+    meaning: str
+
+
+def means(text: str) -> msgspec.Meta:
+    """The meaning of a key."""
+    return msgspec.Meta(description=text)
 
 
 class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A data set; the keys are the arguments of `olx.lab.data.load`."""
 
-    name: str
-    label: str = ""  # what tables call it; the name if empty
-    order: Literal["shuffled", "file"] = "shuffled"  # file: played once, in file order
-    rows: int | None = None  # the number of rows used, after shuffling; all if None
-    labels: list[float | str] | None = None  # only rows with these labels; all if None
-    without: list[int] = []  # the numbers of columns to leave out, from 0 on
-    task: str | None = None  # of olx.lab.tasks
-    binarize: float | str | list[float | str] | None = None
-    scale: str = "none"
-    bias: bool = False
-    center_target: bool = False
-    expert_loss: str = "absolute"
-    target: str | int | None = None
-    sha256: str | None = None
-    arguments: dict[str, Any] = {}
+    name: Annotated[
+        str, means("a9a, sklearn:iris, mine.csv, openml:..., stream:..., mypackage.module:load")
+    ]
+    label: Annotated[str, means("what tables call it; the name if empty")] = ""
+    order: Annotated[
+        Literal["shuffled", "file"], means("of the rows; file: played once, in file order")
+    ] = "shuffled"
+    rows: Annotated[
+        int | None, means("the number of rows used, after shuffling; all if left out")
+    ] = None
+    labels: Annotated[
+        list[float | str] | None, means("only rows with these labels; all if left out")
+    ] = None
+    without: Annotated[
+        list[int | str], means("columns to leave out, by name or number, from 0 on")
+    ] = []
+    task: Annotated[
+        str | None, means("binary, multiclass, regression, ...; known sets have a task")
+    ] = None
+    binarize: Annotated[
+        float | str | bool | list[float | str] | None,
+        means("the label, or the labels, that count as +1, against all others"),
+    ] = None
+    scale: Annotated[
+        str,
+        means(
+            "of the features: none, rows (each of length 1), standard (each column of mean 0 and "
+            "variance 1) or maximum (each column at most 1; keeps zeros)"
+        ),
+    ] = "none"
+    bias: Annotated[
+        bool | None,
+        means("an intercept; if left out there is one where it can change a prediction"),
+    ] = None
+    center_target: Annotated[
+        bool, means("scale the target of a regression to mean 0 and variance 1")
+    ] = False
+    expert_loss: Annotated[str, means("the loss of forecasts: absolute or squared")] = "absolute"
+    target: Annotated[
+        str | int | None, means("the column of the labels, by name or number; the last one")
+    ] = None
+    categories: Annotated[
+        list[str], means("columns that hold words, even if they look like numbers")
+    ] = []
+    fill: Annotated[
+        str | float | dict[str, Any] | None,
+        means(
+            "of missing values: mean, median, a number, or a table of one value per column; "
+            "missing values are refused if left out"
+        ),
+    ] = None
+    encoding: Annotated[str | None, means("of a CSV file; UTF-8 if left out")] = None
+    separator: Annotated[str | None, means("of a CSV file; found if left out")] = None
+    header: Annotated[
+        bool | None, means("whether row 0 of a CSV file names the columns; found if left out")
+    ] = None
+    sha256: Annotated[str | None, means("the expected digest of the file, for downloads")] = None
+    arguments: Annotated[dict[str, Any], means("of a stream, or of a loader of yours")] = {}
+    thing: Any = None  # given from Python: the rows, in place of a name
 
 
 class Random(msgspec.Struct, kw_only=True):
-    """Random search: the number of draws of the axes that are uniform or loguniform."""
+    """Random search over the axes of a grid that are uniform or loguniform."""
 
-    samples: int
-    seed: int = 0
+    samples: Annotated[int, means("the number of draws")]
+    seed: Annotated[int, means("of the draws")] = 0
 
 
 class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A learner and the grid of its numbers; any other key of the table is an argument."""
 
-    name: str
-    label: str = ""  # what tables call it; the name if empty
-    linear: bool = False
-    first: float | Literal["uniform"] | None = None  # every coordinate of the first decision
-    grid: dict[str, Any] = {}
-    random: Random | None = None
-    theorems: list[Any] | None = None  # to check: names, or tables for theorems with numbers
-    compare_in: str | dict[str, Any] | None = None  # the set of its best comparator, of
-    # olx.convex.sets; that of the experiment if None
-    arguments: dict[str, Any] = {}
+    name: Annotated[str, means("of `olx list learners`, optax.adam, or mypackage.module:factory")]
+    label: Annotated[str, means("what tables call it; the name if empty")] = ""
+    linear: Annotated[bool, means("make a point learner predict <w, x>")] = False
+    first: Annotated[
+        float | Literal["uniform"] | None, means("every coordinate of the first decision")
+    ] = None
+    grid: Annotated[
+        dict[str, Any],
+        means(
+            "values by argument, such as eta or mirror.q: a list, { geomspace = [low, high, n] }, "
+            "linspace, or { loguniform = [low, high] } and uniform, which are drawn"
+        ),
+    ] = {}
+    random: Annotated[Random | None, means("how often to draw: { samples = 64, seed = 0 }")] = None
+    theorems: Annotated[
+        list[Any] | None, means("to check: names, or tables for theorems with numbers; all")
+    ] = None
+    compare_in: Annotated[
+        str | dict[str, Any] | None,
+        means("the set of its best comparator (`olx list sets`); that of the experiment"),
+    ] = None
+    arguments: dict[str, Any] = {}  # all other keys of the table
+    thing: Any = None  # given from Python: the learner or its factory, in place of a name
+    points: list[dict[str, Any]] | None = None  # and its configurations, in place of a grid
 
 
 class Budget(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Limits of a job."""
 
-    memory: float = 512.0  # megabytes for the rows of a set; larger sparse sets stay sparse
-    save: float = 5e8  # a job with more rounds times configurations writes checkpoints
+    memory: Annotated[
+        float, means("megabytes for the rows of a set; larger sparse sets stay sparse")
+    ] = 512.0
+    save: Annotated[
+        float, means("a job with more rounds times configurations writes checkpoints")
+    ] = 5e8
 
 
 class Published(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Published numbers, shown beside ours."""
 
-    learner: str
-    metric: str
-    source: str
-    values: dict[str, float]  # by data set
+    learner: Annotated[str, means("the label of a learner")]
+    metric: Annotated[str, means("loss, or a metric")]
+    source: Annotated[str, means("where they were published")]
+    values: Annotated[dict[str, float], means("the numbers, by the label of a data set")]
 
 
 class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
-    data: list[Data]
-    learners: list[Player]
-    title: str = ""
-    description: str = ""
-    seeds: int | list[int] = 1
-    protocol: Literal["progressive", "split", "half"] = "progressive"
-    # split: learn on the first rows, then test on the rest without learning (columns test_*).
-    # half: learn on all rows; loss and metrics are of the first half, test_* of the second.
-    test: float = 0.2  # the share of rows that `split` tests on
-    precision: Literal["float32", "float64"] = "float32"
-    loss: str | dict[str, Any] | None = None  # the task's usual loss if None
-    metrics: list[str] | None = None  # the task's usual metrics if None
-    comparator: Literal["best", "zero", "truth"] | None = None  # zero: uniform for experts
-    radius: float | None = None  # of the ball in which to search the best comparator
-    shifts: int = 1  # changes of expert in the comparator of theorems about sequences
-    bound: Literal["best", "all"] | None = None
-    curve: int = 10  # points per decade of rounds
-    data_folder: str | None = None
-    budget: Budget = msgspec.field(default_factory=Budget)
-    published: list[Published] = []
+    """The keys at the top of a config."""
+
+    data: Annotated[list[Data], means("tables [[data]], one per data set")]
+    learners: Annotated[list[Player], means("tables [[learners]], one per learner")]
+    title: Annotated[str, means("of the report; the name of the result if empty")] = ""
+    description: Annotated[str, means("shown below the title")] = ""
+    seeds: Annotated[int | list[int], means("how many orders of the rows, or a list of seeds")] = 1
+    protocol: Annotated[
+        Literal["progressive", "split", "half"],
+        means(
+            "progressive: each row is predicted, then learned. split: learn on the first rows, "
+            "then test on the rest without learning (columns test_*). half: learn on all rows; "
+            "loss and metrics are of the first half, test_* of the second"
+        ),
+    ] = "progressive"
+    test: Annotated[float, means("the share of rows that `split` tests on")] = 0.2
+    precision: Annotated[Literal["float32", "float64"], means("of all numbers")] = "float32"
+    loss: Annotated[
+        str | dict[str, Any] | None, means("of `olx list losses`; the usual one of the task")
+    ] = None
+    metrics: Annotated[
+        list[str] | None, means("of `olx list metrics`; the usual ones of the task")
+    ] = None
+    comparator: Annotated[
+        Literal["best", "zero", "truth"] | None,
+        means("regret is against it: the best in hindsight, zero (uniform for experts), or truth"),
+    ] = None
+    radius: Annotated[float | None, means("of the ball in which to search the best comparator")] = (
+        None
+    )
+    shifts: Annotated[
+        int, means("changes of expert in the comparator of theorems about sequences")
+    ] = 1
+    bound: Annotated[
+        Literal["best", "all"] | None, means("certify the best configuration per job, or all")
+    ] = None
+    curve: Annotated[int, means("points of a curve per decade of rounds")] = 10
+    data_folder: Annotated[
+        str | None, means("where data sets are; $OLX_DATA or the cache if left out")
+    ] = None
+    budget: Annotated[Budget, means("limits of a job: a table [budget]")] = msgspec.field(
+        default_factory=Budget
+    )
+    published: Annotated[list[Published], means("tables [[published]] of numbers to compare")] = []
 
     @property
     def all_seeds(self) -> list[int]:
         return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
+    def plain(self) -> dict[str, Any]:
+        """The experiment as plain values; objects of Python are told in words."""
+        data = [msgspec.structs.replace(one, thing=None) for one in self.data]
+        learners = [
+            msgspec.structs.replace(
+                one, thing=None, points=None, grid=_told(one.grid), arguments=_told(one.arguments)
+            )
+            for one in self.learners
+        ]
+        loss = _told(self.loss)
+        return msgspec.to_builtins(
+            msgspec.structs.replace(self, data=data, learners=learners, loss=loss)
+        )
+
     def text(self) -> str:
         """The experiment as TOML, with settings of the command line; reads back as the same."""
-        tree = msgspec.to_builtins(self)
+        tree = self.plain()
         for player in tree["learners"]:
             player.update(player.pop("arguments", {}))
         return _toml.dumps(tree)
+
+
+def keys(kind: type[msgspec.Struct]) -> dict[str, Key]:
+    """The keys of a table of a config, by name."""
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        if get_origin(field.type) is Annotated:
+            plain, meaning = get_args(field.type)
+            made = field.default_factory
+            default = field.default if made is msgspec.NODEFAULT else made()
+            found[field.name] = Key(field.name, plain, default, meaning.description)
+    return found
+
+
+def spelled(thing: Any) -> str:
+    """An object that was given from Python, in words."""
+    name = getattr(thing, "__qualname__", None)
+    return f"{thing.__module__}:{name}" if name else words(thing)
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _told(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_told(each) for each in value]
+    return value if isinstance(value, str | int | float | None) else spelled(value)

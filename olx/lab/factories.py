@@ -5,6 +5,8 @@ name or a table stands for. The annotation `int` marks a count; each count is a 
 """
 
 import inspect
+import json
+import re
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +17,9 @@ from jax.core import Tracer
 
 import olx
 from olx.core import Learner, Loss
-from olx.lab.names import LOSS, find, is_factory, is_own, parameters, words
+from olx.lab import _toml
+from olx.lab.experiment import spelled
+from olx.lab.names import LOSS, checked, find, is_factory, is_own, parameters, words
 from olx.lab.refusals import ConfigError, nearest
 
 Lift = Callable[[Learner], Learner]
@@ -31,19 +35,23 @@ _LOOKED = (
 def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -> Any:
     """Make what a config describes by a name, or by a table with a name and arguments.
 
+    Python code may give a function, or the thing itself, in place of a name.
+
     kinds: the types allowed.
     lift: applied to a point learner for `linear = true`; None if the data have no features.
     """
-    table: Any = {"name": given} if isinstance(given, str) else given
-    if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+    table: Any = given if isinstance(given, Mapping) else {"name": given}
+    thing = table.get("name")
+    if not isinstance(thing, (str, *kinds)) and not callable(thing):
         raise ConfigError(f"{where}: give a name, or a table with one, got {given!r}.")
-    name = table["name"]
+    name = thing if isinstance(thing, str) else spelled(thing)
     arguments = {key: value for key, value in table.items() if key != "name"}
     linear: Any = False
     grid: Any = None
     if Learner in kinds:
         linear, grid = arguments.pop("linear", False), arguments.pop("grid", None)
-    found = find(where, name, *kinds)
+    by_name = isinstance(thing, str)
+    found = find(where, name, *kinds) if by_name else checked(where, name, thing, kinds)
     if not is_factory(found, kinds) and (arguments or grid):
         raise ConfigError(f"{where}: {name} takes no arguments.")
     if linear and lift is None:
@@ -112,23 +120,48 @@ def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
         return given
     if isinstance(given, str) and str in kinds:
         return given
-    if isinstance(given, str | Mapping):
+    numeric = bool({int, float} & set(kinds))
+    if isinstance(given, str) and numeric and _is_number(given):
+        raise ConfigError(f"{where}: expected a number, got {given!r}; leave out the quotes.")
+    if isinstance(given, Mapping) and len(given) == 1 and "name" not in given:
+        raise ConfigError(f"{where}: give one value, got {given!r}{_to_try(where, given)}.")
+    if isinstance(given, str | Mapping) or (objects and callable(given)):
         if not objects:
             hint = _UNTOLD if hint in (None, inspect.Parameter.empty) else ""
             raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")
         return make(where, given, *objects, lift=lift)
-    number = bool({int, float} & set(kinds))
-    if isinstance(given, list) and not number and not objects:
+    is_key = where.endswith(".key")
+    if isinstance(given, list) and not numeric and not objects and not is_key:
         return jnp.asarray(given, float)
-    if number and (isinstance(given, bool) or not isinstance(given, int | float | jax.Array)):
-        hint = "; values to try go under grid" if isinstance(given, list) else ""
-        raise ConfigError(f"{where}: expected a number, got {given!r}{hint}.")
-    if where.endswith(".key") and isinstance(given, int | Tracer):  # the seed of a random key
+    if numeric and (isinstance(given, bool) or not isinstance(given, int | float | jax.Array)):
+        raise ConfigError(f"{where}: expected a number, got {given!r}{_to_try(where, given)}.")
+    if is_key and isinstance(given, int | Tracer):  # the seed of a random key
         return jax.random.key(given)
+    if is_key and isinstance(given, float | list | bool):
+        raise ConfigError(f"{where}: give a seed, a whole number, got {given!r}.")
     if kinds == (str,):
         raise ConfigError(f"{where}: expected a word, got {given!r}.")
-    if objects and not number:
-        raise ConfigError(f"{where}: expected the name of a {words(objects)}, got {given!r}.")
+    if objects and not numeric:
+        hint = _to_try(where, given)
+        raise ConfigError(f"{where}: expected the name of a {words(objects)}, got {given!r}{hint}.")
     if kinds == (int,) and not isinstance(given, int | Tracer):
         raise ConfigError(f"{where}: expected a whole number, got {given!r}.")
     return given
+
+
+def _to_try(where: str, given: Any) -> str:
+    """How a config says that several values are to be tried; nothing for a single value."""
+    axis = re.fullmatch(r"learners\.\d+\.(.+)", where)
+    if axis is None or not isinstance(given, list | Mapping):
+        return ""
+    name = f'"{axis[1]}"' if "." in axis[1] else axis[1]
+    values = json.dumps(given) if isinstance(given, list) else _toml.dumps({"x": given})[4:].strip()
+    return f"; to try several values, write grid.{name} = {values}"
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

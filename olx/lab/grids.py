@@ -25,6 +25,7 @@ def points(where: str, player: Player) -> list[dict[str, Any]]:
     fixed, drawn = {}, {}
     for axis, given in player.grid.items():
         place = f"{where}.grid.{axis}"
+        _refuse_beside(where, player, axis)
         if isinstance(given, list):
             if not given:
                 raise ConfigError(f"{place}: the list is empty.")
@@ -69,6 +70,18 @@ def _samples(where: str, player: Player, drawn: dict[str, tuple]) -> list[dict[s
         else:
             columns[axis] = (low + (high - low) * shares).tolist()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _refuse_beside(where: str, player: Player, axis: str) -> None:
+    """Refuse an argument that has a value and a grid."""
+    here: Any = player.arguments
+    for step in axis.split("."):
+        here = here.get(step) if isinstance(here, dict) else None
+    if here is not None:
+        raise ConfigError(
+            f"{where}.{axis} is {here!r}, and {where}.grid.{axis} gives values to try; leave out "
+            "one of the two."
+        )
 
 
 def _law(place: str, given: Any) -> tuple[str, Any]:

@@ -1,9 +1,7 @@
 """The jobs of an experiment: one per data set, learner (all its configurations) and seed."""
 
-import re
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 import olx
@@ -15,6 +13,7 @@ from olx.lab.factories import make
 from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
 from olx.lab.plan import Plan, filled, first_decision, plan
+from olx.lab.stories import Story, name_of, story
 from olx.lab.sweeps import Game
 from olx.lab.tasks import METRICS, TASKS
 
@@ -24,6 +23,7 @@ class Job(NamedTuple):
     data: Data
     plan: Plan
     seed: int
+    story: Story  # all that its numbers depend on
 
     @property
     def dataset(self) -> str:
@@ -63,8 +63,8 @@ class Shelf:
 
 class Prepared(NamedTuple):
     jobs: list[Job]
-    digests: dict[str, Any]  # per data set, of its rows (a stream: those of the first seed); and
-    # of the files of factories outside the library
+    digests: dict[str, Any]  # per data set, of its rows (a stream: those of seed 0); and of the
+    # files of factories outside the library
 
 
 def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
@@ -82,28 +82,29 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         plan(i, player)
     plans: dict[tuple[str, int, int], list[Plan]] = {}  # by task, classes and features
     jobs, digests = [], {}
-    for i, entry in enumerate(experiment.data):
-        data = shelf.whole(entry, experiment.all_seeds[0])
+    for entry in experiment.data:
+        data = shelf.whole(entry, 0)
         loss = _loss(experiment, data)
         check_rows(experiment, entry, data)
         rounds = data.rounds(np.dtype(experiment.precision), dense=False)
-        digests[entry.label or entry.name] = digest(data)
+        digests[entry.label or entry.name] = seen = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
         kind = data.task.name, data.classes, data.width if data.task.gather else 0
         if kind not in plans:
             lift = data.task.decision.lift
             sizes = data.classes, data.width
             plans[kind] = [plan(j, player, lift, *sizes) for j, player in players]
-        for j, each in enumerate(plans[kind]):
+        for (_, player), each in zip(players, plans[kind], strict=True):
             check_fit(each, data, loss, rounds)
-            name = f"{i:02d}-{_slug(entry.label or entry.name)}.{j:02d}-{_slug(each.label)}"
-            jobs += [Job(f"{name}.{seed}", entry, each.seeded(seed), seed) for seed in seeds]
+            for seed in seeds:
+                told = story(experiment, entry, player, seed, seen)
+                jobs.append(Job(name_of(told), entry, each.seeded(seed), seed, told))
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
         if not set(meant) & (given := {task for task, *_ in plans}):
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
-    return Prepared(jobs, digests | outside.digests(msgspec.to_builtins(experiment)))
+    return Prepared(jobs, digests | outside.digests(experiment.plain()))
 
 
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
@@ -143,7 +144,3 @@ def _loss(experiment: Experiment, data: Dataset) -> Any:
     if isinstance(given, dict):
         given = filled(given, data.classes, data.width)
     return make("loss", given, *LOSS)
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"[^\w-]+", "_", label)[:40]

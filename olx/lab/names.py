@@ -3,7 +3,7 @@
 There is no list of names: a name is an attribute of a public module of olx. If several modules have
 the name, such as `adagrad`, the function with the right return type is taken; a dotted name, such
 as `regularizers.adagrad`, is unique. A name with a colon, such as `mypackage.module:factory`, is
-imported: see `olx.lab.outside`.
+imported: see `olx.lab.outside`. `optax.adam` is an optimizer of optax: see `olx.lab.optimizers`.
 """
 
 import inspect
@@ -13,8 +13,9 @@ from typing import Any
 
 import olx
 from olx.convex import norms, sets
+from olx.core import Learner
 from olx.frameworks import hints
-from olx.lab import outside
+from olx.lab import optimizers, outside
 from olx.lab.refusals import ConfigError, nearest
 from olx.losses.points import PointLoss
 from olx.losses.score import ScoreLoss
@@ -56,10 +57,13 @@ def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
 def find(where: str, name: str, *kinds: type) -> Any:
     """The object called `name` that is, or returns, one of `kinds`."""
     if ":" in name:
-        return _find_outside(where, name, kinds)
+        return checked(where, name, outside.find(where, name), kinds)
+    if Learner in kinds and optimizers.is_named(name):
+        return optimizers.find(where, name)
     prefix, _, last = name.rpartition(".")
     if prefix not in MODULES:
-        raise ConfigError(f"{where}: there is no module {prefix}; {nearest(prefix, list(MODULES))}")
+        hint = nearest(prefix, list(filter(None, MODULES)))
+        raise ConfigError(f"{where}: there is no module {prefix}; {hint}")
     for module in [MODULES[prefix]] if prefix else MODULES.values():
         if last in vars(module) and _gives(vars(module)[last], kinds):
             return vars(module)[last]
@@ -69,6 +73,24 @@ def find(where: str, name: str, *kinds: type) -> Any:
     short = {word.rpartition(".")[2]: word for word in reversed(legal)}
     near = nearest(last, short, "`olx list` shows what there is.")
     raise ConfigError(f"{where}: there is no {words(kinds)} called {name!r}; {near}")
+
+
+def checked(where: str, name: str, thing: Any, kinds: tuple[type, ...]) -> Any:
+    """An object outside the library; refuses one that is not, and cannot return, one of `kinds`."""
+    own = tuple(filter(is_own, kinds))
+    if isinstance(thing, own):
+        return thing
+    if not callable(thing) or is_own(type(thing)):
+        raise ConfigError(
+            f"{where}: {name} is a {type(thing).__name__}; name a function that returns a "
+            f"{words(kinds)}."
+        )
+    if not is_factory(thing, kinds) and len(parameters(thing)) != 2:
+        raise ConfigError(
+            f"{where}: {name} takes {', '.join(parameters(thing)) or 'no arguments'}; a loss takes "
+            "an action and an outcome. A function that returns a loss says so: -> ScoreLoss."
+        )
+    return thing
 
 
 def is_factory(thing: Any, kinds: tuple[type, ...]) -> bool:
@@ -89,10 +111,12 @@ def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
     for step in path:
         here = here.get(step) if isinstance(here, Mapping) else None
     name = here.get("name") if isinstance(here, Mapping) else here
-    if not isinstance(name, str):
-        return False
-    if ":" in name:
+    if not isinstance(name, str):  # given from Python
+        found = [name]
+    elif ":" in name:
         found = [outside.find(".".join([where, *path]), name)]
+    elif optimizers.is_named(name):
+        found = [optimizers.find(".".join([where, *path]), name)]
     else:
         found = [vars(module).get(name.rpartition(".")[2]) for module in MODULES.values()]
     all_parameters = [parameters(thing) for thing in found if callable(thing)]
@@ -113,24 +137,6 @@ def words(kinds: tuple[type, ...]) -> str:
 
 def is_own(kind: type) -> bool:
     return kind.__module__.startswith("olx.")
-
-
-def _find_outside(where: str, name: str, kinds: tuple[type, ...]) -> Any:
-    thing = outside.find(where, name)
-    own = tuple(filter(is_own, kinds))
-    if isinstance(thing, own):
-        return thing
-    if not callable(thing) or is_own(type(thing)):
-        raise ConfigError(
-            f"{where}: {name} is a {type(thing).__name__}; name a function that returns a "
-            f"{words(kinds)}."
-        )
-    if not is_factory(thing, kinds) and len(parameters(thing)) != 2:
-        raise ConfigError(
-            f"{where}: {name} takes {', '.join(parameters(thing)) or 'no arguments'}; a loss takes "
-            "an action and an outcome. A function that returns a loss says so: -> ScoreLoss."
-        )
-    return thing
 
 
 def _gives(thing: Any, kinds: tuple[type, ...]) -> bool:

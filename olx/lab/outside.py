@@ -2,8 +2,8 @@
 
 The `olx` command looks for the module among those installed, beside the config, and in the working
 directory, in this order. Python code uses the usual search path. A result is tied to the file of
-the
-factory: if the file has changed, the result is not resumed. Files that it imports are not checked.
+the factory: if the file has changed, the jobs that use it are played again. Files that it imports
+are not checked.
 """
 
 import hashlib

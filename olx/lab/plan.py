@@ -1,6 +1,5 @@
 """The configurations of a learner, grouped into parts that share one compiled program."""
 
-import copy
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -63,9 +62,10 @@ def plan(
     classes, features: those of the data, for arguments such as k = "classes"; see `filled`.
     """
     where = f"learners.{i}"
-    table = {"name": player.name, "linear": player.linear}
+    thing = player.name if player.thing is None else player.thing
+    table = {"name": thing, "linear": player.linear}
     table |= filled(player.arguments, classes, features)
-    every = points(where, player)
+    every = points(where, player) if player.points is None else player.points
     counts = {axis for axis in every[0] if is_count(where, table, axis)}
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for index, point in enumerate(every):  # each table, name or count is a separate program
@@ -156,7 +156,7 @@ def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, .
 def _make(
     where: str, table: dict[str, Any], shape: dict[str, Any], lift: Lift | None, /, **numbers: Any
 ) -> Learner:
-    filled = copy.deepcopy(table)
+    filled = _copied(table)
     for axis, value in {**shape, **numbers}.items():
         *path, last = axis.split(".")
         here: Any = filled
@@ -169,6 +169,12 @@ def _make(
             here = inner
         here[last] = value
     return make(where, filled, Learner, lift=lift)
+
+
+def _copied(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, and the tables in it, so that they can be filled in."""
+    copied = lambda value: _copied(value) if isinstance(value, Mapping) else value
+    return {key: copied(value) for key, value in table.items()}
 
 
 def _seeded(make: Callable[..., Learner], seed: int, /, **numbers: Any) -> Learner:

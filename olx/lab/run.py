@@ -2,10 +2,12 @@
 
 A job plays all configurations of a learner as one sweep. After an interruption run the same
 experiment again: finished jobs are not repeated, and a long job continues from its last checkpoint.
+After a change of the data, of the config or of a factory outside the library, run it again as well:
+it says what changed, and plays the jobs that depend on it.
 """
 
 import os
-import time
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,22 +19,30 @@ from tqdm import tqdm
 
 from olx.engine import lock
 from olx.lab import judge, stopping, store, tables
+from olx.lab.clock import Clock
 from olx.lab.comparators import Comparator, comparator
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of, prepare
-from olx.lab.opening import begin
+from olx.lab.opening import begin, refuse_foreign
 from olx.lab.sweeps import Game, Limits, Played, play
 from olx.streams.sparse_rows import SparseRows
 
 
 def run(
-    experiment: Experiment, out: str | os.PathLike, progress: bool | None = None
+    experiment: Experiment,
+    out: str | os.PathLike,
+    progress: bool | None = None,
+    *,
+    force: bool = False,
+    wait: bool = True,
 ) -> store.Result:
     """Play an experiment, store it in the folder `out`, and read the result.
 
     progress: whether to show a progress bar; None shows it on a terminal only.
+    force: play all jobs, also those that are stored and have not changed.
+    wait: whether to wait while another run uses the folder; False refuses.
 
     SIGINT and SIGTERM take effect after the current job, or after its next checkpoint.
 
@@ -45,24 +55,43 @@ def run(
     >>> result.configurations.column("h.eta").to_pylist()
     [0.01, 0.1]
     """
-    folder, shelf = Path(out), Shelf(experiment)
+    folder, clock = Path(out), Clock()
     with jax.enable_x64(experiment.precision == "float64"):
+        refuse_foreign(folder, force)
+        shelf = Shelf(experiment)
         jobs, digests = prepare(experiment, shelf)
-        begin(folder, experiment.text(), digests, environment())
-        with lock.held("lab", folder, "result"), stopping.held() as signals:
+        with (
+            lock.held("lab", folder, "result", _say_waiting if wait else None) as waited,
+            stopping.held() as signals,
+        ):
+            if waited:  # the data may have changed since
+                shelf = Shelf(experiment)
+                jobs, digests = prepare(experiment, shelf)
+            stories = [job.story for job in jobs]
+            for line in begin(folder, experiment.text(), stories, digests, environment(), force):
+                _say(line)
             done = store.finished(folder)
             todo = [job for job in jobs if job.name not in done]
             comparators: dict[Any, Comparator] = {}
+            clock.lap("preparing")
             with _bar(progress, len(jobs), len(jobs) - len(todo)) as bar:
                 for job in todo:
                     bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
                     made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
-                    store.put(folder, job.name, made)
+                    store.put(folder, job.name, made, job.story)
                     bar.update()
                     signals.stop_here()
             if todo or not store.is_finished(folder):
                 store.finish(folder, [job.name for job in jobs])
     return store.read(folder)
+
+
+def _say(line: str) -> None:
+    print(f"olx: {line}", file=sys.stderr)
+
+
+def _say_waiting(who: str) -> None:
+    _say(f"{who}; waiting until it ends.")
 
 
 def _bar(progress: bool | None, jobs: int, done: int) -> Any:
@@ -73,15 +102,16 @@ def _bar(progress: bool | None, jobs: int, done: int) -> Any:
 def _play(
     experiment: Experiment, job: Job, shelf: Shelf, saves: Path, comparators: dict[Any, Any]
 ) -> dict[str, pa.Table]:
+    clock = Clock()
     data = shelf.get(job.data, job.seed)
     game = game_of(experiment, job, data)
     limits = Limits(experiment.budget.save, saves / job.name)
-    started, compiled = time.perf_counter(), _compiling.seconds
+    clock.lap("reading")
     try:
         played = [play(part, game, limits) for part in job.plan.parts]
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{job.plan.where} on {job.dataset}: {error}") from error
-    seconds, compiled = time.perf_counter() - started, _compiling.seconds - compiled
+    clock.lap("playing", "compiled")
     against: Comparator | None = None
     proofs: tables.Proofs = {}
     if experiment.comparator is not None:
@@ -96,15 +126,18 @@ def _play(
         if key not in comparators:
             comparators[key] = comparator(experiment, data, game, job.plan.domain)
         against = found = comparators[key]
+        clock.lap("comparator")
         if experiment.bound is not None:
             proofs = dict(_proofs(experiment, job, game, played, found))
+            clock.lap("certificates")
     length = len(game.rounds.outcome)
-    return {
+    made = {
         "configurations": tables.configurations(job, played, length),
         "curves": tables.curves(job, played, against, proofs),
         "certificates": tables.certificates(job, proofs),
-        "times": tables.times(job, seconds, compiled, length * len(job.plan.points)),
     }
+    clock.lap("tables")
+    return {**made, "times": tables.times(job, clock.parts, length * len(job.plan.points))}
 
 
 def _proofs(
@@ -120,18 +153,3 @@ def _proofs(
             shown = seen.at, seen.totals[i]
             case = judge.Case(part, i, game, against, job.plan.theorems)
             yield configuration, judge.certificates(case, shown, experiment.shifts)
-
-
-class _Compiling:
-    """Adds up the seconds that compilation takes."""
-
-    def __init__(self):
-        self.seconds = 0.0
-        jax.monitoring.register_event_duration_secs_listener(self._listen)
-
-    def _listen(self, event: str, duration_secs: float, **_: Any) -> None:
-        if event.startswith("/jax/core/compile/"):
-            self.seconds += duration_secs
-
-
-_compiling = _Compiling()

@@ -13,6 +13,7 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.names import LOSS, factories, parameters
+from olx.lab.optimizers import optimizers
 from olx.lab.store import Result
 from olx.lab.tasks import METRICS
 from olx.mirrors.base import MirrorMap
@@ -24,7 +25,7 @@ def leaderboard(result: Result) -> str:
     from olx.lab.report import scores, tables
 
     everything = scores.scores(result.configurations)
-    boards = tables.leaderboards(scores.winners(everything))
+    boards = tables.leaderboards(scores.winners(everything), everything)
     prints = tables.published(result.config.get("published", []), everything)
     return "\n\n".join(_text(board) for board in [*boards, *([prints] if prints else [])])
 
@@ -49,6 +50,7 @@ def listing(what: str | None) -> str:
     """The names that a config may use: all, or of one kind."""
     kinds = {
         "learners": lambda: _functions(Learner),
+        "optimizers": lambda: ((name, _line(make)) for name, make in optimizers().items()),
         "maps": lambda: _functions(MirrorMap),
         "sets": lambda: _functions(ConvexSet),
         "regularizers": lambda: _of("regularizers"),

@@ -1,6 +1,7 @@
 """A result: one folder per run of a config, readable in one line by pandas or polars.
 
     config.toml             the experiment, with the settings of the command line
+    jobs.json               the format of the folder, and the names of all jobs in order
     data.json               rows and SHA-256 of every data set as it was played; SHA-256 of every
                             factory outside the library
     environment.json        versions, devices, git commit
@@ -8,11 +9,13 @@
     curves.parquet          cumulative loss, regret and bound at some rounds
     certificates.parquet    both sides of theorems after the last round
     times.parquet           seconds; separate, since they differ between runs
-    jobs/                   the same tables, one folder per finished job
+    jobs/                   the same tables, one folder per finished job, and its story: all that
+                            its numbers depend on, see `olx.lab.stories`
     checkpoints/            states from which unfinished jobs continue
 
 A job is stored completely or not at all, and a finished job is never repeated. A run that was
-interrupted continues where it stopped, and gives the same tables bit by bit.
+interrupted continues where it stopped, and gives the same tables bit by bit. If the data, the
+config or a factory has changed, only the jobs that depend on it are played again.
 """
 
 import json
@@ -26,8 +29,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+FORMAT = 2  # of the folder; a result of another format is not continued
 KEYS = [("dataset", pa.string()), ("learner", pa.string())]
 ONE = [*KEYS, ("configuration", pa.int64()), ("seed", pa.int64())]
+PARTS = ("reading", "compiled", "playing", "comparator", "certificates", "tables")  # of a job
 SCHEMAS = {
     "configurations": pa.schema(
         [
@@ -67,9 +72,9 @@ SCHEMAS = {
         [
             *KEYS,
             ("seed", pa.int64()),
-            ("seconds", pa.float64()),
-            ("rounds_per_second", pa.float64()),  # summed over configurations
-            ("compiled_seconds", pa.float64()),
+            ("seconds", pa.float64()),  # the sum of the parts below
+            ("rounds_per_second", pa.float64()),  # while playing; summed over configurations
+            *((f"{part}_seconds", pa.float64()) for part in PARTS),
         ]
     ),
 }
@@ -132,36 +137,40 @@ def text(folder: Path, name: str, loads: Callable[[str], Any]) -> dict[str, Any]
 
 
 def finished(folder: Path) -> set[str]:
-    """The names of the jobs that are done."""
-    jobs = folder / "jobs"
-    if not jobs.is_dir():
+    """The names of the jobs that are done, of those that belong to the config."""
+    if not (folder / "jobs.json").is_file():
         return set()
-    return {job.name for job in jobs.iterdir() if job.is_dir() and job.suffix != ".draft"}
+    names = text(folder, "jobs.json", json.loads)["jobs"]
+    return {name for name in names if (folder / "jobs" / name).is_dir()}
 
 
 def is_finished(folder: Path) -> bool:
     return all((folder / f"{name}.parquet").is_file() for name in SCHEMAS)
 
 
-def put(folder: Path, job: str, tables: Mapping[str, pa.Table]) -> None:
+def put(folder: Path, job: str, tables: Mapping[str, pa.Table], story: Mapping[str, Any]) -> None:
     """Store the tables of a finished job, all of them or none."""
     draft = folder / "jobs" / f"{job}.draft"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     for name, table in tables.items():
         pq.write_table(table, draft / f"{name}.parquet")
+    (draft / "story.json").write_text(json.dumps(story, indent=1, default=repr))
     draft.rename(folder / "jobs" / job)
     shutil.rmtree(folder / "checkpoints" / job, ignore_errors=True)
 
 
 def finish(folder: Path, jobs: list[str]) -> None:
-    """Join the tables of all jobs, in the order given."""
+    """Join the tables of all jobs, in the order given; drop the jobs that are not among them."""
     for name, schema in SCHEMAS.items():
         parts = [pq.read_table(folder / "jobs" / job / f"{name}.parquet") for job in jobs]
         whole = pa.concat_tables([schema.empty_table(), *parts], promote_options="default")
         draft = folder / f"{name}.draft"
         pq.write_table(whole, draft)
         draft.rename(folder / f"{name}.parquet")
+    for place in (folder / "jobs").iterdir():
+        if place.name not in jobs:
+            shutil.rmtree(place)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 

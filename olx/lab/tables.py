@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olx.lab import store
 from olx.lab.comparators import Comparator
+from olx.lab.experiment import spelled
 from olx.lab.jobs import Job
 from olx.lab.judge import Proof
 from olx.lab.sweeps import Played
@@ -22,7 +23,7 @@ def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
     total = in_order(job, [part.totals[:, -1] for part in played])
     columns: dict[str, Any] = {
         **_keys(job, range(len(points))),
-        "hyperparameters": [json.dumps(point) for point in points],
+        "hyperparameters": [json.dumps(point, default=spelled) for point in points],
         "rounds": [rounds] * len(points),
         "loss": total / rounds,
         "total": total,
@@ -78,15 +79,15 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
     return store.table("certificates", columns)
 
 
-def times(job: Job, seconds: float, compiled: float, rounds: int) -> pa.Table:
-    """Times of a job; `rounds` is summed over configurations."""
+def times(job: Job, parts: Mapping[str, float], rounds: int) -> pa.Table:
+    """Seconds of a job by part; `rounds` is summed over configurations."""
     columns = {
         "dataset": [job.dataset],
         "learner": [job.plan.label],
         "seed": [job.seed],
-        "seconds": [seconds],
-        "rounds_per_second": [rounds / max(seconds - compiled, 1e-9)],
-        "compiled_seconds": [compiled],
+        "seconds": [sum(parts.values())],
+        "rounds_per_second": [rounds / max(parts["playing"], 1e-9)],
+        **{f"{name}_seconds": [parts.get(name, 0.0)] for name in store.PARTS},
     }
     return store.table("times", columns)
 

@@ -42,6 +42,8 @@ class Task:
     others: tuple[Metric, ...] = ()  # measured if a config names them
     whole: bool = False  # whether outcomes are integers
     in_libsvm: bool = False  # whether the LIBSVM collection has a folder of its name
+    labelled: bool = True  # whether the last column of a table holds outcomes, if none is named
+    intercept: bool = True  # whether a feature that is always 1 can change a prediction
     several: bool = False  # whether a row of a file has several labels, as a row of 0 and 1
     gather: Callable[..., Any] | None = (
         None  # (place, x, outcome, group) -> context and outcome, if
@@ -109,6 +111,7 @@ INSTANCE_RANKING = dataclasses.replace(
     read=outcomes.degrees,
     decision=ROWS,
     loss="average_pairs",
+    intercept=False,  # it adds the same to all rows of a group
     gather=outcomes.grouped,
 )
 CHAIN = Task(
@@ -140,6 +143,7 @@ PORTFOLIO = Task(
     WEIGHTS,
     "log_loss",
     (Metric(wealth, growth, rising=True),),
+    labelled=False,
 )
 
 RANKINGS = (LABEL_RANKING, MULTILABEL, INSTANCE_RANKING)

@@ -39,7 +39,7 @@ from olx import _safe as safe
 from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses._classes import balanced, checked, dual, of_classes, top_sums
-from olx.losses.margin import highest, hot, margin, pick, rival
+from olx.losses.margin import counted, highest, hot, margin, pick, rival
 from olx.losses.score import ScoreLoss
 
 
@@ -186,8 +186,7 @@ def _capped(own, excess, level):
 
 
 def _zero_one(_, score, label):
-    ahead = margin(*checked(score, label))
-    return jnp.where(ahead <= 0, jnp.ones_like(ahead), jnp.where(ahead > 0, 0.0, jnp.nan))
+    return counted(margin(*checked(score, label)))
 
 
 multiclass_hinge = margin_multiclass_hinge(1.0)

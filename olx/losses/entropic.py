@@ -11,7 +11,8 @@ Cross-entropy is the logistic loss of a vector of scores, one per class, and a l
 \dots, k - 1\}$: $\ell = \log \sum_r e^{s_r} - s_y$, $\ell^* = \sum_r p_r \log p_r$ for $p = \tau +
 e_y$ in the simplex. Its slope is $p - e_y$ with the probabilities $p \propto e^s$, whose square is
 at most $2 (1 - p_y)^2$: $\sqrt2$-Lipschitz, and self-bounded with twice the constant of the
-logistic loss. Its proximal map is not given.
+logistic loss. Its proximal map is that of $\log \sum_r e^{s_r}$ at $v + c\,e_y$
+(`olx.convex.log_sum_exp`).
 
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is
@@ -32,8 +33,9 @@ from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
 
 from olx import _safe as safe
+from olx.convex.log_sum_exp import soft_shares
 from olx.convex.roots import root
-from olx.losses._classes import checked, of_classes
+from olx.losses._classes import checked, dual, of_classes
 from olx.losses.ball import BallConstants
 from olx.losses.margin import hot, pick
 from olx.losses.score import ScoreLoss
@@ -127,6 +129,13 @@ def _cross_entropy_conjugate(_, tau, label):
     return jnp.where(inside, -jnp.sum(entr(jnp.maximum(p, 0.0)), -1), jnp.inf)
 
 
+def _cross_entropy_pull(_, step, center, label):
+    center, label = checked(center, label)
+    own = hot(center, label)
+    p = soft_shares(step, jnp.where(own, center + jnp.asarray(step)[..., None], center))
+    return dual(own, jnp.where(own, 0.0, p))
+
+
 logistic = ScoreLoss(
     lipschitz=1.0,
     self_bound=_SELF_BOUND,
@@ -146,6 +155,7 @@ cross_entropy = of_classes(
     "cross_entropy",
     _cross_entropy,
     _cross_entropy_conjugate,
+    _cross_entropy_pull,
     lipschitz=math.sqrt(2),
     self_bound=2 * _SELF_BOUND,
 )

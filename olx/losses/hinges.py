@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from olx import _check as check
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
+from olx.losses.margin import counted
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
 
@@ -48,8 +49,7 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
 
 
 def _zero_one(_, score, label):
-    margin = jnp.asarray(label * score)
-    return jnp.where(margin <= 0, jnp.ones_like(margin), jnp.where(margin > 0, 0.0, jnp.nan))
+    return counted(jnp.asarray(label * score))
 
 
 def _hinge(margin, score, label):

@@ -3,9 +3,12 @@ r"""The margin of a score, and what a mistake is: one definition for each kind o
 - A number $s$ and a label $y = \pm 1$: the margin is $y s$.
 - A vector of $k$ scores and a label $y \in \{0, \dots, k - 1\}$: the margin is $s_y - \max_{r \ne
   y} s_r$.
+- A vector of scores and a set of relevant labels: the lowest relevant score minus the highest other
+  one; `olx.ranking` computes both.
 
 A mistake is a margin that is not positive: a tie is a mistake, and so is a NaN. Schedules, ascents,
-theorems and metrics count mistakes by this definition.
+theorems, metrics and losses count mistakes by this definition. Only a loss keeps a NaN, so that
+divergence is seen.
 
 Nothing is gathered by index: a label is compared with all class numbers. So a round stays one
 kernel.
@@ -30,7 +33,18 @@ def margin(score: Any, outcome: Any) -> Array:
 
 def mistaken(score: Any, outcome: Any) -> Bool[Array, "..."]:
     """Whether the label is not strictly the best one."""
-    return ~(margin(score, outcome) > 0)
+    return short(margin(score, outcome))
+
+
+def short(ahead: Any, threshold: Any = 0.0) -> Bool[Array, "..."]:
+    """Whether a margin is not above a threshold; a mistake is a margin that is not above 0."""
+    return ~(ahead > threshold)
+
+
+def counted(ahead: Array) -> Array:
+    """1 for a margin that is a mistake, 0 for another one, NaN for NaN: the zero-one losses."""
+    wrong = jnp.where(short(ahead), jnp.ones_like(ahead), 0.0)
+    return jnp.where(jnp.isnan(ahead), jnp.nan, wrong)
 
 
 def hot(score: Array, label: Array) -> Bool[Array, "... k"]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from olx import _safe as safe
@@ -30,6 +31,10 @@ def init(params: Array) -> EntropicState:
     labels, size = params.shape
     level = jnp.full(labels, jnp.log(jnp.asarray(size, params.dtype)))
     return EntropicState(jnp.zeros_like(params), _sum.start(level))
+
+
+def at(c: Scalar, acc: Array) -> EntropicState:
+    return EntropicState(acc / c, _sum.start(logsumexp(acc / c, axis=1)))
 
 
 def scores(state: EntropicState, x: Array) -> Array:
@@ -98,5 +103,5 @@ def _tame(scores: Array) -> Array:
 
 
 ENTROPIC = Geometry(
-    init, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
+    init, at, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
 )

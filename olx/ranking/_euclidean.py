@@ -19,6 +19,10 @@ def init(params: Array) -> EuclideanState:
     return EuclideanState(jnp.zeros_like(params))
 
 
+def at(c: Scalar, acc: Array) -> EuclideanState:
+    return EuclideanState(acc / c)
+
+
 def scores(state: EuclideanState, x: Array) -> Array:
     return state.theta @ x
 
@@ -64,5 +68,5 @@ def offset(u: Array) -> Array:
 
 
 EUCLIDEAN = Geometry(
-    init, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
+    init, at, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
 )

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from olx._pytree import pytree, static
 from olx.core import Scalar
+from olx.losses.margin import short
 from olx.losses.ranks import is_proper, parted
 
 
@@ -32,7 +33,7 @@ class Ranked(NamedTuple):
     @property
     def mistaken(self) -> Array:
         """Whether a relevant label is not strictly above all others."""
-        return self.proper & ~(self.low > self.high)
+        return self.proper & short(self.low, self.high)
 
     @property
     def worst(self) -> Float[Array, " k"]:
@@ -49,6 +50,7 @@ class Geometry(NamedTuple):
     """What the updates and theorems need to know of a potential; see `_euclidean`, `_entropic`."""
 
     init: Callable[..., Any]  # (params) -> state
+    at: Callable[..., Any]  # (c, acc) -> the state with theta = acc / c
     scores: Callable[..., Any]  # (state, x) -> the score of each label
     pair: Callable[..., Any]  # (ranked) -> the best dual variable of the two worst labels
     every: Callable[..., Any]  # (ranked) -> the best dual variables of all labels

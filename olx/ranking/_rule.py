@@ -1,49 +1,87 @@
 """The rule that the six algorithms of label ranking share; see `olx.ranking.label_ranking`."""
 
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import pytree
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.ranking._entropic import ENTROPIC
 from olx.ranking._euclidean import EUCLIDEAN
 from olx.ranking._round import Geometry, Ranked, Update, ranked
+from olx.schedules import _scalar
 
 
 @pytree
 class LabelRankingHparams:
-    eta: Scalar
+    eta: Process
     mirror: MirrorMap
     update: Update
     margin: Scalar
+
+
+class ScheduledState(NamedTuple):
+    """The state if $c$ changes with time; else it is the state of the geometry alone."""
+
+    acc: Float[Array, "k d"]  # minus the sum of all dual vectors, not divided by c
+    stats: PyTree  # of the schedule
 
 
 def geometry_of(hp: LabelRankingHparams) -> Geometry:
     return EUCLIDEAN if hp.mirror.identity else ENTROPIC
 
 
+def is_fixed(hp: LabelRankingHparams) -> bool:
+    return hp.eta.init_fn is _scalar.no_stats
+
+
+def weights_of(state: PyTree) -> Array:
+    """The array of a state that is shaped like the weights."""
+    return state.acc if isinstance(state, ScheduledState) else state.theta
+
+
+def begin(hp: LabelRankingHparams, params: Array) -> PyTree:
+    if is_fixed(hp):
+        return geometry_of(hp).init(params)
+    return ScheduledState(jnp.zeros_like(params), hp.eta.init(params))
+
+
+def seen(hp: LabelRankingHparams, state: PyTree, x: PyTree) -> PyTree:
+    """The state of the geometry with the $c$ of this round."""
+    if is_fixed(hp):
+        return state
+    return geometry_of(hp).at(rate(hp, state, x), state.acc)
+
+
 def learn(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    now = round_of(hp, feedback)
+    now = round_of(hp, state, feedback)
     steps = signed(now, dual_variables(hp, now))
-    return geometry_of(hp).move(now.c, state, now.x, now.scores, steps)
+    if is_fixed(hp):
+        return geometry_of(hp).move(now.c, state, now.x, now.scores, steps)
+    return ScheduledState(
+        state.acc + steps[:, None] * now.x, hp.eta.update(state.stats, _heard(hp, now, feedback))
+    )
 
 
 def coefficients(hp: LabelRankingHparams, feedback: Feedback) -> Array:
-    """The factors of the row in the update of the weights, in Euclidean space."""
-    now = round_of(hp, feedback)
+    """The factors of the row in the update of the weights, in Euclidean space with a fixed c."""
+    now = round_of(hp, None, feedback)
     return signed(now, dual_variables(hp, now)) / now.c
 
 
-def round_of(hp: LabelRankingHparams, feedback: Feedback) -> Ranked:
+def round_of(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> Ranked:
     x, y = feedback.context, feedback.outcome
-    return ranked(feedback.action, y, x, hp.margin, rate(hp), feedback.weight)
+    return ranked(feedback.action, y, x, hp.margin, rate(hp, state, x), feedback.weight)
 
 
-def rate(hp: LabelRankingHparams) -> Scalar:
-    r"""$c = 1 / \eta$, times the modulus of the potential."""
+def rate(hp: LabelRankingHparams, state: PyTree, x: PyTree) -> Scalar:
+    r"""$c_t = 1 / \eta_t$, times the modulus of the potential."""
     assert hp.mirror.modulus is not None  # both potentials state it
-    return hp.mirror.modulus / hp.eta
+    return hp.mirror.modulus / hp.eta.at(None if is_fixed(hp) else state.stats, x)
 
 
 def dual_variables(hp: LabelRankingHparams, now: Ranked) -> Array:
@@ -55,3 +93,18 @@ def dual_variables(hp: LabelRankingHparams, now: Ranked) -> Array:
 
 def signed(now: Ranked, alpha: Array) -> Array:
     return jnp.where(now.relevant, alpha, -alpha)
+
+
+def _heard(hp: LabelRankingHparams, now: Ranked, feedback: Feedback) -> Feedback:
+    """What a schedule sees: the lead of the relevant labels, as the score of a label +1."""
+    ahead = hp.margin - now.gap
+    loss = Partial(_short, hp.margin)
+    value, grad = jax.value_and_grad(loss)(ahead)
+    weight = jnp.where(hp.update.counts_fn(now), now.weight, 0.0)
+    return feedback._replace(
+        action=ahead, outcome=jnp.ones_like(ahead), loss=loss, value=value, grad=grad, weight=weight
+    )
+
+
+def _short(margin: Scalar, ahead: Array) -> Array:
+    return jnp.maximum(margin - ahead, 0.0)

@@ -6,9 +6,9 @@ relevant labels; a single label is a set of one. The loss is the largest violati
 $$g_t(w) = \max_{r \in Y_t, s \notin Y_t} (\gamma - \langle w_r - w_s, x_t\rangle)_+,$$
 
 and a mistake is a round in which a relevant label is not strictly above all others. The learner is
-a dual ascent on $c f(w) + \sum_t g_t(w)$, $c = 1 / \eta$, with $f(w) = \sum_r f_1(w_r)$:
+a dual ascent on $c_t f(w) + \sum_t g_t(w)$, $c_t = 1 / \eta_t$, with $f(w) = \sum_r f_1(w_r)$:
 
-$$w_r = \nabla f_1^*(acc_r / c), \qquad acc_r \leftarrow acc_r \pm \alpha_r x_t, \qquad
+$$w_r = \nabla f_1^*(acc_r / c_t), \qquad acc_r \leftarrow acc_r \pm \alpha_r x_t, \qquad
   \alpha \ge 0, \quad \sum_{r \in Y_t} \alpha_r = \sum_{s \notin Y_t} \alpha_s \le 1,$$
 
 with plus for relevant labels. Two potentials (the Euclidean norm, the entropy with one simplex per
@@ -17,7 +17,8 @@ update has levels: relevant labels are raised to at least $q + \gamma$, others a
 most $q$, unless the bound 1 is reached before (`olx.convex.balanced`, `balanced_logits`).
 
 A round of weight $h$ has the loss $h g_t$ and the bound $h$. If no label or every label is
-relevant, or if $x_t = 0$, nothing changes. Its theorems are in `olx.ranking.label_ranking_regret`.
+relevant, or if $x_t = 0$, nothing changes. Its theorems are in `olx.ranking.label_ranking_regret`
+and, for step sizes that shrink with time, `olx.ranking.label_ranking_schedules`.
 
 Crammer and Singer, A Family of Additive Online Algorithms for Category Ranking, 2003;
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 8.
@@ -31,22 +32,41 @@ from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx.core import Learner, Scalar
+from olx.core import Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.entropy import negative_entropy
 from olx.needs import Need
 from olx.ranking._round import Update
-from olx.ranking._rule import LabelRankingHparams, coefficients, geometry_of, learn
-from olx.ranking.label_ranking_regret import theorems
+from olx.ranking._rule import (
+    LabelRankingHparams,
+    begin,
+    coefficients,
+    geometry_of,
+    is_fixed,
+    learn,
+    seen,
+    weights_of,
+)
+from olx.ranking.label_ranking_regret import (
+    label_duality,
+    label_mistakes,
+    label_rate,
+    label_regret,
+)
+from olx.ranking.label_ranking_schedules import is_root, label_schedule
+from olx.schedules.decay import as_schedule
 
 
-def label_ranking(eta: Scalar, mirror: MirrorMap, update: Update, margin: Scalar = 1.0) -> Learner:
+def label_ranking(
+    eta: Scalar | Process, mirror: MirrorMap, update: Update, margin: Scalar = 1.0
+) -> Learner:
     r"""Rank labels, with outcomes of 1 for relevant labels and 0 for others.
 
-    eta: $1 / c$, positive. In Euclidean space it bounds the step; `conservative` there does not
-        depend on it.
+    eta: $1 / c_t$, a positive number or one of `olx.schedules`. In Euclidean space it bounds the
+        step; `conservative` there does not depend on a fixed one. With a schedule the entropy needs
+        dense rows: all weights change in every round.
     mirror: `olx.mirrors.euclidean()`, or `olx.mirrors.negative_entropy()`, which is used for the
         weights of each label and needs rows of 0 and 1 and a `margin` below 1.
     update: `olx.ranking.conservative()`, `aggressive()` or `optimal()`.
@@ -65,7 +85,7 @@ def label_ranking(eta: Scalar, mirror: MirrorMap, update: Update, margin: Scalar
     """
     check.instance("label_ranking", "mirror", mirror, MirrorMap)
     check.instance("label_ranking", "update", update, Update)
-    eta = check.positive("label_ranking", "eta", eta)
+    eta = as_schedule("label_ranking", "eta", eta)
     margin = check.positive("label_ranking", "margin", margin)
     entropic = _is_entropy(mirror)
     if not entropic and not mirror.identity:
@@ -76,14 +96,20 @@ def label_ranking(eta: Scalar, mirror: MirrorMap, update: Update, margin: Scalar
         )
     if entropic:
         margin = _below_one(margin)
+    hparams = LabelRankingHparams(eta, mirror, update, margin)
+    fixed = is_fixed(hparams)
+    own = (label_rate,) if fixed else (label_schedule,) * is_root(hparams)
     return Learner(
-        LabelRankingHparams(eta, mirror, update, margin),
+        hparams,
         init,
         predict,
         learn,
-        facts=Facts(adds=None if entropic else AddsContext(coefficients), coordinates=Rowwise()),
+        facts=Facts(
+            adds=AddsContext(coefficients) if fixed and not entropic else None,
+            coordinates=Rowwise() if fixed or not entropic else None,
+        ),
         needs=(masks("label_ranking"), *((_WORDS,) if entropic else ())),
-        theorems=theorems,
+        theorems=(label_duality, label_regret, *own, label_mistakes),
     )
 
 
@@ -94,16 +120,17 @@ def init(hp: LabelRankingHparams, params: PyTree) -> PyTree:
             f"label_ranking: `params` has {'no shape' if shape is None else f'shape {shape}'}; it "
             "must have one row of weights per label, for 2 labels or more: jnp.zeros((k, d))."
         )
-    return geometry_of(hp).init(params)
+    return begin(hp, params)
 
 
 def predict(hp: LabelRankingHparams, state: PyTree, context: PyTree) -> Array:
-    if np.shape(context) != np.shape(state.theta)[1:]:
+    shape = np.shape(weights_of(state))[1:]
+    if np.shape(context) != shape:
         raise TypeError(
             f"label_ranking: the context has shape {np.shape(context)}, the weights of a label "
-            f"have shape {np.shape(state.theta)[1:]}; they must agree."
+            f"have shape {shape}; they must agree."
         )
-    return geometry_of(hp).scores(state, context)
+    return geometry_of(hp).scores(seen(hp, state, context), context)
 
 
 def _is_entropy(mirror: MirrorMap) -> bool:

@@ -12,9 +12,14 @@ $-x_s$ for one label and $x_s$ for another, so its squared dual norm is $2 \|x_s
 - `label_regret`, (3.17) and lemma 18:
   $$\sum_{s \le t} h_s (g_s(w_s) - g_s(u)) \le c f(u) + \sum_{s \le t} c B_s \le
     c f(u) + \frac1c \sum_{s \le t} h_s^2 \|x_s\|_*^2.$$
-- `label_rate`, corollary 1: the right side with the largest norm in place of each, for every $c$.
+- `label_rate`, corollary 1: the right side with the largest norm in place of each, for every fixed
+  $c$.
 - `label_mistakes`: $\gamma \sum_{s \in M} h_s \le c f(u) + \sum_s c B_s + \sum_s h_s g_s(u)$,
   since a mistake has a loss of at least $\gamma$.
+
+With a schedule the first factor is the $c_t$ of the last round and $B_s$ belongs to $c_s$. The sum
+of $c_s B_s$ then also has the changes $c_s f^*(acc_s / c_s) - c_{s-1} f^*(acc_s / c_{s-1})$, which
+are never positive if $c$ does not decrease: lemma 2.
 
 The norm is $\|\cdot\|_2$ in Euclidean space and $\|\cdot\|_\infty$ for the entropy, where $f(u) \le
 k \log d$.
@@ -31,60 +36,79 @@ from olx import _check as check
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback
 from olx.losses.ranks import parted
+from olx.ranking._round import Ranked
 from olx.ranking._rule import (
     LabelRankingHparams,
     dual_variables,
     geometry_of,
+    is_fixed,
+    learn,
     rate,
     round_of,
-    signed,
+    weights_of,
 )
 from olx.theorem import theorem
 
 
 class Account(NamedTuple):
-    price: Float[Array, ""]  # c f(u)
+    complexity: Float[Array, ""]  # f(u)
+    c: Float[Array, ""]  # of the last round
     inside: Bool[Array, ""]  # whether u lies in the domain
     own: Float[Array, ""]  # the sum of the learner's losses
     other: Float[Array, ""]  # the sum of the losses of u
-    drift: Float[Array, ""]  # the sum of c B
-    norms: Float[Array, ""]  # the sum of squared norms, over c
+    drift: Float[Array, ""]  # the sum of c B, and of the changes of c
+    norms: Float[Array, ""]  # the sum of squared norms, over c, and of the changes above 0
     rounds: Float[Array, ""]  # rounds that count and have a loss
     largest: Float[Array, ""]  # the largest squared norm, over c
     wrong: Float[Array, ""]  # the weight of the mistakes
     size: Float[Array, ""]  # the sum of absolute values, for the rounding error
 
+    @property
+    def price(self) -> Array:
+        return self.c * self.complexity
+
 
 def open_account(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> Account:
-    u = check.comparator("certify", u, state.theta)
-    geometry, c = geometry_of(hp), rate(hp)
-    zero = jnp.zeros((), state.theta.dtype)
-    price, size = zero + c * geometry.price(u), zero + c * geometry.offset(u)
-    return Account(price, geometry.inside(u), *(zero,) * 7, size=size)
+    u = check.comparator("certify", u, weights_of(state))
+    geometry, zero = geometry_of(hp), jnp.zeros((), weights_of(state).dtype)
+    c = zero + (rate(hp, state, None) if is_fixed(hp) else 0.0)
+    complexity, size = zero + geometry.price(u), c * geometry.offset(u)
+    return Account(complexity, c, geometry.inside(u), *(zero,) * 7, size=size)
 
 
 def add_round(
     hp: LabelRankingHparams, account: Account, state: PyTree, feedback: Feedback, u: PyTree
 ) -> Account:
-    geometry, now = geometry_of(hp), round_of(hp, feedback)
+    geometry, now = geometry_of(hp), round_of(hp, state, feedback)
     counts = hp.update.counts_fn(now)
     only = lambda value: jnp.where(counts & (now.gap > 0), value, 0.0)
     own = only(now.weight * now.gap)
     _, low, high = parted("certify", u @ now.x, feedback.outcome)
     other = jnp.where(counts, now.weight * jnp.maximum(now.margin - low + high, 0.0), 0.0)
     drift, square = only(geometry.drift(now)), only(now.weight**2 * geometry.square(now.x) / now.c)
+    change, constants = _change(hp, account, state, now)
     return Account(
-        account.price,
+        account.complexity,
+        now.c * jnp.ones_like(account.c),
         account.inside,
         account.own + own,
         account.other + other,
-        account.drift + drift,
-        account.norms + square,
+        account.drift + (drift + change),
+        account.norms + (square + jnp.maximum(change, 0.0)),
         account.rounds + only(jnp.ones_like(own)),
         jnp.maximum(account.largest, square),
         account.wrong + jnp.where(now.mistaken, now.weight, 0.0),
-        account.size + own + other + drift + square,
+        account.size + own + other + drift + square + jnp.abs(change) + constants,
     )
+
+
+def _change(hp: LabelRankingHparams, account: Account, state: PyTree, now: Ranked):
+    """How c f*(acc / c) changes because c does, and the size of the constants in it."""
+    if is_fixed(hp):
+        return jnp.zeros_like(account.own), jnp.zeros_like(account.own)
+    geometry, past = geometry_of(hp), jnp.where(account.c > 0, account.c, now.c)
+    here, before = (c * geometry.conjugate(geometry.at(c, state.acc)) for c in (now.c, past))
+    return here - before, jnp.abs(here) + now.c * geometry.offset(state.acc)
 
 
 class DualAccount(NamedTuple):
@@ -102,9 +126,9 @@ def open_dual(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> DualAccount:
 def add_dual(
     hp: LabelRankingHparams, account: DualAccount, state: PyTree, feedback: Feedback, u: PyTree
 ) -> DualAccount:
-    geometry, now = geometry_of(hp), round_of(hp, feedback)
-    alpha = dual_variables(hp, now)
-    after = geometry.move(now.c, state, now.x, now.scores, signed(now, alpha))
+    geometry, now = geometry_of(hp), round_of(hp, state, feedback)
+    alpha, after = dual_variables(hp, now), learn(hp, state, feedback)
+    after = after if is_fixed(hp) else geometry.at(now.c, after.acc)
     gained = now.margin * jnp.sum(jnp.where(now.relevant, alpha, 0.0))
     gain, spent = account.gain + gained, now.c * geometry.conjugate(after)
     return DualAccount(
@@ -158,4 +182,3 @@ label_duality = theorem("label_duality", f"{SOURCE}, lemma 1", open_dual, add_du
 label_regret = _fold("label_regret", f"{SOURCE}, (3.17) and lemma 18", regret_sides)
 label_rate = _fold("label_rate", f"{SOURCE}, corollary 1 and lemma 18", rate_sides)
 label_mistakes = _fold("label_mistakes", f"{SOURCE}, section 8.2", mistakes_sides)
-theorems = (label_duality, label_regret, label_rate, label_mistakes)

@@ -28,6 +28,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _safe as safe
+from olx.losses.margin import short
 from olx.losses.ranks import check_length
 
 
@@ -41,7 +42,7 @@ def mistake(scores: Array, relevance: Array) -> Array:
     relevant, other = _sides("mistake", scores, relevance)
     low = jnp.min(jnp.where(relevant, scores, _most(scores)))
     high = jnp.max(jnp.where(other, scores, -_most(scores)))
-    return _number(~(low > high) & jnp.any(relevant) & jnp.any(other), scores)
+    return _number(short(low, high) & jnp.any(relevant) & jnp.any(other), scores)
 
 
 def one_error(scores: Array, relevance: Array) -> Array:

@@ -15,11 +15,16 @@ from olx.streams.classification import linear_classification as linear_classific
 from olx.streams.classification import logistic_labels as logistic_labels
 from olx.streams.classification import r_of_k as r_of_k
 from olx.streams.classification import stretched_classification as stretched_classification
+from olx.streams.columns import Column as Column
+from olx.streams.columns import Columns as Columns
+from olx.streams.columns import Target as Target
 from olx.streams.experts import alternating_losses as alternating_losses
 from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses
 from olx.streams.experts import random_sign_losses as random_sign_losses
 from olx.streams.experts import switching_losses as switching_losses
+from olx.streams.frames import Framed as Framed
+from olx.streams.frames import from_frame as from_frame
 from olx.streams.recordings import Played as Played
 from olx.streams.recordings import Spoken as Spoken
 from olx.streams.recordings import played as played

@@ -1,8 +1,6 @@
 """Batch boosters against references, scikit-learn, their theorems and a published table."""
 
-import os
 import pickle
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 import reference_boosting as reference
 import scipy.sparse
+from stored import FOLDER, needs
 
 import olx
 from olx import boosting, losses
@@ -399,7 +398,6 @@ def test_the_game_refuses_large_outcomes():
         olx.run(boosting.gentleboost(), losses.linear_loss, rounds, jnp.ones(2) / 2)
 
 
-DATA = Path(os.environ.get("OLX_DATA", "nowhere")) / "a9a.npz"
 TABLE = {  # Luo 2016, table 2.2, a9a: zeros, training error, test error in percent
     "adaboost": (0.0, 15.4, 15.0),
     "nh_boost": (1.1, 15.8, 15.6),
@@ -407,11 +405,11 @@ TABLE = {  # Luo 2016, table 2.2, a9a: zeros, training error, test error in perc
 }
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="needs a9a.npz in the folder OLX_DATA")
+@needs("a9a.npz")
 def test_table_2_2_on_a9a_is_reproduced():
     from experiments.boosting_table_2_2 import read
 
-    train, test = read(DATA.parent, "a9a")
+    train, test = read(FOLDER, "a9a")
     weak, zeros = boosting.stumps(train.rows), {}
     for name, (_, train_error, test_error) in TABLE.items():
         boosted = boosting.boost_with(RULES[name][0], weak, train.labels, 200)

@@ -2,8 +2,6 @@
 
 import functools
 import math
-import os
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +11,7 @@ import reference_classification as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from stored import FOLDER, reason, there
 
 import olx
 from olx import losses, mirrors, streams
@@ -45,12 +44,10 @@ from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import conservative_mistakes
 
 ROUNDS, WIDTH = 2000, 123
-PROJECT = pathlib.Path(__file__).parents[2]
-DATA = pathlib.Path(os.environ.get("OLX_DATA", PROJECT.parent / "shared" / "data"))
 
 
 def a9a():
-    z = np.load(DATA / "a9a.npz")
+    z = np.load(FOLDER / "a9a.npz")
     rows = np.repeat(np.arange(ROUNDS), np.diff(z["indptr"][: ROUNDS + 1]))
     x = np.zeros((ROUNDS, WIDTH))
     x[rows, z["indices"][: len(rows)].astype(int)] = z["data"][: len(rows)]
@@ -59,7 +56,7 @@ def a9a():
 
 def covtype():
     """Columns divided by their largest entry, and filled up with zeros to the width of a9a."""
-    z = np.load(DATA / "covtype.npz")
+    z = np.load(FOLDER / "covtype.npz")
     x = z["X"][:ROUNDS].astype(float)
     x = x / np.maximum(np.abs(x).max(axis=0), 1e-12)
     return np.pad(x, ((0, 0), (0, WIDTH - x.shape[1]))), np.where(z["y"][:ROUNDS] == 2, 1.0, -1.0)
@@ -72,7 +69,7 @@ def synthetic():
 
 
 SETS = {"synthetic": synthetic, "a9a": a9a, "covtype": covtype}
-PRESENT = [name for name in SETS if name == "synthetic" or (DATA / f"{name}.npz").exists()]
+PRESENT = [name for name in SETS if name == "synthetic" or there(f"{name}.npz")]
 
 
 @functools.cache
@@ -149,7 +146,7 @@ TWINS = {
 
 def of_source(source, stack):
     if source not in PRESENT:
-        pytest.skip(f"{source}.npz is not in {DATA}; set OLX_DATA")
+        pytest.skip(reason(f"{source}.npz"))
     return stack[PRESENT.index(source)]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import platform
 import random
 import shutil
 import signal
@@ -440,9 +441,10 @@ def test_two_runs_at_once_do_not_share_a_directory(tmp_path):
         yield from cut(ROUNDS, 250)
         with pytest.raises(BlockingIOError) as caught:
             run(checkpoint=saving(tmp_path))
+        who = f"process {os.getpid()} on {platform.node()}"
         assert str(caught.value) == (
-            f"run: another run is using the checkpoint in {tmp_path}. Wait until it ends, or give "
-            "another directory."
+            f"run: another run ({who}) is using the checkpoint in {tmp_path}. Wait until it ends, "
+            "or give another directory."
         )
 
     same_bits(run(pieces(), checkpoint=saving(tmp_path)), run(cut(ROUNDS, 250)))

@@ -1,17 +1,14 @@
 """Expert learners on the slope of a convex loss of their mixture."""
 
-import os
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from stored import FOLDER, needs
 
 import olx
 from olx import experts, losses
 
-DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SOURCE = np.random.default_rng(3)
 ROUNDS, EXPERTS, SPREAD = 120, 6, 8.0
 FORECASTS = SOURCE.uniform(-1, 3, (ROUNDS, EXPERTS))
@@ -69,11 +66,9 @@ def test_a_slope_out_of_range_turns_later_losses_to_nan():
     assert np.all(np.isnan(seen[1:]))
 
 
+@needs("experts_french_load.npz")
 def test_without_tuning_it_is_near_the_best_hedge_on_the_french_load():
-    path = DATA / "experts_french_load.npz"
-    if not path.exists():
-        pytest.skip(f"experts_french_load.npz is not in {DATA}; set OLX_DATA")
-    data = np.load(path)
+    data = np.load(FOLDER / "experts_french_load.npz")
     relative = data["X"] / data["y"][:, None].astype(float)
     spread = float(np.max(np.ptp(relative, axis=1)))
     game = olx.Rounds(relative, np.ones(len(relative)))

@@ -1,8 +1,6 @@
 """First-order learners: scores equal to second implementations, bounds after every round."""
 
 import functools
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -13,6 +11,7 @@ import reference_first_order as ref
 from jax import lax
 from refusal import said
 from scipy.sparse import csr_array
+from stored import FOLDER, reason, there
 
 import olx
 from olx import convex, losses, mirrors
@@ -21,7 +20,6 @@ from olx.first_order.adagrad import adagrad
 from olx.first_order.cocob import cocob
 from olx.first_order.coin_betting import coin_betting, coordinate_betting
 from olx.first_order.ftrl_proximal import ftrl_proximal
-from olx.first_order.optax_gradient import optax_gradient
 from olx.first_order.pnorm_lms import adaptive_filter, pnorm_lms
 from olx.first_order.rda import rda
 from olx.first_order.scale_invariant_adagrad import scale_invariant_adagrad
@@ -30,8 +28,8 @@ from olx.first_order.self_confident import self_confident
 from olx.first_order.strongly_convex_md import strongly_convex_md
 from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
 from olx.frameworks.implicit import implicit
+from olx.interop.optax import from_optax
 
-DATA = Path(os.environ.get("OLX_DATA", Path(__file__).parents[3] / "shared" / "data"))
 T, D = 2000, 123  # as many columns as a9a; the other streams leave the last ones empty
 NAMES = ("independent", "drifting", "a9a", "covtype")
 
@@ -54,13 +52,13 @@ def drifting(rng):
 
 
 def a9a():
-    z = np.load(DATA / "a9a.npz")
+    z = np.load(FOLDER / "a9a.npz")
     rows = csr_array((z["data"], z["indices"].astype(int), z["indptr"]), z["shape"])
     return rows[:T].toarray().astype(float), z["y"][:T].astype(float)
 
 
 def covtype():
-    z = np.load(DATA / "covtype.npz")
+    z = np.load(FOLDER / "covtype.npz")
     x = np.zeros((T, D))
     x[:, :54] = z["X"][:T]
     return x / np.maximum(np.abs(x).max(axis=0), 1), np.where(z["y"][:T] == 2, 1.0, -1.0)
@@ -72,7 +70,7 @@ def streams():
     rng = np.random.default_rng(0)
     found = {"independent": independent(rng), "drifting": drifting(rng)}
     for name, load in (("a9a", a9a), ("covtype", covtype)):
-        if (DATA / f"{name}.npz").exists():
+        if there(f"{name}.npz"):
             found[name] = load()
     return found
 
@@ -226,7 +224,7 @@ def played(name):
 @pytest.mark.parametrize("name", CASES)
 def test_scores_equal_the_reference(name, stream):
     if stream not in streams():
-        pytest.skip(f"{stream}.npz is not in {DATA}; set OLX_DATA")
+        pytest.skip(reason(f"{stream}.npz"))
     scores, _, _ = played(name)
     wanted = CASES[name].reference(*streams()[stream])
     assert np.abs(wanted).max() > 0.01
@@ -379,7 +377,8 @@ def test_ftrl_proximal_is_that_of_river_on_the_same_gradients(l1):
 def test_adagrad_of_optax_is_that_of_river_and_ours_is_the_other_form():
     optim = pytest.importorskip("river.optim")
     x, y = regression_stream()
-    eager = optax_gradient(optax.adagrad(0.5, initial_accumulator_value=0.0, eps=1e-8))
+    numbers = {"learning_rate": 0.5, "initial_accumulator_value": 0.0, "eps": 1e-8}
+    eager = from_optax(optax.adagrad, **numbers)
     ours, gradients = map(np.asarray, decisions(eager, x, y))
     peer, w = optim.AdaGrad(0.5, eps=1e-8), dict.fromkeys(range(FEW), 0.0)
     for own, g in zip(ours, gradients, strict=True):
@@ -392,7 +391,7 @@ def test_adagrad_of_optax_is_that_of_river_and_ours_is_the_other_form():
 def test_cocob_is_that_of_optax():
     x, y = regression_stream()
     ours, _ = decisions(cocob(7.0), x, y)
-    theirs, _ = decisions(optax_gradient(optax.contrib.cocob(alpha=7.0, eps=1e-30)), x, y)
+    theirs, _ = decisions(from_optax(optax.contrib.cocob, alpha=7.0, eps=1e-30), x, y)
     assert np.abs(ours).max() > 0.1
     np.testing.assert_allclose(ours, theirs, atol=1e-10)
 

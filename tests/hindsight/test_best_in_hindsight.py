@@ -1,7 +1,5 @@
 """The best comparator against cvxpy and NumPy; the gap must bound what is left to save."""
 
-import os
-import pathlib
 from functools import cache
 
 import cvxpy as cp
@@ -10,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.tree_util import Partial
+from stored import FOLDER, needs
 
 from olx import losses
 from olx.convex import sets, tangents
@@ -308,11 +307,9 @@ def test_the_conjugate_is_infinite_where_no_slope_reaches():
     assert np.isinf(conjugate(np.array([-1.5, -0.5, 0.5]))).tolist() == [True, False, True]
 
 
+@needs("portfolio_nyse_o.npz")
 def test_the_best_rebalanced_portfolio_of_nyse_beats_the_best_stock():
-    path = pathlib.Path(os.environ.get("OLX_DATA", "")) / "portfolio_nyse_o.npz"
-    if "OLX_DATA" not in os.environ or not path.exists():
-        pytest.skip("needs portfolio_nyse_o.npz in the folder named by OLX_DATA")
-    relatives = np.load(path)["X"]
+    relatives = np.load(FOLDER / "portfolio_nyse_o.npz")["X"]
     rounds = Rounds(None, jnp.asarray(relatives))
     assets = relatives.shape[1]
     best = best_in_hindsight(

@@ -20,7 +20,7 @@ from olx.lab.show import listing
 INNER = {"name": "normalized_adagrad", "eta": 0.5}
 BBM = {"name": "online_bbm", "gamma": 0.1}
 BOOST = {"name": "boost_scores", "n": 3, "inner": INNER, "rule": BBM}
-CANCER = {"name": "sklearn:breast_cancer", "bias": True}
+CANCER = {"name": "sklearn:breast_cancer"}
 
 
 def column(table, name):
@@ -35,7 +35,7 @@ def test_a_config_boosts_on_real_data(tmp_path):
     tree |= {"precision": "float64", "loss": "modified_huber"}
     rows = run(parse(tree), tmp_path / "r").configurations
     assert len(rows) == 8
-    data = load("sklearn:breast_cancer", bias=True, seed=0)
+    data = load("sklearn:breast_cancer", seed=0)
     cut = round(0.8 * len(data))
     weak = olx.first_order.normalized_adagrad(1.0)  # the fourth configuration
     strong = boosting.boost_scores(weak, 3, boosting.online_bbm(0.2))

@@ -157,7 +157,7 @@ def test_numbers_are_one_program_and_structure_is_another():
     made = plan(
         0,
         player(
-            'name = "omd"\nlinear = true\nmirror = "euclidean"\n'
+            'name = "omd"\nlinear = true\n'
             'grid.mirror = ["euclidean", { name = "hypentropy", beta = 2.0 }]\n'
             "grid.eta = [0.1, 0.2, 0.3]"
         ),
@@ -202,7 +202,10 @@ BROKEN = {
         DATA + 'scaling = "rows"\n' + OGD,
         "unknown key data.0.scaling; did you mean scale?",
     ),
-    "wrong type": ('seeds = "five"\n' + DATA + OGD, "seeds: expected int | list, got str."),
+    "wrong type": (
+        'seeds = "five"\n' + DATA + OGD,
+        "seeds: expected a whole number or a list, got 'five'.",
+    ),
     "wrong word": (
         'protocol = "progresive"\n' + DATA + OGD,
         "protocol: there is no progresive; did you mean progressive?",

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import http.server
 import json
-import os
 import re
 import threading
 from pathlib import Path
@@ -13,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from stored import FOLDER, needs
 
-from olx.lab.data import catalogue, download, load
+from olx.lab.data import catalogue, download
+from olx.lab.data import load as load_with_intercept
 from olx.lab.tasks import BINARY
 from olx.streams.sparse_rows import SparseRows
 
-FOLDER = os.environ.get("OLX_DATA", "")
-stored = pytest.mark.skipif(not FOLDER, reason="OLX_DATA names no folder of data sets")
+load = functools.partial(load_with_intercept, bias=False)
 X = np.array([[1.0, -2.0], [3.0, 0.0], [0.0, 4.0], [-1.0, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
 
@@ -34,33 +34,35 @@ def npz(folder: Path, **arrays) -> str:
     return str(folder / "mine.npz")
 
 
-@stored
+STORED = [
+    ("a9a", "binary", 48842, 123, 32561),
+    ("abalone", "regression", 4177, 10, None),
+    ("breast-cancer", "binary", 683, 10, None),
+    ("sentiment_kitchen", "binary", 2000, 93474, None),
+    ("letter", "multiclass", 20000, 16, None),
+    ("usps", "multiclass", 9298, 256, 7291),
+    ("experts_french_load", "experts", 398, 65, None),
+    ("portfolio_djia", "portfolio", 507, 30, None),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "task", "rows", "width", "train"),
-    [
-        ("a9a", "binary", 48842, 123, 32561),
-        ("abalone", "regression", 4177, 10, None),
-        ("breast-cancer", "binary", 683, 10, None),
-        ("sentiment_kitchen", "binary", 2000, 93474, None),
-        ("letter", "multiclass", 20000, 16, None),
-        ("usps", "multiclass", 9298, 256, 7291),
-        ("experts_french_load", "experts", 398, 65, None),
-        ("portfolio_djia", "portfolio", 507, 30, None),
-    ],
+    [pytest.param(*row, marks=needs(f"{row[0]}.npz")) for row in STORED],
 )
 def test_a_set_of_the_folder_is_read_as_its_readme_says(name, task, rows, width, train):
     data = load(name, FOLDER)
     assert (data.task.name, len(data), data.width, data.train) == (task, rows, width, train)
 
 
-@stored
+@needs("usps.npz")
 def test_the_scale_of_a_stored_set_is_applied():
     assert np.max(np.abs(load("usps", FOLDER).context)) == pytest.approx(1.0, abs=1e-3)
 
 
-@stored
+@needs("heart.npz")
 def test_a_stored_set_that_was_changed_is_refused(tmp_path):
-    whole = (Path(FOLDER) / "heart.npz").read_bytes()
+    whole = (FOLDER / "heart.npz").read_bytes()
     (tmp_path / "heart.npz").write_bytes(whole + b"0")
     with pytest.raises(ValueError, match="it is damaged or another file"):
         load("heart", tmp_path)
@@ -163,6 +165,7 @@ def test_features_are_scaled_as_asked(sparse, tmp_path):
     np.testing.assert_allclose(context(scale="standard"), (X - X.mean(0)) / X.std(0))
     np.testing.assert_array_equal(context(bias=True), np.c_[X, np.ones(4)])
     np.testing.assert_array_equal(context(), X)
+    np.testing.assert_array_equal(context(bias=None), np.c_[X, np.ones(4)])
 
 
 def test_a_column_that_is_constant_is_scaled_to_zero_or_left(tmp_path):
@@ -222,11 +225,14 @@ def test_a_generated_stream_is_another_one_for_every_seed():
 
 
 BROKEN = {
-    "a number that is none": ("1,2,0\n1,nan,1", "feature nan at row 1, column 1; clean the file"),
+    "a number that is none": ("1,2,0\n1,nan,1", "in column '1' (1 of 2 rows, the first is row 1)"),
     "an infinite one": ("1,inf,0\n1,2,1", "feature inf at row 0, column 1"),
     "a ragged row": ("a,b,y\n1,2,0\n1,2\n3,4,1", "row 1 has 2 columns, the header has 3."),
-    "a word": ("1,2,0\n1,two,1", "holds 'two' at row 1, column 1; encode it as a number."),
-    "an empty cell": ("1,2,0\n,5,1", "has an empty cell at row 1, column 0; fill it in"),
+    "a word": ("1,2,0\n1,two,1", "holds 'two' at row 1, column 1, where other rows hold numbers; "),
+    "an empty cell": (
+        "1,2,0\n,5,1",
+        "column '0' (1 of 2 rows, the first is row 1); drop these rows",
+    ),
     "a third label": ("1,-1\n2,1\n3,0\n4,1", "label 0 at row 2; a binary task has (-1, 1) only."),
     "more labels": ("1,3\n2,4\n3,5", "holds 3 different labels (3, 4, 5); the third is in row 2"),
     "one label": ("1,1\n2,1", "holds the label 1.0 alone; a binary task needs two."),

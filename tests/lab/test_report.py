@@ -14,11 +14,12 @@ import pytest
 
 from olx.cli import main
 from olx.lab import config, report, store
-from olx.lab.report import figure
+from olx.lab.report import figure, tables
 from olx.lab.report.colours import CONTRAST, DARK, WHITE, contrast, lab, palette
 from olx.lab.report.difference import Change, verdict
 from olx.lab.report.diverged import diverged, hint
-from olx.lab.report.scores import scores, tuned, winners
+from olx.lab.report.edges import edges
+from olx.lab.report.scores import Score, scores, tuned, winners
 from olx.lab.report.theorems import certificates, counts, said
 from olx.lab.report.times import times
 
@@ -310,6 +311,33 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     assert said([failed | {"holds_in_double": True}, good]) == (
         "fails in 1 of 2 runs by rounding alone: in double precision it holds; holds in 1 of 2 runs"
     )
+
+
+def score(loss, learner="ogd", **hyperparameters):
+    """The score of a configuration, with one seed."""
+    means, errors = {"loss": loss}, {"loss": np.nan}
+    return Score("d", learner, 0, hyperparameters, {}, 9, 1, means, errors)
+
+
+def test_a_best_value_at_the_end_of_its_grid_is_named():
+    said = lambda *tried: edges(list(tried), winners(list(tried))["d", "ogd"])
+    inside = [score(0.3, eta=0.1), score(0.2, eta=1.0), score(0.4, eta=10.0)]
+    assert said(*inside) == []
+    best = score(0.1, eta=100.0)
+    line = "ogd: eta = 100 is the largest value of its grid; extend it."
+    assert said(*inside, best) == [line]
+    assert said(*inside, best, score(0.1, eta=5.0)) == []  # as good inside
+    assert said(score(0.1, n=2, mirror="pnorm"), score(0.2, n=3, mirror="pnorm")) == [
+        "ogd: n = 2 is the smallest value of its grid; extend it."
+    ]
+    assert said(score(np.inf, eta=1.0), score(np.inf, eta=2.0)) == []
+    assert line in tables.leaderboards(winners([*inside, best]), [*inside, best])[0].note
+
+
+def test_equal_losses_share_a_rank():
+    tried = [score(0.2, "a"), score(0.1, "b"), score(0.2, "c"), score(0.3, "e")]
+    [board] = tables.leaderboards(winners(tried))
+    assert [row[:2] for row in board.rows] == [["1", "b"], ["2", "a"], ["2", "c"], ["4", "e"]]
 
 
 def test_the_time_adds_up(folder):

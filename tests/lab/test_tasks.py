@@ -55,6 +55,7 @@ COUNTS = tasks.Task(
     ),
     "absolute",
     (Metric(hits, rising=True),),
+    intercept=False,
 )
 
 
@@ -151,7 +152,13 @@ def labelled(tmp_path):
 def test_labels_are_ranked(labelled):
     folder, x, y = labelled
     data = [
-        {"name": str(folder / "several.npz"), "label": "s", "task": "multilabel", "order": "file"},
+        {
+            "name": str(folder / "several.npz"),
+            "label": "s",
+            "task": "multilabel",
+            "order": "file",
+            "bias": False,
+        },
         {"name": str(folder / "single.npz"), "label": "o", "task": "label_ranking"},
     ]
     grid = {"eta": [0.1, 1.0]}
@@ -233,7 +240,7 @@ def test_sequences_of_labels_are_played(tmp_path):
     where = np.append(0, np.cumsum(lengths))
     np.savez(tmp_path / "words.npz", X=x, y=y, offsets=where)
     given = {
-        "data": [{"name": str(tmp_path / "words.npz"), "task": "chain", "bias": True}],
+        "data": [{"name": str(tmp_path / "words.npz"), "task": "chain"}],
         "learners": [
             {"name": "structured_perceptron", "structure": "data"},
             {"name": "self_tuned_structured", "structure": "data", "complexity": 10.0},

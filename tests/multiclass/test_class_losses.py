@@ -72,7 +72,7 @@ def test_a_conjugate_is_infinite_outside_its_domain(name):
     assert np.isfinite(far) == (name == "multiclass_squared_hinge")
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "cross_entropy"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_a_proximal_map_and_its_dual_are_equal_so_both_are_optimal(name):
     loss = LOSSES[name]
 
@@ -85,6 +85,39 @@ def test_a_proximal_map_and_its_dual_are_equal_so_both_are_optimal(name):
     each = jax.vmap(jax.vmap(both, (None, 0, 0)), (0, None, None))
     primal, dual = jax.jit(each)(jnp.array([0.05, 0.7, 4.0]), SCORES, LABELS)
     np.testing.assert_allclose(primal, dual, atol=1e-11)
+
+
+def nearest(step, v, y):
+    """The proximal map of the cross-entropy by Newton's method in all scores, with halved steps."""
+    label, s = np.eye(len(v))[y], v
+
+    def slope(s):
+        p = np.exp(s - s.max())
+        return step * (p / p.sum() - label) + s - v, p / p.sum()
+
+    for _ in range(100):
+        g, p = slope(s)
+        move = np.linalg.solve(np.eye(len(v)) + step * (np.diag(p) - np.outer(p, p)), -g)
+        size = 1.0
+        while size > 1e-3 and np.linalg.norm(slope(s + size * move)[0]) > np.linalg.norm(g):
+            size /= 2
+        s = s + size * move
+    return s
+
+
+def test_the_proximal_map_of_the_cross_entropy_is_that_of_numpy_for_steps_of_every_size():
+    v = SCORES[:12] * np.array([0.1, 1.0, 30.0])[np.arange(12) % 3, None]
+    steps = np.array([1e-6, 0.02, 0.7, 5.0, 300.0, 1e-3, 1.0, 40.0, 2.0, 1e4, 0.3, 9.0])
+    maps = jax.jit(
+        lambda *each: (losses.cross_entropy.prox(*each), losses.cross_entropy.pull(*each))
+    )
+    (found, pull), (_, still) = maps(steps, v, LABELS[:12]), maps(0 * steps, v, LABELS[:12])
+    wanted = [nearest(*each) for each in zip(steps, v, LABELS[:12], strict=True)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found, v - steps[:, None] * pull, rtol=1e-12)
+    shares = np.exp(v - v.max(-1, keepdims=True))  # at a step of 0 the dual is the slope
+    slopes = shares / shares.sum(-1, keepdims=True) - np.eye(K)[LABELS[:12]]
+    np.testing.assert_allclose(still, slopes, rtol=1e-12, atol=1e-15)
 
 
 def test_the_sort_for_many_classes_gives_the_same_maps():
@@ -140,7 +173,7 @@ def test_a_tie_and_a_nan_are_mistakes_and_a_nan_is_seen():
         (lambda: losses.multiclass_hinge(0.5, 1), r"one number per class, got shape \(\)"),
         (lambda: losses.multiclass_hinge(np.zeros(1), 0), "2 classes or more, got 1"),
         (lambda: losses.margin_multiclass_hinge(0.0), "`margin` must be positive, got 0"),
-        (lambda: losses.cross_entropy.prox(1.0, np.zeros(3), 0), "no proximal map"),
+        (lambda: losses.multiclass_zero_one.prox(1.0, np.zeros(3), 0), "no proximal map"),
     ],
 )
 def test_what_is_no_loss_of_classes_is_refused(make, message):

@@ -1,14 +1,12 @@
 """Theorems on hard streams, sparse rows, one kernel, and what is refused."""
 
-import os
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases_multiclass import MULTICLASS
 from scipy.sparse import random_array
+from stored import FOLDER, needs
 
 import olx
 from olx import classification, losses, mirrors, multiclass, schedules, streams
@@ -16,8 +14,6 @@ from olx.classification.winnow import winnow_mistakes
 from olx.convex import norms
 from olx.frameworks.mistakes import conservative_mistakes
 
-PROJECT = pathlib.Path(__file__).parents[2]
-DATA = pathlib.Path(os.environ.get("OLX_DATA", PROJECT.parent / "shared" / "data"))
 K, D = 3, 5
 ZERO_ONE = losses.multiclass_zero_one
 FLAT, AGGRESSIVE = mirrors.euclidean(), olx.ascents.aggressive()
@@ -53,10 +49,7 @@ CARRIERS = {
         (),
     ),
     "squared": (olx.dual_ascent(0.05, FLAT, losses.multiclass_squared_hinge, AGGRESSIVE), ()),
-    "softmax": (
-        olx.dual_ascent(0.3, FLAT, losses.cross_entropy, olx.ascents.subgradient()),
-        (),
-    ),
+    "softmax": (olx.dual_ascent(0.3, FLAT, losses.cross_entropy, AGGRESSIVE), ()),
     "structured SVM by OGD": (olx.linear(olx.ogd(0.1)), ()),
 }
 
@@ -79,6 +72,25 @@ def test_theorems_hold_on_hard_streams(name):
         assert proofs.holds.all()
         finite = [one.right for one in proofs if one.name != "self_bounded"]  # it needs a large c
         assert all(np.all(np.isfinite(right)) for right in finite)
+
+
+@pytest.mark.parametrize("loss", [losses.cross_entropy, losses.multiclass_hinge])
+def test_implicit_steps_are_the_best_dual_steps_and_meet_their_bound(loss):
+    learner = olx.implicit(0.3, loss)
+    rounds = STREAMS[2]._replace(
+        context=STREAMS[2].context.at[3].set(0.0), weight=jnp.ones(300).at[5].set(0.0)
+    )
+
+    @jax.jit
+    def both():
+        run = olx.rollout(learner, loss, rounds, WIDE, record=olx.record.trace)
+        proof = olx.certify(learner, run, COMPARATORS[1])
+        ascent = olx.dual_ascent(0.3, FLAT, loss, AGGRESSIVE)
+        return run.state.w, proof, 0.3 * olx.rollout(ascent, loss, rounds, WIDE).state.acc
+
+    weights, proof, other = both()
+    np.testing.assert_allclose(weights, other, rtol=1e-10, atol=1e-10)
+    assert proof.holds.all()
 
 
 def test_the_theorems_of_eg_hold_in_the_simplex():
@@ -222,9 +234,9 @@ def test_what_is_no_game_of_classes_is_refused(name):
         act()
 
 
-@pytest.mark.skipif(not (DATA / "mnist.npz").exists(), reason="mnist.npz is not in OLX_DATA")
+@needs("mnist.npz")
 def test_one_pass_over_a_part_of_mnist():
-    z = np.load(DATA / "mnist.npz")
+    z = np.load(FOLDER / "mnist.npz")
     x, y = z["X"][:10_000].astype(np.float32), z["y"][:10_000].astype(np.int32)
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     run = lambda learner: olx.run(learner, ZERO_ONE, olx.Rounds(x, y), jnp.zeros((10, 784), "f4"))

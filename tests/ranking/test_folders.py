@@ -1,24 +1,17 @@
 """Table 8.1 of Shalev-Shwartz 2007 on the e-mails of one user, if the data are there."""
 
-import os
-from pathlib import Path
-
 import jax.numpy as jnp
 import numpy as np
-import pytest
+from stored import FOLDER, needs
 
 from experiments import label_ranking_tables as tables
 
 USER = "williams_w3"
-DATA = Path(os.environ.get("OLX_DATA", "."))
-there = pytest.mark.skipif(
-    not (DATA / f"enron_{USER}.npz").is_file(), reason="OLX_DATA has no e-mails of this user"
-)
 
 
-@there
+@needs(f"enron_{USER}.npz")
 def test_mistakes_are_near_the_printed_ones():
-    rows, masks = tables.emails(DATA, USER)
+    rows, masks = tables.emails(FOLDER, USER)
     seen = []
     for update, setting in {"I": tables.WHOLE, "II": (0.01, 1.0), "III": (0.01, 1.0)}.items():
         run = tables.pass_over(tables.learner(tables.EUCLIDEAN, update, *setting), rows, masks)

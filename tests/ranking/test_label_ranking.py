@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference_ranking as reference
+from scipy.sparse import csr_array
 
 import olx
-from olx import losses, mirrors, ranking
+from olx import losses, mirrors, ranking, schedules
+from olx.convex import norms
 
 LABELS, WORDS, LENGTH = 4, 10, 36
 ONES = np.ones(LENGTH)
@@ -23,9 +25,9 @@ UPDATES = {
 SIX = [(name, entropy) for entropy in (False, True) for name in UPDATES]
 
 
-def learner(name, entropy, c, margin):
+def learner(name, entropy, eta, margin):
     mirror = mirrors.negative_entropy() if entropy else mirrors.euclidean()
-    return ranking.label_ranking(1 / c, mirror, UPDATES[name], margin)
+    return ranking.label_ranking(eta, mirror, UPDATES[name], margin)
 
 
 def stream(entropy, seed=0):
@@ -60,9 +62,13 @@ def comparators(entropy, rows, masks):
 
 def checked(name, entropy, c, margin, rows, masks, weight=ONES):
     """The run, after its theorems were checked against three comparators."""
-    one, points = learner(name, entropy, c, margin), comparators(entropy, rows, masks)
+    return judged(learner(name, entropy, 1 / c, margin), entropy, margin, rows, masks, weight)
+
+
+def judged(one, entropy, margin, rows, masks, weight, own="label_rate"):
+    points = comparators(entropy, rows, masks)
     run, proofs = played(one, rows, masks, jnp.asarray(margin), points, weight)
-    assert proofs.names == ("label_duality", "label_regret", "label_rate", "label_mistakes")
+    assert proofs.names == ("label_duality", "label_regret", own, "label_mistakes")
     for proof in proofs:
         assert np.all(np.isfinite(proof.right)), proof.name
         assert np.all(proof.holds), proof.name
@@ -80,6 +86,32 @@ def test_it_plays_as_the_source_says_and_its_theorems_hold(name, entropy):
         if entropy:  # what is kept beside the weights belongs to them
             level = np.log(np.exp(np.asarray(run.state.theta)).sum(1))
             np.testing.assert_allclose(run.state.level.value, level, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("name", "entropy"), [("I", True), ("II", False), ("III", True)])
+def test_a_schedule_plays_as_the_source_says_and_its_theorems_hold(name, entropy):
+    """Corollary 3, also where labels are contradicted; sparse rows for the Euclidean norm."""
+    norm, margin, most = norms.l1() if entropy else norms.l2(), 0.4, 2.5
+    one = learner(name, entropy, schedules.root_norms(most, norm), margin)
+    rows, masks, weight = stream(entropy)
+    weight = weight / 2  # corollary 3 is about weights of at most 1
+    run, _ = judged(one, entropy, margin, rows, masks, weight, "label_schedule")
+    longest = np.maximum.accumulate(np.linalg.norm(rows, np.inf if entropy else 2, axis=1))
+    c = np.sqrt(np.arange(1, LENGTH + 1) / most) * longest
+    scores, _, acc = reference.label_ranking(rows, masks, margin, c, name, entropy, weight)
+    np.testing.assert_allclose(run.trace.feedback.action, scores, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(run.state.acc, acc, rtol=0, atol=1e-8)
+    judged(one, entropy, margin, *contradictions(), ONES, "label_schedule")
+    play = (
+        olx.Rounds(olx.streams.sparse_rows(csr_array(rows)), masks, weight),
+        jnp.zeros((LABELS, WORDS)),
+    )
+    if entropy:
+        with pytest.raises(TypeError, match=r"needs dense rows: pass `rows.toarray\(\)`"):
+            olx.run(one, losses.label_hinge(margin), *play)
+    else:
+        sparse = olx.run(one, losses.label_hinge(margin), *play)
+        np.testing.assert_allclose(sparse.losses, run.losses, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("name", "entropy"), SIX)
@@ -116,15 +148,19 @@ def test_theorems_hold_against_fresh_words(name, entropy):
         np.testing.assert_allclose(proof.left, proof.right, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "entropy"), SIX)
-def test_theorems_hold_where_labels_are_contradicted(name, entropy):
+def contradictions():
     """The same row again and again, with sets of labels that contradict each other."""
     rows = np.ones((LENGTH, WORDS))
     rows[:, 4:] = 0.0
     masks = np.eye(LABELS)[np.arange(LENGTH) % LABELS]
     masks[1::2] = 1 - masks[1::2]
+    return rows, masks
+
+
+@pytest.mark.parametrize(("name", "entropy"), SIX)
+def test_theorems_hold_where_labels_are_contradicted(name, entropy):
     for c, margin in ((0.1, 0.9), (10.0, 0.1)):
-        checked(name, entropy, c, margin, rows, masks)
+        checked(name, entropy, c, margin, *contradictions())
 
 
 def test_the_pair_step_is_the_best_on_a_grid():

@@ -1,18 +1,15 @@
 """The experiments on words and chunks: their parts, and a short run where the data are."""
 
-import os
-import pathlib
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from stored import FOLDER, needs
 
 import olx
 from experiments import conll_chunking, ocr_letters
 from olx import structured
 
 NAMES = ["O", "B-NP", "I-NP", "B-VP", "I-VP"]
-DATA = os.environ.get("OLX_DATA")
 
 
 def tags(*words):
@@ -52,21 +49,16 @@ def test_templates_name_the_same_values_alike_and_new_ones_not_at_all():
     assert len(np.unique(known)) == size
 
 
-def needs(name):
-    missing = DATA is None or not (pathlib.Path(DATA) / name).exists()
-    return pytest.mark.skipif(missing, reason=f"{name} is not there; OLX_DATA names its folder")
-
-
 @needs("conll2000.npz")
 def test_the_shared_task_has_as_many_chunks_as_its_authors_say():
-    data = conll_chunking.read(pathlib.Path(str(DATA)))
+    data = conll_chunking.read(FOLDER)
     counts = [len(conll_chunking.chunks(labels, data.names)) for labels in data.chunk]
     assert (sum(counts[: data.train]), sum(counts[data.train :])) == (106_978, 23_852)
 
 
 @needs("ocr_letters.npz")
 def test_a_chain_reads_letters():
-    words = ocr_letters.read(pathlib.Path(str(DATA)))
+    words = ocr_letters.read(FOLDER)
     chain = structured.chain(ocr_letters.CLASSES, ocr_letters.FEATURES)
     train, test = (ocr_letters.stream(words, np.flatnonzero(words.fold == i), True) for i in (0, 1))
     rounds, start = ocr_letters.passes(train, 2, 0), chain.zeros(jnp.float32)

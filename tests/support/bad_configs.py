@@ -116,12 +116,14 @@ TOP = {
     "data as a word": refused("data.0: expected a table", data=["a9a"]),
     "two learners of a name": refused("two are called 'ogd'", learners=GOOD["learners"] * 2),
     "two data sets of a name": refused("two are called 'stream", data=GOOD["data"] * 2),
-    "half a seed": refused("seeds: expected int", seeds=1.5),
+    "half a seed": refused("seeds: expected a whole number or a list, got 1.5", seeds=1.5),
     "no seed": refused("seeds: give a number, or different seeds, got 0", seeds=0),
     "a negative seed": refused("seeds: .*got -1", seeds=-1),
     "a seed twice": refused(r"seeds: .*got \[1, 1\]", seeds=[1, 1]),
     "a huge seed": refused("seeds: a seed is less than 4294967296", seeds=[2**40]),
-    "seeds as a word": refused("seeds: expected int", seeds="five"),
+    "seeds as a word": refused(
+        "seeds: expected a whole number or a list, got 'five'", seeds="five"
+    ),
     "a protocol misspelt": refused("protocol: .*did you mean split", protocol="splt"),
     "a precision of half": refused("precision: there is no float16; did you", precision="float16"),
     "a test share of 0": refused("test: it is a share of the rows, got 0", test=0.0),
@@ -130,7 +132,7 @@ TOP = {
     "no rows to test on": refused("split leaves a part of", protocol="split", test=1e-9),
     "no rows to learn on": refused("split leaves a part of", protocol="split", test=0.999),
     "a loss misspelt": refused("no loss called 'logstic'; did you mean logistic", loss="logstic"),
-    "a loss as a number": refused("loss: expected str", loss=3),
+    "a loss as a number": refused("loss: expected a word or a table, got 3", loss=3),
     "a loss without a name": refused("loss: give a name", loss={"margin": 1.0}),
     "an argument of a loss misspelt": refused(
         "margn: margin_hinge has no such argument; did you mean margin",
@@ -141,7 +143,7 @@ TOP = {
     "a metric misspelt": refused("there is no eror; did you mean error", metrics=["eror"]),
     "a metric of another task": refused("wealth is for portfolio data", metrics=["wealth"]),
     "a metric twice": refused("error is named twice", metrics=["error", "error"]),
-    "metrics as a word": refused("metrics: expected list", metrics="error"),
+    "metrics as a word": refused("metrics: expected a list, got 'error'", metrics="error"),
     "a comparator misspelt": refused("comparator: .*did you mean best", comparator="bst"),
     "negative shifts": refused("shifts: give a number from 0 on, got -1", shifts=-1),
     "a negative radius": refused("radius: give a positive", comparator="best", radius=-1.0),
@@ -151,10 +153,22 @@ TOP = {
     "a bound against nobody": refused("bound: it needs a comparator", bound="all"),
     "a curve of no points": refused("curve: give at least 1", curve=0),
     "a budget misspelt": refused("budget.memry; did you mean memory", budget={"memry": 3}),
-    "a negative budget": refused("budget.memory: give megabytes", budget={"memory": -3}),
+    "a negative budget": refused("budget.memory: give megabytes, got -3", budget={"memory": -3}),
+    "a negative number of saves": refused("budget.save: .* got -1", budget={"save": -1}),
+    "a budget as a word": refused("budget.memory: .*leave out the quotes", budget={"memory": "9"}),
+    "no seeds": refused(r"seeds: give .* got \[\]", seeds=[]),
+    "a seed that is true": refused("seeds: .* got True", seeds=True),
+    "a list of curves": refused(r"curve: expected a whole number, got \[3, 4\]", curve=[3, 4]),
+    "a test share as a word": refused("test: expected a number, got '0.2'; leave out", test="0.2"),
+    "a list of radii": refused(r"radius: expected a number, got \[1.0\]", radius=[1.0]),
+    "a list of losses": refused("loss: expected a word or a table", loss=["hinge"]),
+    "margins of a loss": refused(
+        r"loss.margin: expected a number, got \[1, 2\]\.",
+        loss={"name": "margin_hinge", "margin": [1, 2]},
+    ),
     "a budget of NaN": refused("budget.save", budget={"save": float("nan")}),
     "a budget as a number": refused("budget: expected a table, got 3", budget=3),
-    "a title as a number": refused("title: expected str", title=3),
+    "a title as a number": refused("title: expected a word, got 3", title=3),
     "print of another learner": refused(
         "published.0: there is no learner odg; did you mean ogd",
         published=[{"learner": "odg", "metric": "error", "source": "", "values": {}}],
@@ -166,7 +180,7 @@ TOP = {
 }
 DATA = {
     "data without a name": refused("data.0.name: it is missing", data=[{"scale": "rows"}]),
-    "data named by a number": data("data.0.name: expected str", name=3),
+    "data named by a number": data("data.0.name: expected a word, got 3", name=3),
     "a stream misspelt": data(
         "did you mean stream:linear_class", name="stream:liner_classification"
     ),
@@ -208,13 +222,14 @@ DATA = {
         learners=[{"name": "perceptron"}],
     ),
 }
+INNER, BBM = {"name": "ogd", "eta": 0.5, "linear": True}, {"name": "online_bbm", "gamma": 0.1}
 LEARNERS = {
     "a learner misspelt": learner("no learner called 'odg'; did you mean", name="odg"),
     "a learner without a name": learner("learners.0.name: it is missing", "name"),
     "a module misspelt": learner("no module expert; did you mean experts", name="expert.hedge"),
     "a map for a learner": learner("no learner called 'pnorm'", name="pnorm"),
     "a learner that is private": learner("no learner called '__doc__'", name="__doc__"),
-    "linear as a word": learner("learners.0.linear: expected bool", linear="yes"),
+    "linear as a word": learner("learners.0.linear: expected true or false, got", linear="yes"),
     "a point for a score": learner("decides on a point.*add linear = true", linear=False),
     "a score made linear": refused(
         "learners.0 does not fit", learners=[{"name": "perceptron", "linear": True}]
@@ -225,12 +240,40 @@ LEARNERS = {
     "a step of NaN": learner("`eta` must be positive, got nan", "grid", eta=float("nan")),
     "a step that is true": learner("eta: expected a number, got True", "grid", eta=True),
     "a step for each coordinate": learner(
-        "values to try go under grid", "grid", eta=[0.1, 0.2, 1.0]
+        r"eta: expected a number, got .*; .* write grid.eta = \[0.1, 0.2, 1.0\]",
+        "grid",
+        eta=[0.1, 0.2, 1.0],
     ),
     "a step as a word": learner("learners.0.eta: there is no", "grid", eta="fast"),
+    "a step in quotes": learner(
+        "learners.0.eta: expected a number, got '0.1'; leave out the quotes", "grid", eta="0.1"
+    ),
+    "a step beside its grid": learner(
+        "learners.0.eta is 0.1, and learners.0.grid.eta gives values to try; leave out", eta=0.1
+    ),
+    "a number of a map beside its grid": omd(
+        "learners.0.mirror.q is 1.5, and learners.0.grid.mirror.q gives values",
+        mirror={"name": "pnorm", "q": 1.5},
+        grid={"mirror.q": [1.5, 2.0]},
+    ),
+    "numbers of a map": omd(
+        r'mirror.q: expected a number.*write grid."mirror.q" = \[1.5, 2.0\]',
+        mirror={"name": "pnorm", "q": [1.5, 2.0]},
+    ),
+    "a range for a step": learner(
+        r"eta: give one value.*write grid.eta = { geomspace = \[1, 2, 3\] }",
+        "grid",
+        eta={"geomspace": [1, 2, 3]},
+    ),
+    "steps in quotes": grid("eta: expected a number, got '0.1'; leave out the", ["0.1", "0.2"]),
+    "starts": learner("first: expected a number or a word, got", first=[0.0, 1.0]),
+    "a list of keys": refused(
+        r"learners.0.key: give a seed, a whole number, got \[1\]",
+        learners=[{"name": "boost", "inner": INNER, "rule": BBM, "n": 3, "key": [1]}],
+    ),
     "a map misspelt": omd("mirror: there is no mirror map called 'pnrm'; did", mirror="pnrm"),
     "a map as a number": omd("expected the name of a mirror map", mirror=3),
-    "a list of maps": omd("expected the name of a mirror map", mirror=["pnorm"]),
+    "a list of maps": omd("mirror map.*grid.mirror = ..pnorm", mirror=["pnorm"]),
     "an argument of a map": omd("mirror.p: pnorm has no", mirror={"name": "pnorm", "p": 1.5}),
     "a map out of range": omd("`q` must lie in", mirror={"name": "pnorm", "q": 0.5}),
     "a map without its argument": omd("pnorm needs the argument q", mirror="pnorm"),
@@ -267,7 +310,7 @@ LEARNERS = {
         "random.seed: give at least 0", {"uniform": [1, 2]}, random={"samples": 3, "seed": -1}
     ),
     "an axis of nobody": learner("etta: ogd has no such", grid={"etta": [1.0]}),
-    "an axis of no table": learner("no table mirror", eta=1.0, grid={"mirror.q": [1.5]}),
+    "an axis of no table": learner("no table mirror", grid={"mirror.q": [1.5]}),
 }
 
 

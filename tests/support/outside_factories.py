@@ -2,6 +2,8 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
 
 import olx
 from olx.losses import ScoreLoss
@@ -73,3 +75,28 @@ def flat(rounds: int):
 
 def only_rounds(rounds: int):
     return olx.Rounds(None, jnp.ones((rounds, 2)))
+
+
+def pair(rows: int = 6, classes: int = 2):
+    x = np.arange(3.0 * rows).reshape(rows, 3)
+    return x, np.arange(rows) % classes
+
+
+def frame():
+    return pa.table({"a": [1.0, 2.0, 4.0], "b": [0, 1, 0], "label": ["no", "yes", "no"]})
+
+
+def words():
+    return pa.table({"a": ["x", "y"], "label": [0, 1]})
+
+
+def rounds(rows: int = 4):
+    return olx.Rounds(jnp.ones((rows, 2)), jnp.linspace(0.0, 1.0, rows))
+
+
+def uneven():
+    return np.ones((3, 2)), np.ones(2)
+
+
+def prices():
+    return np.ones((3, 2)), None

@@ -126,12 +126,16 @@ def entropic_pair(up, down, margin, c, total=1.0):
 
 
 def label_ranking(rows, masks, margin, c, update, entropy, weights=None):
-    """One pass of one of the six algorithms: scores, dual variables, and `acc` at the end."""
+    """One pass of one of the six algorithms: scores, dual variables, and `acc` at the end.
+
+    c: a number, or one per round.
+    """
     k, d = masks.shape[1], rows.shape[1]
     acc = np.zeros((k, d))
     played, alphas = [], []
     weights = np.ones(len(rows)) if weights is None else weights
-    for x, relevant, h in zip(rows, masks.astype(bool), weights, strict=True):
+    rates = np.broadcast_to(c, len(rows))
+    for x, relevant, h, c in zip(rows, masks.astype(bool), weights, rates, strict=True):
         if entropy:
             w = np.exp(acc / c - (acc / c).max(1, keepdims=True))
             w /= w.sum(1, keepdims=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from olx.core import Rounds
 from olx.lab.data.dataset import Dataset, classes_in
+from olx.lab.data.table import Table
 from olx.lab.factories import make
 from olx.lab.names import factories, find, parameters
 from olx.lab.refusals import nearest
@@ -24,11 +25,20 @@ def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
         raise ValueError(f"{name}: the key is drawn from the seed; leave out key.")
     known = parameters(find(name, word, Stream))
     key = {"key": seed} if "key" in known else {}
-    rounds, truth = jax.tree.map(np.asarray, make(name, {"name": word, **key, **arguments}, Stream))
+    made = make(name, {"name": word, **key, **arguments}, Stream)
+    return from_stream(name, jax.tree.map(np.asarray, made))
+
+
+def from_stream(name: str, stream: Stream) -> Dataset:
+    """A stream of NumPy arrays as a data set; its task is the one that its rounds look like."""
+    rounds, truth = stream
     _check(name, rounds)
     task = next(task for task in TASKS.values() if task.matches(rounds))
     classes = classes_in(task, rounds.outcome)
-    return Dataset(name, task, rounds.context, rounds.outcome, truth=truth, classes=classes)
+    table = None if rounds.context is None else Table(task.name, None, rounds.context.shape[1])
+    return Dataset(
+        name, task, rounds.context, rounds.outcome, truth=truth, classes=classes, table=table
+    )
 
 
 def _check(name: str, rounds: Rounds) -> None:

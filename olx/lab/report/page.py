@@ -59,7 +59,7 @@ def write(folder: str | os.PathLike) -> Path:
         description=config.get("description", ""),
         summary=_summary(best, everything),
         cards=_cards(result, best, everything, against),
-        boards=[*([across] if across else []), *tables.leaderboards(best)],
+        boards=[*([across] if across else []), *tables.leaderboards(best, everything)],
         sections=[(title, own) for title, own in sections if own],
         as_json=as_json,
         kinds=figure.KINDS,

@@ -60,6 +60,12 @@ def winners(everything: list[Score]) -> dict[tuple[str, str], Score]:
     return chosen
 
 
+def ranks(chosen: list[Score]) -> list[int]:
+    """The rank of each score by its mean loss, from 1 on; equal losses share a rank."""
+    losses = [score.means["loss"] for score in chosen]
+    return [1 + sum(other < loss for other in losses) for loss in losses]
+
+
 def tuned(everything: list[Score], dataset: str, learner: str, metric: str) -> Score | None:
     """The configuration that is best by `metric`, as in published tables.
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from olx.lab.report import scores
+from olx.lab.report.edges import edges
 from olx.lab.report.scores import Score, tuned
 from olx.lab.report.words import configuration, plus_minus, short
 
@@ -42,9 +44,9 @@ def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
         return None
     ranks: dict[str, list[int]] = {}
     for dataset in datasets:
-        chosen = [learner for where, learner in winners if where == dataset]
-        for rank, learner in enumerate(chosen, start=1):
-            ranks.setdefault(learner, []).append(rank)
+        chosen = [score for (where, _), score in winners.items() if where == dataset]
+        for rank, score in zip(scores.ranks(chosen), chosen, strict=True):
+            ranks.setdefault(score.learner, []).append(rank)
     cell = lambda *pair: short(winners[pair].means["loss"]) if pair in winners else ""
     rows = [
         [learner, f"{np.mean(own):.2f}", *(cell(dataset, learner) for dataset in datasets)]
@@ -54,8 +56,13 @@ def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
     return Table("All data sets", head, rows, "Mean loss of the best configuration on each.")
 
 
-def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
-    """One table per data set: every learner at its smallest mean loss, the best one first."""
+def leaderboards(
+    winners: dict[tuple[str, str], Score], everything: list[Score] | None = None
+) -> list[Table]:
+    """One table per data set: every learner at its smallest mean loss, the best one first.
+
+    everything: the scores of all configurations, to name best values at the end of their grid.
+    """
     tables = []
     for dataset in dict.fromkeys(dataset for dataset, _ in winners):
         chosen = [score for (where, _), score in winners.items() if where == dataset]
@@ -69,12 +76,13 @@ def leaderboards(winners: dict[tuple[str, str], Score]) -> list[Table]:
                 *(plus_minus(score.means[name], score.errors[name]) for name in shown),
                 configuration(score.hyperparameters),
             ]
-            for rank, score in enumerate(chosen, start=1)
+            for rank, score in zip(scores.ranks(chosen), chosen, strict=True)
         ]
         seeds = max(score.seeds for score in chosen)
         note = f"{chosen[0].rounds:,} rounds, "
         note += f"{seeds} seeds; ± is one standard error." if seeds > 1 else "one seed."
-        tables.append(Table(dataset, head, rows, note))
+        said = [line for score in chosen for line in edges(everything or [], score)]
+        tables.append(Table(dataset, head, rows, " ".join([note, *said])))
     return tables
 
 

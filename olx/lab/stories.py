@@ -1,0 +1,108 @@
+"""What the numbers of a job depend on: its story.
+
+A story holds the rows of the data, the keys of the config that the job reads, the files of
+factories outside the library, and the version of olx. The name of a job ends in a digest of its
+story, so a job that is stored under this name needs no second play. A title, a description or a
+published number is in no story: to change it repeats nothing.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from olx.lab import outside
+from olx.lab.experiment import Data, Experiment, Player
+
+Story = dict[str, Any]
+
+
+def story(
+    experiment: Experiment, entry: Data, player: Player, seed: int, rows: Mapping[str, Any]
+) -> Story:
+    """The story of a job on a data set with the digest `rows`."""
+    keys = {"data": _keys(entry), "learner": _keys(player), **_settings(experiment)}
+    return {
+        "dataset": entry.label or entry.name,
+        "learner": player.label or player.name,
+        "seed": seed,
+        "olx": version("olx"),
+        "rows": dict(rows),
+        "factories": outside.digests(keys),
+        "keys": keys,
+    }
+
+
+def name_of(told: Story) -> str:
+    """The name of the job with this story."""
+    text = json.dumps(told, sort_keys=True, default=repr)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{_slug(told['dataset'])}.{_slug(told['learner'])}.{told['seed']}.{digest}"
+
+
+def changes(then: Story, now: Story) -> Iterator[str]:
+    """What differs between two stories of the same data set and learner, one line each."""
+    if then["olx"] != now["olx"]:
+        yield f"olx {then['olx']} then, {now['olx']} now"
+    for name in {**then["factories"], **now["factories"]}:
+        both = then["factories"].get(name), now["factories"].get(name)
+        if None not in both and both[0] != both[1]:
+            yield f"the file of {name} changed"
+    old, new = dict(_flat(then["keys"])), dict(_flat(now["keys"]))
+    differ = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    owners = {"data": f"data {now['dataset']}: ", "learner": f"learner {now['learner']}: "}
+    for key in differ:
+        owner, _, rest = key.partition(".")
+        words = f"{owners[owner]}{rest}" if owner in owners else key
+        yield f"{words} = {_shown(old, key)} then, {_shown(new, key)} now"
+    asked = any(key.startswith("data.") for key in differ)  # other rows are then no surprise
+    if then["rows"] != now["rows"] and not asked:
+        before, after = then["rows"].get("rows"), now["rows"].get("rows")
+        same = f"{after} rows as before, other numbers"
+        counted = same if before == after else f"{before} rows then, {after} now"
+        yield f"data {now['dataset']} changed: {counted}"
+
+
+def _keys(entry: Data | Player) -> dict[str, Any]:
+    """All keys of a table of the config, also those left out."""
+    own = [name for name in entry.__struct_fields__ if name not in ("label", "arguments")]
+    plain = {name: _plain(getattr(entry, name)) for name in own}
+    return plain | _plain(entry.arguments)
+
+
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """The keys of an experiment on which the numbers of its jobs depend."""
+    names = ["protocol", "precision", "loss", "metrics", "comparator", "curve"]
+    names += ["test"] if experiment.protocol == "split" else []
+    names += ["radius"] if experiment.comparator == "best" else []
+    names += ["bound"] if experiment.comparator is not None else []
+    names += ["shifts"] if experiment.bound is not None else []
+    found = {name: _plain(getattr(experiment, name)) for name in names}
+    return found | {"budget": {"memory": experiment.budget.memory}}
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=repr)
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _shown(keys: Mapping[str, Any], key: str) -> str:
+    if keys.get(key) is None:
+        return "nothing"
+    text = json.dumps(keys[key], ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _slug(label: str) -> str:
+    return re.sub(r"[^\w-]+", "_", label)[:40]
