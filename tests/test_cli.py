@@ -179,7 +179,9 @@ def test_a_refusal_is_one_line_and_status_two(case, here, capsys):
     assert printed.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["", "run", "certify", "show", "report", "list", "bench"])
+@pytest.mark.parametrize(
+    "command", ["", "run", "certify", "show", "report", "diff", "list", "bench"]
+)
 def test_help_is_there(command, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main([*command.split(), "--help"])

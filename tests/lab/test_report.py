@@ -15,12 +15,14 @@ import pytest
 from olx.cli import main
 from olx.lab import config, report, store
 from olx.lab.report import figure, tables
+from olx.lab.report.classes import counts, errors
 from olx.lab.report.colours import CONTRAST, DARK, WHITE, contrast, lab, palette
 from olx.lab.report.difference import Change, verdict
 from olx.lab.report.diverged import diverged, hint
 from olx.lab.report.edges import edges
 from olx.lab.report.scores import Score, scores, tuned, winners
-from olx.lab.report.theorems import certificates, counts, said
+from olx.lab.report.theorems import certificates, said
+from olx.lab.report.theorems import counts as verdicts
 from olx.lab.report.times import times
 
 BROWSER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -31,6 +33,7 @@ SECTIONS = (
     "Regret",
     "Sensitivity",
     "Pairs of hyperparameters",
+    "Classes",
     "Published numbers beside ours",
     "Theorems checked",
     "Configurations that diverged",
@@ -123,11 +126,29 @@ def test_ids_are_unique_and_links_lead_somewhere(page, folder):
 def test_every_figure_has_a_name_and_its_files(page, folder):
     names = [attributes["id"] for tag, attributes in page.elements if tag == "figure"]
     charts = [a["aria-label"] for tag, a in page.elements if a.get("class") == "plot"]
-    assert len(names) == 14  # 2 of loss, 2 of regret, 6 of one number, 4 of two
+    assert len(names) == 15  # 2 of loss, 2 of regret, 6 of one number, 4 of two, 1 of classes
     assert len(charts) == 10
     assert "the best decision in hindsight in the ball of radius 2" in charts[2]
     files = {f"{name}.{kind}" for name in names for kind in ("svg", "png", "pdf")}
     assert {file.name for file in (folder / "figures").iterdir()} == files
+
+
+def test_errors_are_counted_by_class(page, folder):
+    found = counts(store.read(folder).confusions)
+    assert list(found) == ["heart"]
+    assert list(found["heart"]) == ["adagrad", "omd, p-norm", "perceptron", "random"]
+    (table,) = errors(found)
+    assert table.rows == [
+        ["cat", "165", "0.0909", "0.1455", "0.2000", "0.2545"],
+        ["dog", "120", *4 * ["0.0000"]],
+    ]
+    assert table.foot[0][:3] == ["all", "285", "0.0526"]
+    said = [a["data-said"] for tag, a in page.elements if "cat taken" in a.get("data-said", "")]
+    assert said == [
+        "cat taken for cat: 150 rounds, 90.9%",
+        "cat taken for dog: 12 rounds, 7.3%",
+        "cat taken for none: 3 rounds, 1.8%",
+    ]
 
 
 def test_names_are_escaped(text):
@@ -301,7 +322,7 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     assert ("holds in all 27 runs", "25.3") in rows(table)
     said_of_all = "conditions not met in all 27 runs: the right side is infinite"
     assert (said_of_all, "") in rows(changed)
-    assert counts(changed) == {"conditions not met": table.num_rows}
+    assert verdicts(changed) == {"conditions not met": table.num_rows}
     good, *_ = table.to_pylist()
     broken = good | {"right": np.inf, "broken": "from round 5 on: rows must be short"}
     failed = good | {"holds": False, "slack": -0.5, "holds_in_double": False}
@@ -342,12 +363,12 @@ def test_equal_losses_share_a_rank():
 
 def test_the_time_adds_up(folder):
     table = store.read(folder).times
-    found = times(table, whole=100.0)
+    found = times(table, outside=2.5)
     numbers = [[float(cell or 0) for cell in row[2:-1]] for row in (*found.rows, found.foot[0])]
     assert all(first == pytest.approx(sum(rest)) for first, *rest in numbers)
     jobs, outside, run = (float(row[2]) for row in found.foot)
     assert jobs == pytest.approx(sum(table["seconds"].to_pylist()))
-    assert jobs + outside == run == 100
+    assert (outside, run) == (2.5, pytest.approx(jobs + outside))
 
 
 def test_it_says_why_a_configuration_diverged(folder, everything):

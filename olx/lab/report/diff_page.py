@@ -12,6 +12,7 @@ from olx.lab.report.chart import Chart, Scale, as_json, is_wide
 from olx.lab.report.curves import by_dataset, loss_lines
 from olx.lab.report.scores import scores, winners
 from olx.lab.report.shell import render
+from olx.lab.report.tables import without_datasets
 
 DASHES = (5, 4)  # of the first result; lines of the second one are whole
 
@@ -37,7 +38,7 @@ def write(first: store.Result, second: store.Result, place: str | os.PathLike) -
         order,
         title=f"{names[0]} → {names[1]}",
         summary=f"From {first.folder} to {second.folder}.",
-        tables=found,
+        tables=[without_datasets(table) for table in found],
         charts=[*_charts(first, second, names, order)],
         as_json=as_json,
         kinds=(),
