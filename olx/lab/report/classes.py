@@ -51,11 +51,7 @@ def errors(found: dict[str, dict[str, Counts]]) -> Iterator[Table]:
         ]
         total = [f"{counted.wrong.sum() / size.sum():.4f}" for counted in learners.values()]
         head = [Column("class", False), Column("rounds"), *map(Column, learners)]
-        note = (
-            "The share of mistakes on each class, before its label is seen, of the configuration "
-            "with the smallest loss per seed; rounds are summed over seeds."
-        )
-        yield Table(dataset, head, rows, note, [["all", f"{size.sum():,}", *total]])
+        yield Table(dataset, head, rows, foot=[["all", f"{size.sum():,}", *total]])
 
 
 def matrices(found: dict[str, dict[str, Counts]], folder: Path) -> Iterator[Heat]:

@@ -16,6 +16,7 @@ def times(table: pa.Table, outside: float) -> Table | None:
     if not table.num_rows:
         return None
     parts = [name for name in table.column_names if name.endswith(END)]
+    parts = [name for name in parts if sum(table[name].to_pylist())]  # what took some time
     asked = [(name, "sum") for name in ("seconds", *parts)] + [("rounds_per_second", "mean")]
     grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(asked).to_pylist()
     lines = [[row["seconds_sum"], *(row[f"{part}_sum"] for part in parts)] for row in grouped]
