@@ -31,6 +31,7 @@ HOWTO = (
     "resume",
     "serve",
     "networks",
+    "mini_batches",
     "experts_and_bandits",
     "second_order",
     "boosting",

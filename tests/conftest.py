@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 FLAGS = (
     "--xla_backend_optimization_level=0",
@@ -34,8 +35,11 @@ if "XLA_FLAGS" not in os.environ:  # found out once: the workers of pytest-xdist
     os.environ["XLA_FLAGS"] = " ".join(taken)
 
 import jax
+import memory
 import pytest
+import quick
 
+HERE = Path(__file__).parent
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -43,3 +47,25 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 @pytest.fixture
 def key():
     return jax.random.key(0)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(memory)  # so that it sees the examples in docstrings, too
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With `-m quick`, a file without quick tests is not imported."""
+    if config.option.markexpr == "quick" and collection_path.is_file():
+        return None if quick.lines_of(_inside(collection_path)) else True
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            inside = item.nodeid.replace(item.nodeid.partition("::")[0], _inside(item.path), 1)
+            if quick.is_quick(inside):
+                item.add_marker("quick")
+
+
+def _inside(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()

@@ -184,6 +184,9 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     bound: Annotated[
         Literal["best", "all"] | None, means("certify the best configuration per job, or all")
     ] = None
+    baseline: Annotated[
+        bool, means("whether the best constant so far is played beside the learners")
+    ] = True
     curve: Annotated[int, means("points of a curve per decade of rounds")] = 10
     data_folder: Annotated[
         str | None, means("where data sets are; $OLX_DATA or the cache if left out")

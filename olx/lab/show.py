@@ -79,6 +79,7 @@ def _functions(kind: type) -> Iterator[tuple[str, str]]:
     for name, function in factories(kind):
         if function not in seen and name not in (
             "batch",
+            "affine",
             "linear",
             "model",
             "experts.expert_learner",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from olx.core import Rounds
-from olx.lab import outcomes
+from olx.lab import baselines, outcomes
+from olx.lab.baselines import Baseline
 from olx.lab.decisions import LABELS, PARTS, ROWS, SCORE, SCORES, WEIGHTS, Decision
 from olx.lab.metrics import (
     Metric,
@@ -39,6 +40,7 @@ class Task:
     read: Callable[..., np.ndarray]  # a reader of `olx.lab.outcomes`
     matches: Callable[[Rounds], bool]  # whether a generated stream is of this task
     decision: Decision
+    baseline: Baseline  # what a learner must beat
     loss: str | dict[str, Any] | None  # the usual loss, as in a config; None if that must name one
     usual: tuple[Metric, ...] = ()  # measured if a config names no metrics
     others: tuple[Metric, ...] = ()  # measured if a config names them
@@ -82,6 +84,7 @@ BINARY = Task(
     outcomes.signs,
     _has_signs,
     SCORE,
+    baselines.MAJORITY,
     "logistic",
     (Metric(error),),
     ERRORS,
@@ -92,6 +95,7 @@ MULTICLASS = Task(
     outcomes.classes,
     _has_classes,
     SCORES,
+    baselines.CLASSES,
     "cross_entropy",
     (Metric(error),),
     whole=True,
@@ -103,6 +107,7 @@ LABEL_RANKING = Task(
     outcomes.single_labels,
     lambda rounds: False,
     LABELS,
+    baselines.LABELS,
     "max_pairs",
     (Metric(mistake),),
     RANKS,
@@ -115,6 +120,7 @@ INSTANCE_RANKING = dataclasses.replace(
     name="instance_ranking",
     read=outcomes.degrees,
     decision=ROWS,
+    baseline=baselines.ROWS,
     loss="average_pairs",
     intercept=False,  # it adds the same to all rows of a group
     gather=outcomes.grouped,
@@ -124,6 +130,7 @@ CHAIN = Task(
     outcomes.classes,
     lambda rounds: False,
     PARTS,
+    baselines.PARTS,
     {"name": "max_loss", "structure": "data"},
     (Metric(label_error),),
     whole=True,
@@ -135,18 +142,25 @@ REGRESSION = Task(
     outcomes.reals,
     lambda rounds: rounds.context is not None,
     SCORE,
+    baselines.MEAN,
     "squared",
     others=ERRORS,
     in_libsvm=True,
 )
 EXPERTS = Task(
-    "experts", outcomes.expert_losses, lambda rounds: rounds.context is None, WEIGHTS, "linear_loss"
+    "experts",
+    outcomes.expert_losses,
+    lambda rounds: rounds.context is None,
+    WEIGHTS,
+    baselines.UNIFORM,
+    "linear_loss",
 )
 PORTFOLIO = Task(
     "portfolio",
     outcomes.price_relatives,
     lambda rounds: False,
     WEIGHTS,
+    baselines.UNIFORM,
     "log_loss",
     (Metric(wealth, growth, rising=True),),
     labelled=False,

@@ -18,6 +18,10 @@ from olx.streams.classification import stretched_classification as stretched_cla
 from olx.streams.columns import Column as Column
 from olx.streams.columns import Columns as Columns
 from olx.streams.columns import Target as Target
+from olx.streams.dicts import Features as Features
+from olx.streams.dicts import from_dicts as from_dicts
+from olx.streams.examples import from_examples as from_examples
+from olx.streams.examples import from_loader as from_loader
 from olx.streams.experts import alternating_losses as alternating_losses
 from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses
@@ -25,6 +29,7 @@ from olx.streams.experts import random_sign_losses as random_sign_losses
 from olx.streams.experts import switching_losses as switching_losses
 from olx.streams.frames import Framed as Framed
 from olx.streams.frames import from_frame as from_frame
+from olx.streams.intercept import with_intercept as with_intercept
 from olx.streams.recordings import Played as Played
 from olx.streams.recordings import Spoken as Spoken
 from olx.streams.recordings import played as played

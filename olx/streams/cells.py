@@ -75,11 +75,15 @@ def as_numbers(owner: str, series: Any, fill: Any) -> np.ndarray:
     """The numbers of a column, with `fill` where one is missing; None refuses that."""
     import narwhals.stable.v2 as narwhals
 
-    if not is_number(series):
-        raise ValueError(
-            f"{owner}: column {series.name!r} holds {_first(series)}; it must hold numbers."
-        )
-    numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
+    if is_number(series):
+        numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
+    else:
+        there = [cell for cell in series.to_list() if not is_missing(cell)]
+        if there:
+            raise ValueError(
+                f"{owner}: column {series.name!r} holds {there[0]!r}; it must hold numbers."
+            )
+        numbers = np.full(len(series), np.nan)
     missing = np.isnan(numbers)
     if not np.any(missing):
         return numbers
@@ -116,8 +120,3 @@ def missing_values(owner: str, found: dict[str, np.ndarray]) -> ValueError:
 def words_of(values: Iterable[Any]) -> str:
     values = [str(value) for value in values]
     return ", ".join(values[:8]) + (", ..." if len(values) > 8 else "")
-
-
-def _first(series: Any) -> str:
-    there = [cell for cell in series.to_list() if not is_missing(cell)]
-    return f"{there[0]!r}" if there else "no value"

@@ -123,11 +123,13 @@ class Columns:
         return table
 
 
+def tuples(tree: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary with tuples in place of lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in tree.items()}
+
+
 def from_plain(tree: dict[str, Any]) -> Columns:
     """The record from a tree of dictionaries and lists."""
-    tuples = lambda table: {
-        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-    }
     columns = tuple(Column(**tuples(each)) for each in tree["columns"])
     target = None if tree["target"] is None else Target(**tuples(tree["target"]))
     return Columns(columns, target, tree["named"])

@@ -157,11 +157,11 @@ def _target(owner: str, series: Any, positive: Any, labels: bool) -> Target:
     plain = is_number(series) and series.dtype not in (narwhals.Boolean, narwhals.Object)
     if plain and not labels:
         return Target(name)
-    found = tuple(sorted(set(as_words(owner, series, None)), key=_order))
+    found: tuple[Level, ...] = tuple(sorted(set(as_words(owner, series, None)), key=_order))
+    if len(found) < 2:
+        raise ValueError(f"{owner}: the target {name!r} holds {words_of(found)} alone.")
     if len(found) == 2 and not labels:
         return Target(name, found, found[1:])
-    if len(found) < 2:
-        raise ValueError(f"{owner}: the target {name!r} holds {found[0]!r} alone.")
     return Target(name, found)
 
 

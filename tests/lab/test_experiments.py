@@ -38,8 +38,8 @@ def file(tmp_path_factory):
 
 def experiment(file, **changes):
     data = {"name": file, "label": "mine", "order": "file"}
-    tree = {"precision": "float64", "data": [data], "learners": [OGD], **changes}
-    return parse(tree)
+    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [OGD]}
+    return parse({**tree, **changes})
 
 
 def descend(x, y, eta, start=None):
@@ -86,7 +86,9 @@ def test_the_tables_hold_what_plain_numpy_finds(file, tmp_path):
 
 def test_single_precision_is_the_default(file, tmp_path):
     data = [{"name": file, "label": "mine", "order": "file"}]
-    rows = run(parse({"data": data, "learners": [OGD]}), tmp_path / "r").configurations
+    rows = run(
+        parse({"baseline": False, "data": data, "learners": [OGD]}), tmp_path / "r"
+    ).configurations
     totals = [REFERENCE[eta][0].sum() for eta in ETAS]
     np.testing.assert_allclose(column(rows, "total"), totals, rtol=1e-5)
     assert not np.allclose(column(rows, "total"), totals, rtol=1e-12)
@@ -169,7 +171,7 @@ def test_a_portfolio_ends_with_its_wealth(tmp_path):
     np.savez(tmp_path / "prices.npz", X=relatives)
     data = {"name": str(tmp_path / "prices.npz"), "task": "portfolio", "order": "file"}
     learner = {"name": "hedge", "eta": 1e-12}
-    tree = {"precision": "float64", "data": [data], "learners": [learner]}
+    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [learner]}
     rows = run(parse(tree), tmp_path / "r").configurations
     rebalanced = np.prod(relatives.mean(1))
     assert column(rows, "wealth")[0] == pytest.approx(rebalanced, rel=1e-9)
@@ -367,7 +369,7 @@ def test_a_killed_run_ends_with_the_same_tables(file, tmp_path):
 
 def test_a_stream_that_is_generated_anew_is_the_same_data(tmp_path):
     stream = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
-    asked = parse({"data": [stream], "learners": [OGD]})
+    asked = parse({"baseline": False, "data": [stream], "learners": [OGD]})
     first = run(asked, tmp_path / "r")
     assert run(asked, tmp_path / "r").times.equals(first.times)
 

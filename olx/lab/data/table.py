@@ -24,7 +24,7 @@ from olx.lab.data.readers import all_but, read_file
 from olx.lab.data.scaling import Scale
 from olx.lab.outcomes import finite
 from olx.streams.cells import Level
-from olx.streams.columns import Columns, from_plain
+from olx.streams.columns import Columns, from_plain, tuples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Table:
         """The record that `to_json` wrote."""
         tree = json.loads(text)
         columns = None if tree["columns"] is None else from_plain(tree["columns"])
-        scale, labels = Scale(**_tuples(tree["scale"])), Labels(**_tuples(tree["labels"]))
-        rest = _tuples({**tree, "columns": columns, "scale": scale, "labels": labels})
+        scale, labels = Scale(**tuples(tree["scale"])), Labels(**tuples(tree["labels"]))
+        rest = tuples({**tree, "columns": columns, "scale": scale, "labels": labels})
         return Table(**rest)
 
     def _features(self, data: Any, allow_unknown: bool) -> Any:
@@ -158,7 +158,3 @@ def _has_words(levels: Sequence[Level] | None) -> bool:
 
 def _place(data: Any) -> str:
     return str(data) if isinstance(data, str | os.PathLike) else "Table.apply"
-
-
-def _tuples(tree: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in tree.items()}
