@@ -92,7 +92,7 @@ def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
     words = ("certify", "tiny.toml", "--set", "seeds=1", "--set", "comparator=zero")
     status, out, _ = olx(capsys, *words)
     assert status == 1
-    assert "NO" in out
+    assert "fails" in out
 
 
 def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):

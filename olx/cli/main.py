@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from olx.cli import (
     bench,
     certify,
+    diff,
     example,
     help_words,
     list_names,
@@ -28,6 +29,7 @@ EXAMPLES = """examples:
   olx list learners                               what a config may name
   olx list omd                                    one name: arguments, theorem, example
   olx show results/quickstart                     the leaderboard again
+  olx diff results/quickstart results/ten-seeds   what got better or worse
   olx predict results/quickstart new.csv          predict new rows with the best learner
   olx certify quickstart.toml                     check all theorems of its learners on its runs
   olx new learner mine                            write a learner of your own, and its test
@@ -41,6 +43,7 @@ COMMANDS = (  # as `olx --help` lists them
     certify,
     show,
     report,
+    diff,
     predict,
     list_names,
     new,

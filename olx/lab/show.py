@@ -48,6 +48,14 @@ def certificates(result: Result) -> str:
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
+def differences(first: Result, second: Result) -> str:
+    """Two results side by side, and what differs between the runs."""
+    from olx.lab.report import diff_page, difference
+
+    tables = difference.tables(first, second, diff_page.named(first, second))
+    return "\n\n".join(map(_text, tables))
+
+
 def listing(what: str | None) -> str:
     """The names that a config may use: all, of one kind, or all about one name."""
     kinds = {
