@@ -43,7 +43,11 @@ def main() -> None:
     parser.add_argument("--shown", type=int, default=21, help="copies in the other pictures")
     parser.add_argument("--out", type=Path, default=Path("results/boosting_plots"))
     given = parser.parse_args()
-    found = load("letter", given.data, **LETTERS) if given.data else load("sklearn:breast_cancer")
+    found = (
+        load("letter", given.data, **LETTERS)
+        if given.data
+        else load("sklearn:breast_cancer", bias=False)
+    )
     game = losses.modified_huber, found.shuffled(0).rounds(), jnp.zeros(found.width)
     weak = olx.first_order.normalized_adagrad(given.eta)
     given.out.mkdir(parents=True, exist_ok=True)

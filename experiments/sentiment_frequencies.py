@@ -23,7 +23,7 @@ SETS = ("books", "dvd", "electronics", "kitchen")
 
 def frequencies(name: str, folder: pathlib.Path | None) -> np.ndarray:
     """The total count of each feature in all reviews, the most frequent first."""
-    counts = load(f"sentiment_{name}", folder).context
+    counts = load(f"sentiment_{name}", folder, bias=False).context
     totals = np.asarray(counts.sum(axis=0)).reshape(-1)
     return np.sort(totals[totals > 0])[::-1]
 

@@ -40,6 +40,7 @@ from olx.engine.step import step as step
 from olx.engine.sweep import sweep as sweep
 from olx.facts import Facts as Facts
 from olx.frameworks import ascents as ascents
+from olx.frameworks.affine import affine as affine
 from olx.frameworks.corollaries import composite_regret as composite_regret
 from olx.frameworks.corollaries import leader_regret as leader_regret
 from olx.frameworks.corollaries import root_regret as root_regret
@@ -47,6 +48,7 @@ from olx.frameworks.descent import surrogate_regret as surrogate_regret
 from olx.frameworks.dual_ascent import dual_ascent as dual_ascent
 from olx.frameworks.ftrl import ftrl as ftrl
 from olx.frameworks.implicit import implicit as implicit
+from olx.frameworks.lift import affine_dot as affine_dot
 from olx.frameworks.lift import dot as dot
 from olx.frameworks.lift import linear as linear
 from olx.frameworks.lift import model as model

@@ -95,8 +95,9 @@ class Lump:
 class Lumps:
     """A learner that uses one sum over all coordinates, such as a norm of its weights.
 
-    Its state is one vector and numbers. It uses the entries of the vector where the context is zero
-    only through the sum of their terms, so one entry with this term could replace all of them. An
+    Its state is one vector and numbers, or one array with such a vector per row, as for classes. It
+    uses the entries of the array where the context is zero only through the sum of their terms over
+    all rows, so one entry with this term could replace all of them. An
     update multiplies all these entries by one factor, often 1; if the lump is additive, it
     subtracts one number from all of them instead. A predictor or a point learner.
     """

@@ -65,7 +65,7 @@ def test_a_run_prints_its_leaderboard_and_says_where_it_is(here, capsys):
 def test_settings_reach_the_run(here, capsys):
     words = ("--set", "seeds=1", "--set", "learners.0.grid.eta=[0.5]", "--out", "other")
     assert olx(capsys, "run", "tiny.toml", "--no-report", *words)[0] == 0
-    assert store.read("other").configurations.column("h.eta").to_pylist() == [0.5, None]
+    assert store.read("other").configurations.column("h.eta").to_pylist() == [0.5, None, None]
 
 
 def test_theorems_are_certified(here, capsys):

@@ -20,7 +20,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program, as_kernel
-from olx.engine.protocol import Watch, feedback_of
+from olx.engine.loop import added, nothing
+from olx.engine.protocol import Seen, Watch, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
 
@@ -55,7 +56,7 @@ def block_program(watch: Watch, share) -> Program:
 
 def _one(
     watch: Watch, learner: Learner, loss: Loss, score: Array, here: Rounds
-) -> tuple[Array, PyTree]:
+) -> tuple[Array, Seen]:
     """The coefficient of the row, and the output of the round."""
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
@@ -73,29 +74,28 @@ def _triangle(
     scores: Float[Array, "B N"],
     rounds: Rounds,
     count: Int[Array, ""],
-) -> tuple[Float[Array, "B N"], PyTree]:
+) -> tuple[Float[Array, "B N"], Seen]:
     """Play the rounds of a block one by one: their coefficients and their outputs."""
     at = lambda leaf, i: lax.dynamic_index_in_dim(leaf, i, keepdims=False)
     put = lambda rows, row, i: lax.dynamic_update_index_in_dim(rows, row, i, 0)
 
-    def play(i: Int[Array, ""], score: Float[Array, " N"]) -> tuple[Array, PyTree]:
+    def play(i: Int[Array, ""], score: Float[Array, " N"]) -> tuple[Array, Seen]:
         return one(learner, loss, score, jax.tree.map(lambda leaf: at(leaf, i), rounds))
 
-    def step(i: Int[Array, ""], carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+    def step(i: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
         coefficients, out = carry
         line = at(gram, i)
         earlier = lambda j, score: score + at(line, j) * at(coefficients, j)
-        a, kept = play(i, lax.fori_loop(0, i, earlier, at(scores, i)))
-        return put(coefficients, a, i), jax.tree.map(lambda o, k: put(o, k, i), out, kept)
+        a, seen = play(i, lax.fori_loop(0, i, earlier, at(scores, i)))
+        return put(coefficients, a, i), added(lambda rows, row: put(rows, row, i), out, seen)
 
-    shapes = jax.eval_shape(play, count, scores[0])[1]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((len(gram), *leaf.shape), leaf.dtype), shapes)
+    empty = nothing(jax.eval_shape(play, count, scores[0])[1], len(gram))
     return lax.fori_loop(0, count, step, (jnp.zeros_like(scores), empty))
 
 
 def _play(
     triangle, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Seen]:
     (start,), structure = jax.tree.flatten(state)
     product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
     capacity = rounds.context.shape[0]
@@ -104,20 +104,19 @@ def _play(
     def block(k: Int[Array, ""]) -> Rounds:
         return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * size, size), rounds)
 
-    def solve(k: Int[Array, ""], w: Float[Array, "d N"]) -> tuple[Array, Array, PyTree]:
+    def solve(k: Int[Array, ""], w: Float[Array, "d N"]) -> tuple[Array, Array, Seen]:
         here = block(k)
         x = here.context
         left = jnp.minimum(count - k * size, size)
-        a, kept = triangle(learner, loss, product(x, x.T), product(x, w), here, left)
-        return x, a, kept
+        a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, left)
+        return x, a, seen
 
-    def step(k: Int[Array, ""], carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+    def step(k: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
         w, out = carry
-        x, a, kept = solve(k, w)
+        x, a, seen = solve(k, w)
         put = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * size, 0)
-        return w + product(x.T, a), jax.tree.map(put, out, kept)
+        return w + product(x.T, a), added(put, out, seen)
 
-    shapes = jax.eval_shape(solve, count, start.T)[2]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), shapes)
+    empty = nothing(jax.eval_shape(solve, count, start.T)[2], capacity, size)
     w, out = lax.fori_loop(0, (count + size - 1) // size, step, (start.T, empty))
     return jax.tree.unflatten(structure, [w.T]), out

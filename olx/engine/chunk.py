@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, PyTree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program, unavailable
 from olx.engine.loop import alone, at, over_rounds
-from olx.engine.protocol import Watch, feedback_of, settle
+from olx.engine.protocol import Seen, Watch, feedback_of, settle
 from olx.engine.refresh import refreshed
 
 
@@ -64,18 +64,19 @@ def spread(devices: int, state: Any = mine) -> Callable | None:
     mesh = jax.make_mesh(
         (devices,), (_NAME,), (AxisType.Auto,), devices=jax.local_devices()[:devices]
     )
+    out: Any = Seen(later, later, mine)  # pyright: ignore[reportArgumentType]
     return functools.partial(
         jax.shard_map,
         mesh=mesh,
         in_specs=(state, mine, alike, alike, alike),
-        out_specs=((state, later), alike),
+        out_specs=((state, out), alike),
         check_vma=False,
     )
 
 
 def _round(
     watch: Watch, learner: Learner, state: PyTree, loss: Loss, here: Rounds
-) -> tuple[PyTree, Array | None, PyTree]:
+) -> tuple[PyTree, Array | None, Seen]:
     """The new state before its refresh, whether the refresh is due, and the output."""
     action = learner.predict(state, here.context)
     weight = 1.0 if here.weight is None else here.weight
@@ -92,11 +93,11 @@ def _play(
     loss: Loss,
     rounds: Rounds,
     count: Int[Array, ""],
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Seen]:
     """The state after the first `count` rounds, and the output of each round."""
     one = over(functools.partial(_round, watch), (0, 0, None, None))
 
-    def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, PyTree]:
+    def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Seen]:
         new, due, seen = one(learner, state, loss, at(rounds, i))
         return refreshed(over, learner, new, due), seen
 
@@ -110,7 +111,8 @@ def _in_turn(
     loss: Loss,
     rounds: Rounds,
     count: Int[Array, ""],
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Seen]:
     play = lambda own: _play(alone, watch, own[0], own[1], loss, rounds, count)
     state, out = lax.map(play, (state, learner))
-    return state, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), out)
+    paid, kept = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (out.paid, out.kept))
+    return state, Seen(paid, kept, out.alarm)

@@ -9,6 +9,7 @@ from jaxtyping import PyTree
 
 from olx.core import Curve
 from olx.engine.feed import Chunk
+from olx.engine.protocol import Seen
 from olx.keep import Keep, rounds_kept
 
 _MANY = 64  # parts; for fewer of them a Python loop of sums is faster
@@ -34,14 +35,14 @@ class Collector:
         self.structure: PyTree = None  # of the output for a chunk; used only to resume
 
     @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
-    def add(self, chunk: Chunk, out: tuple[PyTree, PyTree]) -> None:
+    def add(self, chunk: Chunk, out: Seen) -> None:
         """Add the output of the program for a chunk; waits until it is computed."""
-        paid = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out[0])
+        paid = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out.paid)
         if self.total is None:
             self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), paid)
         stop = chunk.start + chunk.count
         if self.keep is None:
-            trace = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out[1])
+            trace = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out.kept)
             self.segments.append(Segment(paid[0], np.zeros(0, int), None, trace))
             add = lambda before, rows: before + rows.sum(0, dtype=np.float64)
             self.total = jax.tree.map(add, self.total, paid)
@@ -50,7 +51,7 @@ class Collector:
             ends = kept - chunk.start
             add = lambda before, rows: before + np.cumsum(_parts(rows, ends), axis=0)
             totals = jax.tree.map(add, self.total, paid)
-            self.segments.append(Segment(None, kept, totals, _rows(out[1], ends - 1)))
+            self.segments.append(Segment(None, kept, totals, _rows(out.kept, ends - 1)))
             self.total = jax.tree.map(lambda rows: rows[-1], totals)
         self.played = stop
 

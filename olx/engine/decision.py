@@ -7,6 +7,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner
+from olx.frameworks.affine import as_linear, is_affine
 
 
 def decision(learner: Learner, state: PyTree, context: PyTree = None) -> PyTree:
@@ -28,6 +29,8 @@ def decision(learner: Learner, state: PyTree, context: PyTree = None) -> PyTree:
     check.instance("decision", "learner", learner, Learner)
     if context is None:
         return _point(learner, state)
+    if is_affine(learner):  # its last weight is the intercept
+        learner, context = as_linear(learner), np.append(np.asarray(context), 1.0)
     zero = jax.tree.map(lambda leaf: jnp.zeros(np.shape(leaf), _real(leaf)), context)
     score = lambda x: learner.predict(state, x)
     slope = jax.jacobian(score)(zero)

@@ -19,6 +19,8 @@ from olx.engine.signals import Asked
 class Desk:
     """Holds the output of one chunk, which a device may still be computing.
 
+    Rounds with bad numbers are refused before their output is collected or saved.
+
     When a run ends, also by an error, it waits for the device, which may still read the arrays.
     """
 
@@ -44,6 +46,9 @@ class Desk:
                 return next(chunks, None)
         except (KeyboardInterrupt, SystemExit):
             self.stop(state)
+            raise
+        except Exception:
+            self._clear()  # a bad number of the chunk before is named first
             raise
 
     def put(self, chunk: Chunk, out: Any) -> None:
@@ -73,6 +78,8 @@ class Desk:
         if self._pending is None:
             return
         (chunk, out), self._pending = self._pending, None
+        if chunk.look is not None:
+            chunk.look.after(out.alarm)
         collector = self._collector
         collector.add(chunk, out)
         self._digest = chunk.digest

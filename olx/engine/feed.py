@@ -1,7 +1,7 @@
 """Cut a stream of any size into chunks of one shape: arrays, memory maps, iterables of `Rounds`."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +10,7 @@ from jaxtyping import PyTree
 
 from olx.core import Rounds
 from olx.engine import contexts
+from olx.engine.checks import Checks, Look
 from olx.engine.history import History
 from olx.engine.rows import Room, blocks
 from olx.engine.stage import Stage
@@ -26,6 +27,7 @@ class Chunk(NamedTuple):
     count: int  # the number of real rounds; the rest is padding
     start: int  # number of the first one, from 0
     digest: bytes = b""  # of all rounds up to its last, if the stream has a history
+    look: Look | None = None  # what is left to check after it is played
 
 
 class Plan(NamedTuple):
@@ -96,14 +98,14 @@ def chunks(
     owner: str,
     pieces: Iterator[Rounds],
     plan: Plan,
-    judge: Callable[[Rounds, int], object],
+    checks: Checks,
     history: History | None = None,
 ) -> Iterator[Chunk]:
     """Cut pieces into chunks of one shape; skip the rounds that `history` says were played.
 
-    Every chunk is checked before it is yielded: `judge` checks its numbers and gets the rounds and
-    the number of the first; shapes and dtypes must be those of the first piece. The memory of a
-    chunk may be reused for the next chunk but one.
+    Every chunk is checked before it is yielded, but for what `checks` leaves for later; shapes and
+    dtypes must be those of the first piece. The memory of a chunk may be reused for the next chunk
+    but one.
     """
     skip = 0 if history is None else history.rounds
     start, capacity, room, stage = (
@@ -124,12 +126,14 @@ def chunks(
             part = take(piece, low, low + capacity)
             count = len_of(part)
             staged = stage.put(part)
-            judge(take(staged, 0, count), start + low)
+            real = take(staged, 0, count)
+            checks.before(real, start + low)
+            look = Look(checks, real, start + low) if checks.shown else None
             if isinstance(piece.context, SparseRows):
                 cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
                 staged = staged._replace(context=cut if plan.owned else jax.tree.map(np.array, cut))
             digest = b"" if history is None else history.add(part)
-            yield Chunk(staged, count, start + low, digest)
+            yield Chunk(staged, count, start + low, digest, look)
         start += length
     if start < skip:
         raise ValueError(

@@ -4,8 +4,8 @@ r"""The forms in which a round of sparse rows is played.
   score, a second loop adds the multiple.
 - `block_by_block`: any other `linear` learner, alone; `olx.engine.lanes` plays a batch of them. The
   second loop calls the update of the learner.
-- `whole_row`: a predictor that uses the whole row, such as its norm. It gets as many coordinates
-  as the widest row has; the other forms cost only the blocks of the row.
+- `whole_row`: a predictor that uses the whole row, such as its norm. It gets a row of fixed length;
+  `olx.engine.sizes` plays it, and other forms of this kind, with a length that suits the row.
 """
 
 from collections.abc import Callable

@@ -8,13 +8,15 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Int, PyTree
 
+from olx.engine.protocol import Seen
+
 
 def over_rounds(
-    one: Callable[[PyTree, Array], tuple[PyTree, PyTree]],
+    one: Callable[[PyTree, Array], tuple[PyTree, Seen]],
     state: PyTree,
     count: Int[Array, ""],
     capacity: int,
-) -> tuple[PyTree, PyTree]:
+) -> tuple[PyTree, Seen]:
     """The state after the first `count` rounds, and the outputs of these rounds.
 
     one: (state, number of the round) -> (next state, output of the round).
@@ -23,15 +25,31 @@ def over_rounds(
     nor written. The first axis of the outputs is time.
     """
 
-    def step(i: Int[Array, ""], carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+    def step(i: Int[Array, ""], carry: tuple[PyTree, Seen]) -> tuple[PyTree, Seen]:
         state, out = carry
-        state, kept = one(state, i)
+        state, seen = one(state, i)
         write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
-        return state, jax.tree.map(write, out, kept)
+        return state, added(write, out, seen)
 
     shapes = jax.eval_shape(one, state, count)[1]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-    return lax.fori_loop(0, count, step, (state, empty))
+    return lax.fori_loop(0, count, step, (state, nothing(shapes, capacity)))
+
+
+def nothing(seen: Seen, capacity: int, rounds: int = 0) -> Seen:
+    """The output before the first of `capacity` rounds.
+
+    seen: the shapes of the output of a round; or of `rounds` rounds, if that is not 0.
+    """
+    own = lambda leaf: leaf.shape[1:] if rounds else leaf.shape
+    rows = lambda leaf: jnp.zeros((capacity, *own(leaf)), leaf.dtype)
+    paid, kept = jax.tree.map(rows, (seen.paid, seen.kept))
+    return Seen(paid, kept, None if seen.alarm is None else jnp.zeros(seen.alarm.shape, bool))
+
+
+def added(write: Callable[[Array, Array], Array], out: Seen, seen: Seen) -> Seen:
+    """The output of a chunk, with that of more rounds; `write` puts their rows in their place."""
+    paid, kept = jax.tree.map(write, (out.paid, out.kept), (seen.paid, seen.kept))
+    return Seen(paid, kept, jax.tree.map(jnp.logical_or, out.alarm, seen.alarm))
 
 
 def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:

@@ -55,7 +55,9 @@ def lumped(
         log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)
         extra, low = (lump.entry(at + whole.level).astype(lanes.dtype) for at in (log, least))
         lanes = jnp.where(used, lanes, low)
-        return jnp.concatenate([lanes, extra.reshape(1, 1)]) * whole.scale - whole.shift
+        # Of several rows of weights, the first holds the term of all entries of all others.
+        last = jnp.where(jnp.arange(lanes.shape[1]) == 0, extra, low)[None]
+        return jnp.concatenate([lanes, last]) * whole.scale - whole.shift
 
     def decide(learner: Learner, lanes: Array, rest: tuple, whole: Whole) -> Array:
         return learner.predict(state_of(layout, seen_by(learner, lanes, whole), rest), x)

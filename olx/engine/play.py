@@ -38,8 +38,8 @@ def play(
         action = learner.predict(state, context)
         outcome, nature = adversary.answer(nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
-        state, ((value, _), kept) = settle(learner.update, Watch(record), state, feedback)
-        return (state, nature), (value, (kept, Rounds(context, outcome)))
+        state, seen = settle(learner.update, Watch(record), state, feedback)
+        return (state, nature), (seen.paid[0], (seen.kept, Rounds(context, outcome)))
 
     state = first_state("play", learner, params)
     states = jax.tree.map(jnp.asarray, (state, adversary.init()))

@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Batch, Learner, Rounds
 from olx.engine import contexts as cast_of
+from olx.engine.affine import unfolded_rows
 from olx.engine.feed import dense
 from olx.engine.rows import Blocks, Room, blocks
 from olx.engine.start_like import start_like
@@ -42,6 +43,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     check.instance(owner, "learner", learner, Learner)
     if hasattr(contexts, "tocsr"):
         contexts = sparse_rows(contexts)
+    learner, contexts = unfolded_rows(owner, learner, contexts)
     length = _check_rows(owner, contexts)
     state = jax.tree.map(jnp.asarray, state)
     if isinstance(contexts, SparseRows):

@@ -11,10 +11,19 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._pytree import as_tree
 from olx.core import Feedback, Loss, Scalar
+from olx.engine.shows import alarm
 from olx.losses.score import ScoreLoss
 
 Record = Callable[[PyTree, Feedback], PyTree]
 Measure = Callable[[Feedback], PyTree]
+
+
+class Seen(NamedTuple):
+    """The output of a round, or of the rounds of a chunk."""
+
+    paid: tuple[Array, PyTree]  # what to sum: the loss and the result of `measure`
+    kept: PyTree  # the result of `record`
+    alarm: Array | None  # whether a number was not finite; one for all rounds of a chunk
 
 
 class Watch(NamedTuple):
@@ -23,16 +32,18 @@ class Watch(NamedTuple):
     record: Record | None = None  # (state, feedback) -> what to keep
     measure: Measure | None = None  # feedback -> what to sum over the rounds
     after: bool = False  # whether `record` gets the state after the update, before a refresh
+    fields: tuple[str, ...] = ()  # of the feedback: those whose numbers must be finite
 
-    def see(self, state: PyTree, feedback: Feedback) -> tuple[tuple[Array, PyTree], PyTree]:
-        """What to sum (the loss and the result of `measure`), and what to keep."""
+    def see(self, state: PyTree, feedback: Feedback) -> Seen:
+        """The output of a round."""
         measured = None if self.measure is None else self.measure(feedback)
         kept = None if self.record is None else self.record(state, feedback)
         for name, tree in (("measure", measured), ("record", kept)):
             for leaf in jax.tree.leaves(tree):
                 if isinstance(leaf, str):
                     raise TypeError(f"`{name}` gives a {type(leaf).__name__}; it must give arrays.")
-        return (feedback.value, jax.tree.map(jnp.asarray, measured)), kept
+        paid = feedback.value, jax.tree.map(jnp.asarray, measured)
+        return Seen(paid, kept, alarm(self.fields, feedback))
 
 
 def feedback_of(
@@ -46,7 +57,12 @@ def feedback_of(
         jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action)
     )
     _check_loss(jax.eval_shape(known, action))
-    value, grad = jax.value_and_grad(known)(action) if real else (known(action), None)
+    if not real:
+        value, grad = known(action), None
+    elif isinstance(loss, ScoreLoss):
+        value, grad = loss.value_and_slope(action, outcome)
+    else:
+        value, grad = jax.value_and_grad(known)(action)
     return Feedback(context, action, outcome, known, value, grad, weight)
 
 
@@ -75,7 +91,7 @@ def watching(
 
 def settle(
     update: Callable, watch: Watch, state: PyTree, feedback: Feedback
-) -> tuple[PyTree, tuple[PyTree, PyTree]]:
+) -> tuple[PyTree, Seen]:
     """Finish a round: the new state, and the output of the round.
 
     update: (state, feedback) -> state.

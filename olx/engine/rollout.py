@@ -61,10 +61,10 @@ def rollout(
     traced = judge("rollout", needs_of(learner, loss), params, jax.tree.map(on_host, rounds))
     state = jax.tree.map(jnp.asarray, state)
     if segment is None:
-        state, ((losses, _), kept) = lax.scan(step, state, rounds)
+        state, ((losses, _), kept, _) = lax.scan(step, state, rounds)
     else:
         check.count("rollout", "segment", segment)
-        state, ((losses, _), kept) = _in_segments(step, state, rounds, length, segment)
+        state, ((losses, _), kept, _) = _in_segments(step, state, rounds, length, segment)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, continued=continued)

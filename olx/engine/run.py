@@ -1,6 +1,7 @@
 """`run`: the same game as `rollout`, compiled once, on streams of any size."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,13 +10,15 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.affine import unfolded
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
-from olx.engine.sparse import form_of, sparse_program
+from olx.engine.shows import shown
+from olx.engine.sparse import form_of, shown_by, sparse_program
 from olx.engine.table import layout_of, packer, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
@@ -76,6 +79,7 @@ def stream(
     **options: Any,
 ) -> Run:
     """`run` with its `Watch`, for any `owner` of the error messages."""
+    learner, rounds = unfolded(owner, learner, rounds, watch)
     rows, rounds = peek(owner, rounds)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None
@@ -85,12 +89,18 @@ def stream(
     else:
         state = given_state(owner, learner, params, state)
     state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
+    play = functools.partial(drive, owner, loss=loss, stream=rounds, params=params, **options)
     if layout is None:
-        program = single_program(watch)
-        done = drive(owner, program, learner, loss, rounds, params, state, **options)
+        program = lambda fields: single_program(watch._replace(fields=fields))
+        shows = functools.partial(shown, batched=False)
+        done = play(program, learner, state=state, shows=shows)
     else:
-        program = sparse_program(watch, layout, form_of(learner, layout, False), batched=False)
+        form = form_of(learner, layout, False)
+        program = lambda fields: sparse_program(
+            watch._replace(fields=fields), layout, form, batched=False
+        )
         packed = jax.jit(packer(layout))(state)
-        done = drive(owner, program, learner, loss, rounds, params, packed, **options)
+        shows = functools.partial(shown_by, form)
+        done = play(program, learner, state=packed, shows=shows)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
     return dataclasses.replace(done, continued=continued)

@@ -15,29 +15,47 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
+from olx.engine.feed import Plan
 from olx.engine.forms import Form, Round, adding, block_by_block, whole_row
 from olx.engine.kernel import Program
 from olx.engine.lanes import lane_by_lane
 from olx.engine.loop import alone, at, over_rounds
 from olx.engine.lumped import lumped
-from olx.engine.protocol import Watch
+from olx.engine.protocol import Seen, Watch
 from olx.engine.refresh import refreshing
+from olx.engine.shows import Shows
+from olx.engine.sizes import by_size
 from olx.engine.table import AXES, Layout, Packed, state_of
 from olx.facts import AddsContext, Linear, Refreshed
 from olx.streams.sparse_rows import LANES
+
+SIZED = {form: by_size(form) for form in (whole_row, refreshing, lumped)}
 
 
 def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
     """The form in which the engine plays `learner`."""
     if layout.lumps:
-        return lumped
+        return SIZED[lumped]
     if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
         return adding
     if isinstance(learner.facts.coordinates, Refreshed):
-        return refreshing
+        return SIZED[refreshing]
     if isinstance(learner.facts.coordinates, Linear):
         return lane_by_lane if batched else block_by_block
-    return whole_row
+    return SIZED[whole_row]
+
+
+def shown_by(
+    form: Form, learner: Learner, loss: Loss, state: PyTree, plan: Plan, leaves: tuple[int, ...]
+) -> Shows:
+    """Whether the row shows in a round of this form: some sum the products of all its entries.
+
+    The rows must stay as they are until the round was played.
+    """
+    sums = form in (adding, block_by_block, lane_by_lane)
+    if sums and plan.owned and 0 in leaves:
+        return Shows(frozenset([0]), ("action",))
+    return Shows()
 
 
 @functools.lru_cache(maxsize=256)
@@ -59,17 +77,17 @@ def _play(
     loss: Loss,
     rounds: Rounds,
     count: Int[Array, ""],
-) -> tuple[Packed, PyTree]:
+) -> tuple[Packed, Seen]:
     """The state after the first `count` rounds, and the output of each round."""
     rows, table = rounds.context, packed.table
 
-    def one(carry: tuple[Packed, Array], i: Int[Array, ""]) -> tuple[tuple[Packed, Array], PyTree]:
+    def one(carry: tuple[Packed, Array], i: Int[Array, ""]) -> tuple[tuple[Packed, Array], Seen]:
         packed, room = carry
         weight = 1.0 if rounds.weight is None else at(rounds.weight, i)
         row = rows, at(rows.first, i), at(rows.last, i), room
         now = Round(loss, at(rounds.outcome, i), weight, *row)
 
-        def see(table: Array, rest: tuple, whole: tuple, score: Array) -> PyTree:
+        def see(table: Array, rest: tuple, whole: tuple, score: Array) -> Seen:
             return watch.see(state_of(layout, table[:-1], rest, whole), now.feedback(score))
 
         new, score, room = form(over, layout, packed, learner, now)

@@ -1,6 +1,7 @@
 """`sweep`: play many learners as one program, on one device or on all of them."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Batch, Curve, Learner, Loss, Rounds, Run
+from olx.engine.affine import unfolded
 from olx.engine.block import block_program, fits
 from olx.engine.boundary import first_states
 from olx.engine.checkpoint import Checkpoint
@@ -19,7 +21,8 @@ from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, tur
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
-from olx.engine.sparse import form_of, sparse_program
+from olx.engine.shows import shown
+from olx.engine.sparse import form_of, shown_by, sparse_program
 from olx.engine.table import AXES, Packed, layout_of, packer, unpack
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
@@ -79,26 +82,29 @@ def streams(
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
     count = _configurations(learners)
+    learners, rounds = unfolded(owner, learners, rounds, watch)
     rows, rounds = peek(owner, rounds)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    play = lambda program, state: drive(
-        owner, program, learners, loss, rounds, params, state, configurations=count, **options
-    )
+    play = functools.partial(drive, owner, loss=loss, stream=rounds, params=params, **options)
+    play = functools.partial(play, learner=learners, configurations=count)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
         state = jax.tree.map(jnp.array, first_states(owner, learners, params))
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
-        done = play(program(watch, spread(devices)), state)
+        one = lambda fields: program(watch._replace(fields=fields), spread(devices))
+        done = play(one, state=state, shows=functools.partial(shown, batched=True))
     else:
         share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
-        program = sparse_program(watch, layout, form, batched=True, share=share)
+        one = lambda fields: sparse_program(
+            watch._replace(fields=fields), layout, form, batched=True, share=share
+        )
         state = first_states(owner, learners, params, packer(layout), AXES)
         rest = jax.tree.map(jnp.array, state.rest)  # a copy, since the program donates its state
-        done = play(program, state._replace(rest=rest))
+        done = play(one, state=state._replace(rest=rest), shows=functools.partial(shown_by, form))
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
 

@@ -170,7 +170,7 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
     )
     own = [shape for axis, shape in zip(axes, others, strict=True) if axis is not None]
     lumps = isinstance(learner.facts.coordinates, Lumps)
-    if lumps and own != [()]:
+    if lumps and len(own) != 1:
         return None
     return Layout(jax.tree.structure(small), axes, others, lumps)
 

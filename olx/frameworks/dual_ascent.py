@@ -113,7 +113,7 @@ def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) ->
         rise = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))
         change = change + now.c * (rise(now.acc) - rise(centred))
     loss = Partial(_revealed, hp.loss, feedback.outcome)
-    value, grad = jax.value_and_grad(loss)(now.score)
+    value, grad = hp.loss.value_and_slope(now.score, feedback.outcome)
     own = feedback._replace(loss=loss, value=value, grad=grad, weight=now.weight)
     if hp.loss.of_classes:  # a schedule sees the margin, as the score of a label +1
         own = own._replace(action=margin(now.score, now.y), outcome=jnp.ones_like(value))

@@ -44,6 +44,8 @@ class LiftHparams:
     def in_words(self) -> str:
         if self.apply.func is dot:
             return f"linear({self.inner!r})"
+        if self.apply.func is affine_dot:
+            return f"affine({self.inner!r})"
         return f"model({self.inner!r}, {words(self.apply.func)})"
 
 
@@ -85,6 +87,17 @@ def dot(w: PyTree, x: PyTree) -> Array:
         return jnp.tensordot(w, x, np.ndim(x))
     check.same_shape("linear", "context", x, "decision", w)
     return jnp.asarray(tree.vdot(w, x))
+
+
+def affine_dot(w: PyTree, x: PyTree) -> Array:
+    r"""The affine model $\langle w, x \rangle + b$; the last entry of the array `w` is $b$."""
+    if np.ndim(x) != 1 or not np.ndim(w) or np.shape(w)[-1] != np.shape(x)[0] + 1:
+        seen, given = [jax.tree.map(np.shape, each) for each in (w, x)]
+        raise TypeError(
+            f"affine: the decision has shape {seen}, the context {given}; start from one number "
+            "more than there are features, the last one is the intercept."
+        )
+    return dot(w[..., :-1], x) + w[..., -1]
 
 
 def transposed(tau: Scalar, x: PyTree) -> PyTree:

@@ -30,8 +30,9 @@
     grid."rule.gamma" = [0.05, 0.1, 0.2]
     grid."inner.eta" = { geomspace = [0.1, 10, 8] }
 
-An unknown key is refused with a hint of the nearest known key. A factory (of a learner, a map, a
-schedule, a loss, `stream:` data) may also be one outside the library: see `olx.lab.outside`.
+Paths are relative to the folder of the config. An unknown key is refused with a hint of the nearest
+known key. A factory (of a learner, a map, a schedule, a loss, `stream:` data) may also be one
+outside the library: see `olx.lab.outside`.
 """
 
 import os
@@ -43,6 +44,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from olx.lab.data.places import beside
 from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
 from olx.lab.refusals import ConfigError as ConfigError
 from olx.lab.refusals import check
@@ -72,7 +74,7 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
     try:
         for setting in settings:
             _set(tree, setting)
-        return parse(tree)
+        return beside(path.parent, parse(tree))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -43,12 +43,14 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     labels: Annotated[
         list[float | str] | None, means("only rows with these labels; all if left out")
     ] = None
-    without: Annotated[list[int], means("the numbers of columns to leave out, from 0 on")] = []
+    without: Annotated[
+        list[int | str], means("columns to leave out, by name or number, from 0 on")
+    ] = []
     task: Annotated[
         str | None, means("binary, multiclass, regression, ...; known sets have a task")
     ] = None
     binarize: Annotated[
-        float | str | list[float | str] | None,
+        float | str | bool | list[float | str] | None,
         means("the label, or the labels, that count as +1, against all others"),
     ] = None
     scale: Annotated[
@@ -58,13 +60,31 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
             "variance 1) or maximum (each column at most 1; keeps zeros)"
         ),
     ] = "none"
-    bias: Annotated[bool, means("append a feature that is always 1")] = False
+    bias: Annotated[
+        bool | None,
+        means("an intercept; if left out there is one where it can change a prediction"),
+    ] = None
     center_target: Annotated[
         bool, means("scale the target of a regression to mean 0 and variance 1")
     ] = False
     expert_loss: Annotated[str, means("the loss of forecasts: absolute or squared")] = "absolute"
     target: Annotated[
         str | int | None, means("the column of the labels, by name or number; the last one")
+    ] = None
+    categories: Annotated[
+        list[str], means("columns that hold words, even if they look like numbers")
+    ] = []
+    fill: Annotated[
+        str | float | dict[str, Any] | None,
+        means(
+            "of missing values: mean, median, a number, or a table of one value per column; "
+            "missing values are refused if left out"
+        ),
+    ] = None
+    encoding: Annotated[str | None, means("of a CSV file; UTF-8 if left out")] = None
+    separator: Annotated[str | None, means("of a CSV file; found if left out")] = None
+    header: Annotated[
+        bool | None, means("whether row 0 of a CSV file names the columns; found if left out")
     ] = None
     sha256: Annotated[str | None, means("the expected digest of the file, for downloads")] = None
     arguments: Annotated[dict[str, Any], means("of a stream, or of a loader of yours")] = {}
@@ -164,6 +184,9 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     bound: Annotated[
         Literal["best", "all"] | None, means("certify the best configuration per job, or all")
     ] = None
+    baseline: Annotated[
+        bool, means("whether the best constant so far is played beside the learners")
+    ] = True
     curve: Annotated[int, means("points of a curve per decade of rounds")] = 10
     data_folder: Annotated[
         str | None, means("where data sets are; $OLX_DATA or the cache if left out")

@@ -1,5 +1,6 @@
 """The jobs of an experiment: one per data set, learner (all its configurations) and seed."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,14 +9,14 @@ import olx
 from olx.lab import outside
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
-from olx.lab.experiment import Data, Experiment
+from olx.lab.experiment import Data, Experiment, Player
 from olx.lab.factories import make
 from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
 from olx.lab.plan import Plan, filled, first_decision, plan
 from olx.lab.stories import Story, name_of, story
 from olx.lab.sweeps import Game
-from olx.lab.tasks import METRICS, TASKS
+from olx.lab.tasks import METRICS, TASKS, Task
 
 
 class Job(NamedTuple):
@@ -90,11 +91,12 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
         digests[entry.label or entry.name] = seen = digest(data)
         seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
         kind = data.task.name, data.classes, data.width if data.task.gather else 0
+        every = [*players, *baseline(experiment, data.task, len(players))]
         if kind not in plans:
             lift = data.task.decision.lift
             sizes = data.classes, data.width
-            plans[kind] = [plan(j, player, lift, *sizes) for j, player in players]
-        for (_, player), each in zip(players, plans[kind], strict=True):
+            plans[kind] = [plan(j, player, lift, *sizes) for j, player in every]
+        for (_, player), each in zip(every, plans[kind], strict=True):
             check_fit(each, data, loss, rounds)
             for seed in seeds:
                 told = story(experiment, entry, player, seed, seen)
@@ -107,6 +109,13 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
     return Prepared(jobs, digests | outside.digests(experiment.plain()))
 
 
+def baseline(experiment: Experiment, task: Task, place: int) -> list[tuple[int, Player]]:
+    """The baseline of a task as a learner after all others, with its number; none if not asked."""
+    trivial = task.baseline
+    player = Player(name=trivial.name, label=trivial.label, theorems=[])
+    return [(place, player)] if experiment.baseline else []
+
+
 def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     """The game that a job plays on the rows of `data`."""
     dtype = np.dtype(experiment.precision)
@@ -114,7 +123,11 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     if experiment.metrics is not None:
         asked = [METRICS[name] for name in experiment.metrics]
         metrics = tuple(metric for metric in asked if metric in data.task.metrics)
+    start = first_decision(job.plan, data, dtype)
     large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
+    blind = job.plan.where == f"learners.{len(experiment.learners)}"  # the baseline
+    if blind and data.is_sparse:  # it sees no features
+        data = dataclasses.replace(data, context=np.zeros((len(data), 1)))
     as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
     half, learn, test = None, data, None
     if experiment.protocol == "half":
@@ -126,7 +139,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
     return Game(
         _loss(experiment, data),
         as_rounds(learn),
-        first_decision(job.plan, data, dtype),
+        start,
         metrics,
         olx.keep.log_spaced(experiment.curve),
         half,

@@ -51,7 +51,7 @@ def run(
     >>> learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.01, 0.1]}}
     >>> data = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
     >>> folder = tempfile.mkdtemp() + "/result"
-    >>> result = run(parse({"data": [data], "learners": [learner]}), folder)
+    >>> result = run(parse({"baseline": False, "data": [data], "learners": [learner]}), folder)
     >>> result.configurations.column("h.eta").to_pylist()
     [0.01, 0.1]
     """

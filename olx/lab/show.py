@@ -32,9 +32,9 @@ def leaderboard(result: Result) -> str:
 
 def certificates(result: Result) -> str:
     """The theorems, and whether they held."""
-    from olx.lab.report import tables
+    from olx.lab.report import theorems
 
-    table = tables.certificates(result.certificates)
+    table = theorems.certificates(result.certificates)
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
@@ -71,6 +71,7 @@ def _functions(kind: type) -> Iterator[tuple[str, str]]:
     for name, function in factories(kind):
         if function not in seen and name not in (
             "batch",
+            "affine",
             "linear",
             "model",
             "experts.expert_learner",

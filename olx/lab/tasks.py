@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from olx.core import Rounds
-from olx.lab import outcomes
+from olx.lab import baselines, outcomes
+from olx.lab.baselines import Baseline
 from olx.lab.decisions import LABELS, PARTS, ROWS, SCORE, SCORES, WEIGHTS, Decision
 from olx.lab.metrics import (
     Metric,
@@ -37,11 +38,14 @@ class Task:
     read: Callable[..., np.ndarray]  # a reader of `olx.lab.outcomes`
     matches: Callable[[Rounds], bool]  # whether a generated stream is of this task
     decision: Decision
+    baseline: Baseline  # what a learner must beat
     loss: str | dict[str, Any] | None  # the usual loss, as in a config; None if that must name one
     usual: tuple[Metric, ...] = ()  # measured if a config names no metrics
     others: tuple[Metric, ...] = ()  # measured if a config names them
     whole: bool = False  # whether outcomes are integers
     in_libsvm: bool = False  # whether the LIBSVM collection has a folder of its name
+    labelled: bool = True  # whether the last column of a table holds outcomes, if none is named
+    intercept: bool = True  # whether a feature that is always 1 can change a prediction
     several: bool = False  # whether a row of a file has several labels, as a row of 0 and 1
     gather: Callable[..., Any] | None = (
         None  # (place, x, outcome, group) -> context and outcome, if
@@ -76,6 +80,7 @@ BINARY = Task(
     outcomes.signs,
     _has_signs,
     SCORE,
+    baselines.MAJORITY,
     "logistic",
     (Metric(error),),
     ERRORS,
@@ -86,6 +91,7 @@ MULTICLASS = Task(
     outcomes.classes,
     _has_classes,
     SCORES,
+    baselines.CLASSES,
     "cross_entropy",
     (Metric(error),),
     whole=True,
@@ -96,6 +102,7 @@ LABEL_RANKING = Task(
     outcomes.single_labels,
     lambda rounds: False,
     LABELS,
+    baselines.LABELS,
     "max_pairs",
     (Metric(mistake),),
     RANKS,
@@ -108,7 +115,9 @@ INSTANCE_RANKING = dataclasses.replace(
     name="instance_ranking",
     read=outcomes.degrees,
     decision=ROWS,
+    baseline=baselines.ROWS,
     loss="average_pairs",
+    intercept=False,  # it adds the same to all rows of a group
     gather=outcomes.grouped,
 )
 CHAIN = Task(
@@ -116,6 +125,7 @@ CHAIN = Task(
     outcomes.classes,
     lambda rounds: False,
     PARTS,
+    baselines.PARTS,
     {"name": "max_loss", "structure": "data"},
     (Metric(label_error),),
     whole=True,
@@ -126,20 +136,28 @@ REGRESSION = Task(
     outcomes.reals,
     lambda rounds: rounds.context is not None,
     SCORE,
+    baselines.MEAN,
     "squared",
     others=ERRORS,
     in_libsvm=True,
 )
 EXPERTS = Task(
-    "experts", outcomes.expert_losses, lambda rounds: rounds.context is None, WEIGHTS, "linear_loss"
+    "experts",
+    outcomes.expert_losses,
+    lambda rounds: rounds.context is None,
+    WEIGHTS,
+    baselines.UNIFORM,
+    "linear_loss",
 )
 PORTFOLIO = Task(
     "portfolio",
     outcomes.price_relatives,
     lambda rounds: False,
     WEIGHTS,
+    baselines.UNIFORM,
     "log_loss",
     (Metric(wealth, growth, rising=True),),
+    labelled=False,
 )
 
 RANKINGS = (LABEL_RANKING, MULTILABEL, INSTANCE_RANKING)

@@ -48,6 +48,13 @@ def _logistic(_, score, label):
     return jax.nn.softplus(-label * score)
 
 
+def _logistic_both(_, score, label):
+    m = label * score
+    e = jnp.exp(-jnp.abs(m))
+    slope = -label * jnp.where(m > 0, e, 1.0) / (1 + e)
+    return jnp.maximum(-m, 0.0) + jnp.log1p(e), slope
+
+
 def _logistic_conjugate(_, tau, label):
     alpha = -tau * label
     inside = (alpha >= 0) & (alpha <= 1)
@@ -61,6 +68,11 @@ def _logistic_prox(_, step, center, label):
 
 def _exponential(_, score, label):
     return jnp.exp(-label * score)
+
+
+def _exponential_both(_, score, label):
+    value = jnp.exp(-label * score)
+    return value, -label * value
 
 
 def _exponential_conjugate(_, tau, label):
@@ -121,6 +133,16 @@ def _cross_entropy(_, score, label):
     return logsumexp(score, -1) - pick(hot(score, label), score)
 
 
+def _cross_entropy_both(_, score, label):
+    score, label = checked(score, label)
+    own, top = hot(score, label), jnp.max(score, -1, keepdims=True)
+    top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
+    e = jnp.exp(score - top)
+    total = jnp.sum(e, -1, keepdims=True)
+    value = (jnp.log(total) + top)[..., 0] - pick(own, score)
+    return value, e / total - jnp.where(own, 1.0, 0.0)
+
+
 def _cross_entropy_conjugate(_, tau, label):
     tau, label = checked(tau, label)
     p = jnp.where(hot(tau, label), tau + 1, tau)
@@ -140,6 +162,7 @@ logistic = ScoreLoss(
     lipschitz=1.0,
     self_bound=_SELF_BOUND,
     value_fn=_logistic,
+    value_and_slope_fn=_logistic_both,
     conjugate_fn=_logistic_conjugate,
     prox_fn=_logistic_prox,
     needs=(signs("logistic"),),
@@ -147,6 +170,7 @@ logistic = ScoreLoss(
 )
 exponential = ScoreLoss(
     value_fn=_exponential,
+    value_and_slope_fn=_exponential_both,
     conjugate_fn=_exponential_conjugate,
     needs=(signs("exponential"),),
     on_ball=BallConstants(_exponential_rise, _exponential_rise, _exponential_excess),
@@ -156,6 +180,7 @@ cross_entropy = of_classes(
     _cross_entropy,
     _cross_entropy_conjugate,
     _cross_entropy_pull,
+    value_and_slope_fn=_cross_entropy_both,
     lipschitz=math.sqrt(2),
     self_bound=2 * _SELF_BOUND,
 )

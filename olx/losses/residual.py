@@ -50,7 +50,13 @@ def power(p: Scalar) -> ScoreLoss:
     """
     p = check.between("power", "p", p, 2.0, jnp.inf)
     constants = BallConstants(_power_lipschitz, _power_smooth, _power_excess)
-    return ScoreLoss(p, value_fn=_power, conjugate_fn=_power_conjugate, on_ball=constants)
+    return ScoreLoss(
+        p,
+        value_fn=_power,
+        value_and_slope_fn=_power_both,
+        conjugate_fn=_power_conjugate,
+        on_ball=constants,
+    )
 
 
 def huber(delta: Scalar) -> ScoreLoss:
@@ -110,6 +116,13 @@ def _squared_excess(_, b, top):
 def _power(p, score, outcome):
     size = jnp.abs(score - outcome)
     return safe.power(size, p, 0.0, size != 0)
+
+
+def _power_both(p, score, outcome):
+    residual = score - outcome
+    size = jnp.abs(residual)
+    root = safe.power(size, p - 1, 0.0, size != 0)
+    return root * size, p * root * jnp.sign(residual)
 
 
 def _power_conjugate(p, tau, outcome):

@@ -48,6 +48,8 @@ class ScoreLoss:
         begins there. A score at which the loss is not finite is outside the domain.
     value_fn: takes `hparams`, scores and outcomes, element by element. The other functions are
         optional; they are faster and more exact than the numerical search.
+    value_and_slope_fn: the loss and its derivative, for a loss in which both need the same
+        exponential or root; `jax.grad` would compute it twice.
     on_ball: constants for scores of bounded size; None if none are known.
     pull_fn: the dual variable of the proximal map, `(center - prox) / step`, without cancellation.
     of_classes: whether a score is a vector with one number per class. The conjugate of such a loss
@@ -64,6 +66,9 @@ class ScoreLoss:
     self_bound: Scalar | None = None
     start: Scalar = 0.0
     value_fn: Callable[..., Array] = static(kw_only=True)  # (hparams, score, outcome)
+    value_and_slope_fn: Callable[..., tuple[Array, Array]] | None = static(
+        kw_only=True, default=None
+    )  # (hparams, score, outcome)
     conjugate_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
     # (hparams, tau, outcome)
     prox_fn: Callable[..., Array] | None = static(kw_only=True, default=None)
@@ -79,6 +84,13 @@ class ScoreLoss:
 
     def __call__(self, score: Any, outcome: Any) -> Array:
         return self.value_fn(self.hparams, score, outcome)
+
+    def value_and_slope(self, score: Array, outcome: Any) -> tuple[Array, Array]:
+        r"""The loss of one score and its derivative $\ell'(s, y)$, shaped like the score."""
+        if self.value_and_slope_fn is None:
+            return jax.value_and_grad(Partial(_of_score, self, outcome))(score)
+        value, slope = self.value_and_slope_fn(self.hparams, score, outcome)
+        return value, jnp.asarray(slope, jnp.result_type(score))
 
     def conjugate(self, tau: Any, outcome: Any) -> Array:
         r"""$\sup_s \tau s - \ell(s, y)$; infinite outside its domain."""

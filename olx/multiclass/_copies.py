@@ -87,7 +87,7 @@ def signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"
 def _heard(hp: ReductionHparams, feedback: Feedback, sign: Array, vote: Array) -> Feedback:
     """The feedback of a copy."""
     known = Partial(_of_score, hp.loss, sign)
-    value, grad = jax.value_and_grad(known)(vote)
+    value, grad = hp.loss.value_and_slope(vote, sign)
     weight = jnp.where(sign == 0, jnp.zeros_like(vote), feedback.weight)
     return Feedback(feedback.context, vote, sign, known, value, grad, weight)
 

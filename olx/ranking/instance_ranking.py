@@ -26,7 +26,6 @@ corollary 1.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -103,9 +102,7 @@ def update(
 
 def step_of(hp: InstanceRankingHparams, feedback: Feedback) -> tuple[Array, Array, Array]:
     r"""The loss of the round, its subgradient $v$ in the weights, and $\tau$."""
-    value, slope = jax.value_and_grad(lambda scores: hp.loss(scores, feedback.outcome))(
-        feedback.action
-    )
+    value, slope = hp.loss.value_and_slope(feedback.action, feedback.outcome)
     v = slope @ feedback.context
     best = safe.divide(value, hp.eta * jnp.sum(v * v))
     return value, v, jnp.minimum(best, feedback.weight)

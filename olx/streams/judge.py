@@ -93,11 +93,13 @@ def judge(
     params: PyTree,
     part: Rounds,
     start: int = 0,
+    skip: frozenset[int] = frozenset(),
 ) -> list[Array]:
     """Refuse rounds that are not finite, or that do not meet the needs of a learner or a loss.
 
     needs: the result of `needs_of`.
     start: the number of the first of these rounds.
+    skip: the numbers of the leaves that may hold what is not finite.
 
     Traced numbers cannot be refused; the result says, as traced booleans, which of them are legal.
     """
@@ -116,8 +118,8 @@ def judge(
         elif not np.all(light):
             where, value = first_of(~light, part.weight, start, "row")
             raise ValueError(f"{owner}: rounds.weight must be non-negative, got {value}{where}.")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
-        if path[0].name not in told and not is_traced(leaf):
+    for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(part)):
+        if number not in skip and path[0].name not in told and not is_traced(leaf):
             check_finite(owner, f"rounds{jax.tree_util.keystr(path)}", leaf, start)
     return traced
 

@@ -108,7 +108,7 @@ def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool
     if len(rows) != 2 or rows[1:] != decision[-1:]:
         return False
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    kinds = Linear | Rowwise if len(decision) == 2 else Linear | Rowwise | Lumps | Refreshed
+    kinds = Linear | Rowwise | Lumps | Refreshed if len(decision) == 1 else Linear | Rowwise | Lumps
     own = isinstance(learner.facts.coordinates, kinds)
     return own and not shaped and len(decision) in (1, 2)  # 2: a row per class
 

@@ -20,7 +20,7 @@ from olx.lab.show import listing
 INNER = {"name": "normalized_adagrad", "eta": 0.5}
 BBM = {"name": "online_bbm", "gamma": 0.1}
 BOOST = {"name": "boost_scores", "n": 3, "inner": INNER, "rule": BBM}
-CANCER = {"name": "sklearn:breast_cancer", "bias": True}
+CANCER = {"name": "sklearn:breast_cancer"}
 
 
 def column(table, name):
@@ -31,11 +31,12 @@ def test_a_config_boosts_on_real_data(tmp_path):
     grid = {"n": [3, 5], "rule.gamma": [0.1, 0.2], "inner.eta": [0.1, 1.0]}
     learner = {**BOOST, "inner": {"name": "normalized_adagrad"}, "rule": "online_bbm"}
     learner = {name: value for name, value in learner.items() if name != "n"} | {"grid": grid}
-    tree = {"data": [CANCER], "learners": [learner], "protocol": "split", "metrics": ["error"]}
+    tree = {"data": [CANCER], "learners": [learner], "baseline": False}
+    tree |= {"protocol": "split", "metrics": ["error"]}
     tree |= {"precision": "float64", "loss": "modified_huber"}
     rows = run(parse(tree), tmp_path / "r").configurations
     assert len(rows) == 8
-    data = load("sklearn:breast_cancer", bias=True, seed=0)
+    data = load("sklearn:breast_cancer", seed=0)
     cut = round(0.8 * len(data))
     weak = olx.first_order.normalized_adagrad(1.0)  # the fourth configuration
     strong = boosting.boost_scores(weak, 3, boosting.online_bbm(0.2))
@@ -108,7 +109,7 @@ def test_test_rows_may_be_sparse(tmp_path):
     np.savez(
         tmp_path / "rows.npz", data=x.data, indices=x.indices, indptr=x.indptr, shape=x.shape, y=y
     )
-    tree = {"data": [{"name": str(tmp_path / "rows.npz")}], "learners": [BOOST]}
+    tree = {"data": [{"name": str(tmp_path / "rows.npz")}], "learners": [BOOST], "baseline": False}
     tree |= {"protocol": "split", "precision": "float64", "loss": "modified_huber"}
     dense = run(parse(tree), tmp_path / "dense").configurations
     sparse = run(parse({**tree, "budget": {"memory": 1e-3}}), tmp_path / "sparse").configurations

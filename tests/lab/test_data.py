@@ -14,10 +14,12 @@ import pytest
 import scipy.sparse
 from stored import FOLDER, needs
 
-from olx.lab.data import catalogue, download, load
+from olx.lab.data import catalogue, download
+from olx.lab.data import load as load_with_intercept
 from olx.lab.tasks import BINARY
 from olx.streams.sparse_rows import SparseRows
 
+load = functools.partial(load_with_intercept, bias=False)
 X = np.array([[1.0, -2.0], [3.0, 0.0], [0.0, 4.0], [-1.0, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
 
@@ -163,6 +165,7 @@ def test_features_are_scaled_as_asked(sparse, tmp_path):
     np.testing.assert_allclose(context(scale="standard"), (X - X.mean(0)) / X.std(0))
     np.testing.assert_array_equal(context(bias=True), np.c_[X, np.ones(4)])
     np.testing.assert_array_equal(context(), X)
+    np.testing.assert_array_equal(context(bias=None), np.c_[X, np.ones(4)])
 
 
 def test_a_column_that_is_constant_is_scaled_to_zero_or_left(tmp_path):
@@ -222,11 +225,14 @@ def test_a_generated_stream_is_another_one_for_every_seed():
 
 
 BROKEN = {
-    "a number that is none": ("1,2,0\n1,nan,1", "feature nan at row 1, column 1; clean the file"),
+    "a number that is none": ("1,2,0\n1,nan,1", "in column '1' (1 of 2 rows, the first is row 1)"),
     "an infinite one": ("1,inf,0\n1,2,1", "feature inf at row 0, column 1"),
     "a ragged row": ("a,b,y\n1,2,0\n1,2\n3,4,1", "row 1 has 2 columns, the header has 3."),
-    "a word": ("1,2,0\n1,two,1", "holds 'two' at row 1, column 1; encode it as a number."),
-    "an empty cell": ("1,2,0\n,5,1", "has an empty cell at row 1, column 0; fill it in"),
+    "a word": ("1,2,0\n1,two,1", "holds 'two' at row 1, column 1, where other rows hold numbers; "),
+    "an empty cell": (
+        "1,2,0\n,5,1",
+        "column '0' (1 of 2 rows, the first is row 1); drop these rows",
+    ),
     "a third label": ("1,-1\n2,1\n3,0\n4,1", "label 0 at row 2; a binary task has (-1, 1) only."),
     "more labels": ("1,3\n2,4\n3,5", "holds 3 different labels (3, 4, 5); the third is in row 2"),
     "one label": ("1,1\n2,1", "holds the label 1.0 alone; a binary task needs two."),

@@ -21,10 +21,10 @@ from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
 from olx.lab.show import certificates
 
-ROWS, FEATURES, ETAS = 60, 3, [0.03, 0.1, 0.3]
+ROWS, FEATURES, ETAS = 60, 4, [0.03, 0.1, 0.3]
 SOURCE = np.random.default_rng(0)
-X = SOURCE.normal(size=(ROWS, FEATURES))
-Y = np.where(X @ [1.0, -1.0, 0.5] + SOURCE.normal(size=ROWS) > 0, 1.0, -1.0)
+X = np.c_[SOURCE.normal(size=(ROWS, FEATURES - 1)), np.ones(ROWS)]  # the lab adds the intercept
+Y = np.where(X @ [1.0, -1.0, 0.5, 0.0] + SOURCE.normal(size=ROWS) > 0, 1.0, -1.0)
 OGD = {"name": "ogd", "linear": True, "grid": {"eta": ETAS}}
 TABLES = ("configurations", "curves", "certificates")
 
@@ -32,14 +32,14 @@ TABLES = ("configurations", "curves", "certificates")
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "mine.npz"
-    np.savez(path, X=X, y=Y)
+    np.savez(path, X=X[:, :-1], y=Y)
     return str(path)
 
 
 def experiment(file, **changes):
     data = {"name": file, "label": "mine", "order": "file"}
-    tree = {"precision": "float64", "data": [data], "learners": [OGD], **changes}
-    return parse(tree)
+    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [OGD]}
+    return parse({**tree, **changes})
 
 
 def descend(x, y, eta, start=None):
@@ -86,7 +86,9 @@ def test_the_tables_hold_what_plain_numpy_finds(file, tmp_path):
 
 def test_single_precision_is_the_default(file, tmp_path):
     data = [{"name": file, "label": "mine", "order": "file"}]
-    rows = run(parse({"data": data, "learners": [OGD]}), tmp_path / "r").configurations
+    rows = run(
+        parse({"baseline": False, "data": data, "learners": [OGD]}), tmp_path / "r"
+    ).configurations
     totals = [REFERENCE[eta][0].sum() for eta in ETAS]
     np.testing.assert_allclose(column(rows, "total"), totals, rtol=1e-5)
     assert not np.allclose(column(rows, "total"), totals, rtol=1e-12)
@@ -154,7 +156,7 @@ def test_each_seed_is_an_order_of_the_rows(file, tmp_path):
 def test_rows_too_many_to_be_dense_are_played_sparse(tmp_path):
     path = tmp_path / "mine.svm"
     pairs = lambda row: " ".join(f"{i + 1}:{v!r}" for i, v in enumerate(row.tolist()))
-    path.write_text("\n".join(f"{y:+g} {pairs(x)}" for x, y in zip(X, Y, strict=True)))
+    path.write_text("\n".join(f"{y:+g} {pairs(x)}" for x, y in zip(X[:, :-1], Y, strict=True)))
     little = {"memory": 1e-4}
     rows = run(experiment(str(path), budget=little), tmp_path / "r").configurations
     totals = [REFERENCE[eta][0].sum() for eta in ETAS]
@@ -169,7 +171,7 @@ def test_a_portfolio_ends_with_its_wealth(tmp_path):
     np.savez(tmp_path / "prices.npz", X=relatives)
     data = {"name": str(tmp_path / "prices.npz"), "task": "portfolio", "order": "file"}
     learner = {"name": "hedge", "eta": 1e-12}
-    tree = {"precision": "float64", "data": [data], "learners": [learner]}
+    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [learner]}
     rows = run(parse(tree), tmp_path / "r").configurations
     rebalanced = np.prod(relatives.mean(1))
     assert column(rows, "wealth")[0] == pytest.approx(rebalanced, rel=1e-9)
@@ -367,7 +369,7 @@ def test_a_killed_run_ends_with_the_same_tables(file, tmp_path):
 
 def test_a_stream_that_is_generated_anew_is_the_same_data(tmp_path):
     stream = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
-    asked = parse({"data": [stream], "learners": [OGD]})
+    asked = parse({"baseline": False, "data": [stream], "learners": [OGD]})
     first = run(asked, tmp_path / "r")
     assert run(asked, tmp_path / "r").times.equals(first.times)
 

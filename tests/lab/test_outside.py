@@ -22,8 +22,8 @@ NUMBERS = itertools.count()
 
 def totals(learner, folder, **changes):
     """Total losses of the configurations of a learner."""
-    tree = {"precision": "float64", "data": [STREAM], "learners": [learner], **changes}
-    return run(parse(tree), folder).configurations.column("total").to_pylist()
+    tree = {"precision": "float64", "baseline": False, "data": [STREAM], "learners": [learner]}
+    return run(parse({**tree, **changes}), folder).configurations.column("total").to_pylist()
 
 
 def test_a_learner_and_its_map_may_come_from_outside(tmp_path):
@@ -145,7 +145,7 @@ DESCENT = "import olx\n\ndef descent(eta: float):\n    return olx.ogd({} * eta)\
 
 def asked(name):
     learner = {"name": f"{name}:descent", "linear": True, "grid": {"eta": [0.1, 0.2]}}
-    return parse({"data": [STREAM], "learners": [learner]})
+    return parse({"baseline": False, "data": [STREAM], "learners": [learner]})
 
 
 def test_a_factory_that_changed_is_played_again(module, tmp_path, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx.lab import tasks
+from olx.lab import baselines, tasks
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import catalogue, load
 from olx.lab.metrics import Metric
@@ -53,8 +53,10 @@ COUNTS = tasks.Task(
         apply=twice,
         zero=jnp.ones_like,
     ),
+    baselines.MEAN,
     "absolute",
     (Metric(hits, rising=True),),
+    intercept=False,
 )
 
 
@@ -67,7 +69,8 @@ def counts(tmp_path, monkeypatch):
     np.savez(tmp_path / "mine.npz", X=x, y=x @ [2, 4])
     data = {"name": str(tmp_path / "mine.npz"), "label": "mine", "task": "counts", "order": "file"}
     learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.02, 0.3]}}
-    return {"precision": "float64", "data": [data], "learners": [learner], "comparator": "zero"}, x
+    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [learner]}
+    return {**tree, "comparator": "zero"}, x
 
 
 def test_a_new_task_is_one_value(counts, tmp_path):
@@ -134,6 +137,9 @@ def test_classes_are_played_by_matrices_and_by_copies(tmp_path):
             best = tuned(table, name, learner.get("label", learner["name"]), "error")
             assert best is not None
             assert 0 < best.means["error"] < 0.4
+        trivial = tuned(table, name, "baseline: majority class", "error")
+        assert trivial is not None
+        assert trivial.means["error"] > 0.5
     assert all(result.certificates.column("holds").to_pylist())
 
 
@@ -151,13 +157,19 @@ def labelled(tmp_path):
 def test_labels_are_ranked(labelled):
     folder, x, y = labelled
     data = [
-        {"name": str(folder / "several.npz"), "label": "s", "task": "multilabel", "order": "file"},
+        {
+            "name": str(folder / "several.npz"),
+            "label": "s",
+            "task": "multilabel",
+            "order": "file",
+            "bias": False,
+        },
         {"name": str(folder / "single.npz"), "label": "o", "task": "label_ranking"},
     ]
     grid = {"eta": [0.1, 1.0]}
     ranker = {"name": "label_ranking", "mirror": "euclidean", "update": "optimal", "grid": grid}
     learners = [ranker, {"name": "ogd", "linear": True, "eta": 0.1}]
-    metrics = ["mistake", "average_precision", "ranking_loss"]
+    metrics = ["mistake", "average_precision", "one_error"]
     given = {"data": data, "learners": learners, "comparator": "zero", "metrics": metrics}
     result = run(parse({**given, "precision": "float64", "bound": "all"}), folder / "r")
     table = scores(result.configurations)
@@ -171,6 +183,12 @@ def test_labels_are_ranked(labelled):
     for name in ("s", "o"):
         for learner in ("label_ranking", "ogd"):
             assert tuned(table, name, learner, "average_precision").means["average_precision"] > 0.5
+    before = np.cumsum(y, axis=0) - y + 0.5
+    best = [np.where(y == side, before, -1).max(axis=1) for side in (1, 0)]
+    wrong = ~(best[0] > best[1]) & y.any(axis=1) & ~y.all(axis=1)
+    assert tuned(table, "s", "baseline: frequent labels", "one_error").means["one_error"] == (
+        pytest.approx(np.mean(wrong))
+    )
     assert all(result.certificates.column("holds").to_pylist())
 
 
@@ -233,7 +251,7 @@ def test_sequences_of_labels_are_played(tmp_path):
     where = np.append(0, np.cumsum(lengths))
     np.savez(tmp_path / "words.npz", X=x, y=y, offsets=where)
     given = {
-        "data": [{"name": str(tmp_path / "words.npz"), "task": "chain", "bias": True}],
+        "data": [{"name": str(tmp_path / "words.npz"), "task": "chain"}],
         "learners": [
             {"name": "structured_perceptron", "structure": "data"},
             {"name": "self_tuned_structured", "structure": "data", "complexity": 10.0},
@@ -253,8 +271,34 @@ def test_sequences_of_labels_are_played(tmp_path):
         **given,
         "loss": {"name": "crf", "structure": "data"},
         "learners": given["learners"][2:],
+        "baseline": False,
     }
     assert len(run(parse(field), tmp_path / "f").configurations) == 2
     np.savez(tmp_path / "bad.npz", X=x, y=y, offsets=where[:-1])
     with pytest.raises(ValueError, match="offsets must rise from 0 to"):
         load(str(tmp_path / "bad.npz"), task="chain")
+
+
+def test_the_baseline_is_the_best_constant_so_far():
+    """Against a search over all scores in plain NumPy; the share of a class as Krichevsky and
+    Trofimov count it; the mean; the first weights."""
+    y = np.where(np.random.default_rng(0).random(50) < 0.7, 1.0, -1.0)
+    zeros, start = np.zeros((50, 1)), jnp.zeros(1)
+    played = lambda learner, loss, outcome, start: np.asarray(
+        olx.rollout(
+            learner, loss, olx.Rounds(zeros, outcome), start, record=olx.record.actions
+        ).trace
+    )
+    scores = np.linspace(-8, 8, 129)
+    paid = np.cumsum(np.log1p(np.exp(-y[:, None] * scores)), axis=0)
+    leading = scores[np.argmin(paid[:-1] + scores**2 / 10, axis=1)]
+    seen = played(baselines.leading_score(), olx.losses.logistic, jnp.asarray(y), start)
+    np.testing.assert_allclose(seen[1:], leading, atol=0.13)  # next to it where two nearly tie
+    mean = played(baselines.running_mean(), olx.losses.squared, jnp.asarray(y), start)
+    np.testing.assert_allclose(mean[1:], (np.cumsum(y) / np.arange(1, 51))[:-1], rtol=1e-5)
+    classes = (y > 0).astype(int)
+    share = played(
+        baselines.class_frequencies(), olx.losses.cross_entropy, classes, jnp.zeros((2, 1))
+    )
+    ones = np.cumsum(classes) - classes
+    np.testing.assert_allclose(np.exp(share[:, 1]), (ones + 0.5) / (np.arange(50) + 1), rtol=1e-5)

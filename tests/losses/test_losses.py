@@ -13,6 +13,7 @@ from olx.frameworks.lift import linear
 from olx.frameworks.omd import omd
 from olx.mirrors.base import mirror_map
 from olx.record import trace
+from olx.testing import check_loss
 
 BY_NAME = {
     "squared": losses.squared,
@@ -387,3 +388,41 @@ def test_the_constants_of_point_losses():
     middle = lambda a: float(gain(a, (w + v) / 2) - (gain(a, w) + gain(a, v)) / 2)
     assert middle(a) == pytest.approx(0.0, abs=1e-12)
     assert middle(1.1 * a) < 0 < middle(0.9 * a)
+
+
+CLASSES = {"cross_entropy": losses.cross_entropy}
+TOGETHER = ("logistic", "exponential", "power", "cross_entropy")  # value and slope
+
+
+@pytest.mark.parametrize("name", [*TOGETHER, "squared"])
+def test_value_and_slope_agree(name):
+    draw = np.random.default_rng(0)
+    if name in CLASSES:
+        check_loss(CLASSES[name], draw.normal(size=(9, 4)), np.arange(9) % 4)
+        return
+    scores = np.r_[draw.normal(size=9), 40.25, -40.25, 800.25, -800.25]
+    scores = scores[:-2] if name in ("exponential", "power") else scores
+    labels = np.repeat(outcomes(name), len(scores))
+    check_loss(BY_NAME[name], np.tile(scores, len(outcomes(name))), labels)
+
+
+def test_a_slope_that_is_none_of_the_loss_is_found():
+    both = lambda _, s, y: (s**2, s)
+    wrong = losses.ScoreLoss(value_fn=lambda _, s, y: s**2, value_and_slope_fn=both)
+    with pytest.raises(AssertionError, match="gives another slope than"):
+        check_loss(wrong, np.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_value_and_slope_share_their_exponential(name):
+    loss = (BY_NAME | CLASSES)[name]
+    given = (np.ones(4), 1) if name in CLASSES else (1.0, 1.0)
+    text = str(jax.make_jaxpr(loss.value_and_slope)(*given))
+    assert text.count(" exp ") + text.count(" pow ") == 1
+
+
+def test_the_extremes_of_a_score_have_a_value_and_a_slope():
+    both = losses.logistic.value_and_slope
+    assert [float(v) for v in both(jnp.array(jnp.inf), 1.0)] == [0.0, 0.0]
+    assert [float(v) for v in both(jnp.array(-jnp.inf), 1.0)] == [np.inf, -1.0]
+    assert np.isnan([float(v) for v in both(jnp.array(jnp.nan), 1.0)]).all()

@@ -5,13 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases_multiclass import MULTICLASS
-from scipy.sparse import random_array
+from scipy.sparse import csr_array
 from stored import FOLDER, needs
 
 import olx
 from olx import classification, losses, mirrors, multiclass, schedules, streams
 from olx.classification.winnow import winnow_mistakes
 from olx.convex import norms
+from olx.engine.sizes import sizes
 from olx.frameworks.mistakes import conservative_mistakes
 
 K, D = 3, 5
@@ -117,8 +118,10 @@ def test_the_bound_of_the_perceptron_is_attained():
     assert float(found.right[-1]) == pytest.approx(6.0)
 
 
-ADDS_OR_ROWWISE = {
+SPARSE = {
     "perceptron": (multiclass.perceptron(), WIDE),
+    "p-norm perceptron": (multiclass.pnorm_perceptron(5.0), WIDE),
+    "EG": (multiclass.exponentiated_gradient(0.3), WIDE),
     "PA-I": (multiclass.passive_aggressive_1(0.1), WIDE),
     "softmax": (olx.linear(olx.ogd(0.1)), WIDE),
     "banditron": (multiclass.banditron(0.2, jax.random.key(0)), WIDE),
@@ -127,16 +130,28 @@ ADDS_OR_ROWWISE = {
 }
 
 
-@pytest.mark.parametrize("name", ADDS_OR_ROWWISE)
+def uneven_rows():
+    """Rows of 0 to 30 entries, and some that are ten times as wide: two sizes in the engine."""
+    draw = np.random.default_rng(0)
+    widths = draw.integers(0, 30, 80)
+    widths[[5, 40, 79]], widths[7] = (290, 150, 70), 0
+    rows = np.zeros((80, 300))
+    for row, width in zip(rows, widths, strict=True):
+        row[draw.choice(300, width, replace=False)] = draw.normal(size=width)
+    return rows, draw.integers(0, K, 80)
+
+
+@pytest.mark.parametrize("name", SPARSE)
 def test_sparse_rows_are_played_like_dense_ones(name):
-    learner, params = ADDS_OR_ROWWISE[name]
-    rows = random_array((80, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
-    labels = np.random.default_rng(1).integers(0, K, 80)
-    params = jnp.zeros((*params.shape[:-1], 40))
-    dense = olx.run(learner, losses.cross_entropy, olx.Rounds(rows.toarray(), labels), params)
-    sparse = olx.Rounds(streams.sparse_rows(rows), labels)
+    learner, params = SPARSE[name]
+    rows, labels = uneven_rows()
+    assert len(sizes(64)) == 2  # 290 entries are 37 blocks
+    params = jnp.zeros((*params.shape[:-1], rows.shape[1]))
+    play = jax.jit(lambda rounds: olx.rollout(learner, losses.cross_entropy, rounds, params).losses)
+    sparse = olx.Rounds(streams.sparse_rows(csr_array(rows)), labels)
     seen = olx.run(learner, losses.cross_entropy, sparse, params)
-    np.testing.assert_allclose(seen.losses, dense.losses, rtol=1e-10, atol=1e-12)
+    wanted = play(olx.Rounds(jnp.asarray(rows), jnp.asarray(labels)))
+    np.testing.assert_allclose(seen.losses, wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(

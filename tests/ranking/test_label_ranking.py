@@ -94,8 +94,9 @@ def test_a_schedule_plays_as_the_source_says_and_its_theorems_hold(name, entropy
     norm, margin, most = norms.l1() if entropy else norms.l2(), 0.4, 2.5
     one = learner(name, entropy, schedules.root_norms(most, norm), margin)
     rows, masks, weight = stream(entropy)
-    weight = weight / 2  # corollary 3 is about weights of at most 1
-    run, _ = judged(one, entropy, margin, rows, masks, weight, "label_schedule")
+    weight = weight / 2  # the printed bound is about weights of at most 1
+    run, proofs = judged(one, entropy, margin, rows, masks, weight, "label_schedule")
+    assert np.all(np.isfinite(proofs["label_schedule"].published))
     longest = np.maximum.accumulate(np.linalg.norm(rows, np.inf if entropy else 2, axis=1))
     c = np.sqrt(np.arange(1, LENGTH + 1) / most) * longest
     scores, _, acc = reference.label_ranking(rows, masks, margin, c, name, entropy, weight)

@@ -15,6 +15,7 @@ from olx.lab.jobs import Shelf, prepare
 
 FOLDER = tempfile.TemporaryDirectory(prefix="olx-bad-configs-")
 GOOD = tomllib.loads("""
+baseline = false
 [[data]]
 name = "stream:linear_classification"
 arguments = { rounds = 8, features = 3 }

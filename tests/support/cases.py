@@ -150,4 +150,7 @@ CASES = {
         {"w": ZEROS, "b": jnp.zeros(())},
         ({"w": ONES, "b": jnp.ones(())},),
     ),
+    "affine": Case(
+        olx.affine(olx.ogd(0.1)), losses.squared, REGRESSION, jnp.zeros(5), (jnp.ones(5),), False
+    ),
 }

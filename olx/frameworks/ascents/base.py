@@ -16,7 +16,6 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from optax import tree
@@ -84,7 +83,7 @@ class Ascent:
 
 def slope(problem: Problem) -> Array:
     r"""The derivative $\ell'(\langle w_t, x_t\rangle, y_t)$ in the score, shaped like the score."""
-    return jax.grad(lambda score: problem.loss(score, problem.y))(problem.score)
+    return problem.loss.value_and_slope(problem.score, problem.y)[1]
 
 
 def move(problem: Problem, tau: Array) -> tuple[PyTree, Array]:

@@ -1,37 +1,34 @@
-"""Read features and labels from a CSV file; errors name the row and the column, from 0 on."""
+"""Read a CSV file as a table of pyarrow; errors name the row and the column, from 0 on.
+
+The separator is the one of `,`, `;`, tab and `|` that cuts the first row into most columns. The
+first row names the columns if it holds no number, or if its numbers count the columns, from 0 on.
+Cells such as `NA`, `?`, `nan` and empty ones are missing values.
+"""
 
 import csv
+import io
+import mmap
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
 
-from olx.lab.refusals import nearest
+from olx.lab.data.broken_csv import is_utf16, not_decoded, refusal
 
-SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'"}
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+SEPARATORS = (",", ";", "\t", "|")
+MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
+_SAMPLE = 1 << 16  # bytes
 
 
-def read_csv(path: Path, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Read numbers separated by commas; a first row without numbers names the columns.
+class Named(NamedTuple):
+    """A table, and whether its columns have names; else they are called 0, 1, 2, ..."""
 
-    target: the column of the labels, by name or number; the last one if None.
-    """
-    lines = _lines(path)
-    header = lines.pop(0) if lines and all(number(cell) is None for cell in lines[0]) else None
-    if not lines:
-        raise ValueError(f"{path} holds no rows.")
-    width = len(header or lines[0])
-    _refuse_ragged(path, lines, header, width)
-    column = _column(path, target, header, width)
-    labels = [line.pop(column) for line in lines]
-    try:
-        x = np.array(lines, dtype=float)
-    except ValueError:
-        raise _not_a_number(path, lines, column) from None
-    for row, label in enumerate(labels):
-        if not label.strip():
-            raise _empty(path, row, column)
-    numbers = [number(label) for label in labels]
-    return x, np.array(labels if None in numbers else numbers)
+    frame: pa.Table
+    named: bool = True
 
 
 def number(cell: str) -> float | None:
@@ -41,71 +38,157 @@ def number(cell: str) -> float | None:
         return None
 
 
-def _lines(path: Path) -> list[list[str]]:
-    lines: list[list[str]] = []
+def read_csv(
+    path: Path,
+    *,
+    encoding: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    words: Collection[str] = (),
+    labels: str | int | None = None,
+) -> Named:
+    """The table in a CSV file, plain or compressed (.gz, .bz2, .zst).
+
+    encoding: of the text; UTF-8 if None.
+    header: whether the first row names the columns; None decides as above.
+    words: names of columns that are read as words even if they hold numbers.
+    labels: the column, by name or number, that may hold both numbers and words.
+    """
+    data = _bytes(path)
+    sample = _sample(path, data, encoding)
+    separator = separator or _separator(path, sample)
+    quoted = data.find(b'"') >= 0
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            for line in csv.reader(file, strict=True):
-                lines += [line] if line else []
-        return lines
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not text in UTF-8 (row {len(lines)}: {error.reason}); save it as such."
-        ) from None
+        if quoted and encoding is None and bytes(data).count(b'"') % 2:
+            for _ in csv.reader(
+                io.StringIO(bytes(data).decode(errors="replace"), newline=""),
+                delimiter=separator,
+                strict=True,
+            ):
+                pass  # a quote that never ends is an error
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
+        rows = [row for row in reader if row]
     except csv.Error as error:
-        raise ValueError(f"{path} cannot be read at row {len(lines)}: {error}.") from None
-
-
-def _refuse_ragged(
-    path: Path, lines: list[list[str]], header: list[str] | None, width: int
-) -> None:
-    for row, line in enumerate(lines):
-        if len(line) != width:
-            raise ValueError(
-                f"{path}: row {row} has {len(line)} columns, "
-                f"{'the header' if header else 'row 0'} has {width}."
+        raise refusal(path, data, encoding, separator, bool(header), error) from None
+    named = bool(rows) and (_is_header(rows) if header is None else header)
+    if len(rows) == int(named):
+        raise ValueError(f"{path} holds no rows.")
+    names = [cell.strip() for cell in rows[0]] if named else list(map(str, range(len(rows[0]))))
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{path} has two columns {name!r}; rename one of them.")
+    kinds = {name: pa.string() for name in words if name in names}
+    floats = {name: pa.float64() for name in _floats(names, rows[int(named) :])}
+    options = {
+        "read_options": arrow_csv.ReadOptions(
+            column_names=names, skip_rows=int(named), encoding=encoding or "utf8"
+        ),
+        "parse_options": arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=quoted),
+    }
+    try:
+        try:  # to know the kinds is faster than to infer them
+            table = arrow_csv.read_csv(
+                pa.py_buffer(data), convert_options=_convert(floats | kinds), **options
             )
-    if width > 1:
-        return
-    for separator, word in SEPARATORS.items():
-        if separator in lines[0][0]:
-            raise ValueError(f"{path} is separated by {word}; separate its columns by commas.")
-    raise ValueError(f"{path} has one column, the labels; there must be a feature.")
+        except pa.ArrowInvalid:
+            table = arrow_csv.read_csv(
+                pa.py_buffer(data), convert_options=_convert(kinds), **options
+            )
+    except (pa.ArrowInvalid, UnicodeDecodeError, LookupError) as error:
+        raise refusal(path, data, encoding, separator, named, error) from None
+    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+        raise not_decoded(path, data, encoding)
+    if isinstance(labels, int) and -len(names) <= labels < len(names):
+        labels = names[labels]
+    columns = [
+        _told(path, name, column, separator, name in words, name == labels)
+        for name, column in zip(names, table.columns, strict=True)
+    ]
+    return Named(pa.table(columns, names=names), named)
 
 
-def _column(path: Path, target: str | int | None, header: list[str] | None, width: int) -> int:
-    if target is None:
-        return width - 1
-    if isinstance(target, int):
-        if not -width <= target < width:
-            raise ValueError(f"{path} has {width} columns; there is no column {target}.")
-        return target % width
-    if header is None:
-        raise ValueError(f"{path} has no column {target!r}, for it has no header.")
-    if target not in header:
-        hint = nearest(target, header, f"it has {', '.join(header)}.")
-        raise ValueError(f"{path} has no column {target!r}; {hint}")
-    if header.count(target) > 1:
-        raise ValueError(f"{path} has two columns {target!r}; give its number as target.")
-    return header.index(target)
-
-
-def _not_a_number(path: Path, lines: list[list[str]], target: int) -> ValueError:
-    row, column = next(
-        (row, column)
-        for row, line in enumerate(lines)
-        for column, cell in enumerate(line)
-        if number(cell) is None
-    )
-    cell, column = lines[row][column], column + (column >= target)
-    if not cell.strip():
-        return _empty(path, row, column)
-    return ValueError(
-        f"{path} holds {cell!r} at row {row}, column {column}; encode it as a number."
+def _convert(kinds: dict[str, Any]) -> arrow_csv.ConvertOptions:
+    return arrow_csv.ConvertOptions(
+        null_values=MISSING,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        column_types=kinds,
     )
 
 
-def _empty(path: Path, row: int, column: int) -> ValueError:
-    return ValueError(
-        f"{path} has an empty cell at row {row}, column {column}; fill it in or drop the row."
+def _floats(names: list[str], rows: list[list[str]]) -> list[str]:
+    """The names of columns that hold numbers in the first rows."""
+    found = []
+    for i, name in enumerate(names):
+        cells = [row[i].strip() for row in rows[:100] if len(row) > i]
+        there = [number(cell) for cell in cells if cell not in MISSING]
+        found += [name] if there and None not in there else []
+    return found
+
+
+def _told(path: Path, name: str, column: Any, separator: str, words: bool, label: bool) -> Any:
+    """A column of words without spaces around them, as numbers if all are numbers."""
+    if not pa.types.is_string(column.type):
+        return column
+    column = pc.utf8_trim_whitespace(column)
+    column = pc.if_else(pc.is_in(column, pa.array(MISSING)), pa.scalar(None, pa.string()), column)
+    if words:
+        return column
+    cells = [cell for cell in pc.unique(column).to_pylist() if cell is not None]
+    for decimal in [each for each in ".," if each != separator]:
+        if cells and all(number(cell.replace(decimal, ".")) is not None for cell in cells):
+            return pc.cast(pc.replace_substring(column, decimal, "."), pa.float64())
+    odd = [cell for cell in cells if number(cell) is None]
+    if len(odd) == len(cells):
+        return column
+    row = column.to_pylist().index(odd[0])
+    where = f"{path} holds {odd[0]!r} at row {row}, column {name}, where other rows hold numbers"
+    if label and row == 0 and len(odd) == 1:
+        raise ValueError(f"{where}; give header = true if row 0 names the columns.")
+    if label:
+        return column
+    raise ValueError(
+        f'{where}; encode it as a number, or give categories = ["{name}"] to take all as words.'
     )
+
+
+def _bytes(path: Path) -> Any:
+    """The bytes of a file, decompressed; a plain file is mapped into memory."""
+    try:
+        if path.suffix.lower() in COMPRESSED:
+            with pa.input_stream(str(path), compression=COMPRESSED[path.suffix.lower()]) as file:
+                return file.read()
+        with path.open("rb") as plain:
+            return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ValueError(f"{path} cannot be read: {str(error).rstrip('.')}.") from error
+    except ValueError:  # there is no map of an empty file
+        return b""
+
+
+def _sample(path: Path, data: Any, encoding: str | None) -> str:
+    """The first lines of the text, without the last one, which may be cut."""
+    start = data[:_SAMPLE]
+    if encoding is None and is_utf16(start):
+        raise not_decoded(path, data, encoding)
+    try:
+        text = start.decode(encoding or "utf-8-sig", errors="replace")
+    except LookupError:
+        raise ValueError(f"{path}: there is no encoding {encoding!r}.") from None
+    return text if len(start) < _SAMPLE else text[: text.rfind("\n") + 1] or text
+
+
+def _separator(path: Path, sample: str) -> str:
+    """The separator that cuts the first row into most columns."""
+    first = next((line for line in sample.splitlines() if line.strip()), "")
+    count = {each: len(next(csv.reader([first], delimiter=each))) for each in SEPARATORS}
+    return "\t" if ".tsv" in path.suffixes else max(count, key=lambda each: count[each])
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    first = rows[0]
+    numbers = [number(cell) for cell in first]
+    if all(value is None for value in numbers):
+        return True
+    counts = [value in (None, i) for i, value in enumerate(numbers)]
+    return len(first) > 2 and all(counts)

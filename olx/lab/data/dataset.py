@@ -13,7 +13,11 @@ import numpy as np
 import scipy.sparse
 
 from olx.core import Rounds
-from olx.lab.data.scaling import scaled
+from olx.lab.data.framed import Reading
+from olx.lab.data.meanings import labels_of
+from olx.lab.data.readers import Rows, all_but
+from olx.lab.data.scaling import fit_scale
+from olx.lab.data.table import Table, with_bias
 from olx.lab.outcomes import few, finite
 from olx.lab.tasks import BINARY, TASKS, Task
 from olx.streams.sparse_rows import sparse_rows
@@ -31,6 +35,8 @@ class Dataset:
     train: int | None = None  # the number of first rows that are the original training file
     truth: Any = None  # the parameters of a generated stream
     classes: int = 0  # the number of classes; 0 if outcomes are no classes
+    table: Table | None = None  # the way from the file to these rows; None if there are no
+    # features, or a round has several rows
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -79,19 +85,24 @@ class Dataset:
 
 def prepare(
     place: str,
-    x: Any,
-    y: np.ndarray | None,
+    rows: Rows,
+    reading: Reading,
     *,
     task: Task | None,
-    binarize: float | str | Sequence[float | str] | None,
+    binarize: float | str | bool | Sequence[float | str] | None,
     scale: str,
-    bias: bool,
+    bias: bool | None,
     center_target: bool,
     expert_loss: str,
-    group: np.ndarray | None = None,
-) -> tuple[Task, Any, np.ndarray]:
-    """The task, the context and the outcome of a file's features `x` and labels `y`."""
-    finite(place, "feature", x)
+) -> tuple[Task, Any, np.ndarray, Table | None]:
+    """The task, the context and the outcome of the rows of a file, and the way from there to here.
+
+    bias: None appends a constant feature where that can change a prediction.
+    """
+    x, y = rows.x, None if rows.y is None else np.asarray(rows.y)
+    if rows.columns is None:  # those of a table are left out before words become features
+        x = all_but(place, x, reading.without)
+    finite(place, "feature", rows.x)
     bare = [each.name for each in TASKS.values() if each.decision.lift is None]
     if y is None and (task is None or task.name not in bare):
         raise ValueError(f"{place} holds no labels; it can only be of task {' or '.join(bare)}.")
@@ -102,32 +113,49 @@ def prepare(
         raise ValueError(
             f"{place} holds {y.shape[1]} labels per row; that is task = {' or '.join(several)}."
         )
+    given = y
     if binarize is not None:
         if y is None:
             raise ValueError(f"{place} holds no labels to binarize.")
         task, y = BINARY, _against_the_rest(place, y, binarize)
-    if task is None:
-        count = len(np.unique(np.asarray(y)))
-        if count != 2:
-            others = [name for name in TASKS if name not in (BINARY.name, *bare)]
-            raise ValueError(
-                f"{place} holds {count} different labels; say what they are: task = "
-                f"{' or '.join(others)}, or binarize = one of them."
-            )
-        task = BINARY
+    task = task or _guess(place, np.asarray(y), bare)
     outcome = task.read(place, x, y, expert_loss)
     if task.decision.lift is None:
-        return task, None, outcome
+        if bias:
+            raise ValueError(f"{place}: {task.name} data have no features; leave out bias.")
+        return task, None, outcome, None
+    meaning = labels_of(task, given, binarize, reading.target)
     if center_target:
-        outcome = (outcome - outcome.mean()) / (outcome.std() or 1.0)
-    x = scaled(x.astype(float), scale)
-    if bias:
-        one = np.ones((x.shape[0], 1))
-        sparse = scipy.sparse.issparse(x)
-        x = scipy.sparse.hstack([x, one], "csr") if sparse else np.hstack([x, one])
-    if task.gather is not None:
-        x, outcome = task.gather(place, x, outcome, group)
-    return task, x, outcome
+        mean, spread = float(outcome.mean()), float(outcome.std() or 1.0)
+        outcome = (outcome - mean) / spread
+        meaning = dataclasses.replace(meaning, mean=mean, spread=spread)
+    x = x.astype(float)
+    table = Table(
+        task.name,
+        rows.columns,
+        rows.x.shape[1],
+        () if rows.columns is not None else tuple(each for each in reading.without),
+        fit_scale(x, scale),
+        task.intercept if bias is None else bias,
+        meaning,
+        reading.encoding,
+    )
+    x = with_bias(table.scale.apply(x), table.bias)
+    if task.gather is None:
+        return task, x, outcome, table
+    return task, *task.gather(place, x, outcome, rows.group), None
+
+
+def _guess(place: str, y: np.ndarray, bare: list[str]) -> Task:
+    """The task of a file that names none: binary, if there are two labels."""
+    count = len(np.unique(y))
+    if count != 2:
+        others = [name for name in TASKS if name not in (BINARY.name, *bare)]
+        raise ValueError(
+            f"{place} holds {count} different labels; say what they are: task = "
+            f"{' or '.join(others)}, or binarize = one of them."
+        )
+    return BINARY
 
 
 def classes_in(task: Task, outcome: np.ndarray) -> int:

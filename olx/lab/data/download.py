@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from olx.lab.data.readers import Table, digest
+from olx.lab.data.readers import Rows, digest
 from olx.lab.tasks import TASKS
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
@@ -45,7 +45,7 @@ def libsvm_address(name: str, task: str | None) -> str:
     return f"{LIBSVM}/{task}/{name}"
 
 
-def from_openml(name: str, folder: Path) -> Table:
+def from_openml(name: str, folder: Path) -> Rows:
     """Load a set of OpenML by name or number; features must be numbers, labels may be words."""
     from sklearn.datasets import fetch_openml
 
@@ -65,7 +65,7 @@ def from_openml(name: str, folder: Path) -> Table:
         y = y.astype(float)
     except ValueError:
         y = y.astype(str)
-    return Table(x, y)
+    return Rows(x, y)
 
 
 def _reason(error: BaseException) -> str:

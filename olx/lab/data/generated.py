@@ -7,6 +7,7 @@ import numpy as np
 
 from olx.core import Rounds
 from olx.lab.data.dataset import Dataset, classes_in
+from olx.lab.data.table import Table
 from olx.lab.factories import make
 from olx.lab.names import factories, find, parameters
 from olx.lab.refusals import nearest
@@ -34,7 +35,10 @@ def from_stream(name: str, stream: Stream) -> Dataset:
     _check(name, rounds)
     task = next(task for task in TASKS.values() if task.matches(rounds))
     classes = classes_in(task, rounds.outcome)
-    return Dataset(name, task, rounds.context, rounds.outcome, truth=truth, classes=classes)
+    table = None if rounds.context is None else Table(task.name, None, rounds.context.shape[1])
+    return Dataset(
+        name, task, rounds.context, rounds.outcome, truth=truth, classes=classes, table=table
+    )
 
 
 def _check(name: str, rounds: Rounds) -> None:

@@ -17,8 +17,10 @@ import scipy.sparse
 
 from olx.core import Rounds
 from olx.lab import outside
+from olx.lab.data.csv_table import Named
+from olx.lab.data.framed import Reading, features_and_labels
 from olx.lab.data.generated import from_stream
-from olx.lab.data.readers import Table
+from olx.lab.data.readers import Rows
 from olx.lab.names import parameters
 from olx.lab.refusals import nearest
 from olx.streams import Stream
@@ -68,19 +70,19 @@ def stream_of(name: str, thing: Any) -> Any:
     return from_stream(name, jax.tree.map(np.asarray, stream))
 
 
-def table_of(name: str, thing: Any, target: str | int | None) -> Table:
-    """(X, y) or a frame as a table of features and labels."""
+def rows_of(name: str, thing: Any, reading: Reading) -> Rows:
+    """(X, y) or a frame as features and labels."""
     if isinstance(thing, tuple) and len(thing) == 2:
-        if target is not None:
+        if reading.target is not None:
             raise ValueError(f"{name}: target is for a frame; the labels are y of (X, y).")
         return _pair(name, *thing)
-    names = _columns(thing)
-    if names is None:
+    if not hasattr(thing, "columns") or not hasattr(thing, "__getitem__"):
         raise ValueError(f"{name}: the rows must be {LEGAL}, got a {type(thing).__name__}.")
-    return _frame(name, thing, names, target)
+    x, y, columns = features_and_labels(name, Named(thing), reading, labelled=True)
+    return Rows(x, y, columns=columns)
 
 
-def _pair(name: str, x: Any, y: Any) -> Table:
+def _pair(name: str, x: Any, y: Any) -> Rows:
     x = scipy.sparse.csr_matrix(x) if scipy.sparse.issparse(x) else np.asarray(x)
     labels = None if y is None else np.asarray(y)
     if x.ndim != 2 or x.dtype.kind not in "fiub":
@@ -92,30 +94,4 @@ def _pair(name: str, x: Any, y: Any) -> Table:
             f"{name}: y must have one label per row; X has {x.shape[0]} rows, y has shape "
             f"{labels.shape}."
         )
-    return Table(x, labels)
-
-
-def _columns(thing: Any) -> list[str] | None:
-    names = getattr(thing, "column_names", None)  # of pyarrow
-    names = getattr(thing, "columns", None) if names is None else names
-    return None if names is None or not hasattr(thing, "__getitem__") else list(names)
-
-
-def _frame(name: str, frame: Any, names: list[str], target: str | int | None) -> Table:
-    if isinstance(target, int) and -len(names) <= target < len(names):
-        target = names[target]
-    target = names[-1] if target is None else target
-    if target not in names:
-        hint = nearest(str(target), list(map(str, names)))
-        raise ValueError(f"{name} has no column {target!r}; {hint}")
-    columns = []
-    for word in (word for word in names if word != target):
-        column = np.asarray(frame[word])
-        if column.dtype.kind not in "fiub":
-            raise ValueError(
-                f"{name}: column {word!r} holds {column.dtype}, not numbers; encode it as numbers."
-            )
-        columns.append(column.astype(float))
-    if not columns:
-        raise ValueError(f"{name} has one column, the labels; there must be a feature.")
-    return Table(np.stack(columns, axis=1), np.asarray(frame[target]))
+    return Rows(x, labels)

@@ -1,10 +1,7 @@
 """Read features and labels from files; errors name the row and the column, from 0 on."""
 
-import bz2
-import gzip
 import hashlib
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,23 +9,41 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from olx.lab.data.csv_table import number, read_csv
+from olx.lab.data.csv_table import COMPRESSED
+from olx.lab.data.framed import (
+    ARROW,
+    PARQUET,
+    TEXT,
+    Reading,
+    features_and_labels,
+    is_framed,
+    read_frame,
+)
+from olx.lab.data.svmlight import SVMLIGHT, read_svmlight
+from olx.streams.columns import Columns
 
-SUFFIXES = (".npz", ".csv", ".svm", ".libsvm", ".svmlight", ".txt", ".t", ".bz2", ".gz")
+AS_IS = Reading()
+SUFFIXES = (".npz", *TEXT, *ARROW, *PARQUET, *SVMLIGHT, *COMPRESSED)
 
 
-class Table(NamedTuple):
+class Rows(NamedTuple):
+    """What a file holds, before it is scaled."""
+
     x: Any  # dense or SciPy sparse
     y: np.ndarray | None
     train: int | None = None
     group: np.ndarray | None = None  # (T,): the group of each row, such as a query or a sequence
+    columns: Columns | None = None  # how the columns of a table became features
 
 
-def read_file(path: Path, target: str | int | None = None, sha256: str | None = None) -> Table:
-    """Read a file of rows: .npz, .csv, and any other name as svmlight.
+def read_file(
+    path: Path, reading: Reading = AS_IS, sha256: str | None = None, labelled: bool = True
+) -> Rows:
+    """Read a file of rows: .npz, .csv, .tsv, .parquet, .arrow, and any other name as svmlight.
 
-    target: the column of the labels of a CSV file, by name or number; the last one if None.
+    reading: how the columns of a table are read.
     sha256: the expected SHA-256 of the file.
+    labelled: whether the last column of a table holds the labels if `reading` names none.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file in it.")
@@ -41,31 +56,36 @@ def read_file(path: Path, target: str | int | None = None, sha256: str | None = 
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return read_npz(path)
-    table = Table(*read_csv(path, target)) if suffix == ".csv" else read_svmlight(path)
-    if scipy.sparse.issparse(table.x) and table.x.nnz == 0:
-        raise ValueError(f"{path} has labels and no feature.")
-    return table
+    if is_framed(path):
+        found = read_frame(path, reading, reading.categories)
+        x, y, columns = features_and_labels(str(path), found, reading, labelled)
+        return Rows(x, y, columns=columns)
+    return Rows(*read_svmlight(path))
 
 
-def chosen(
-    place: str, table: Table, labels: Sequence[float | str] | None, without: Sequence[int]
-) -> Table:
-    """The rows with one of `labels`, and all columns except those `without`."""
-    x, y, train, group = table
+def chosen(place: str, rows: Rows, labels: Sequence[float | str] | None) -> Rows:
+    """The rows with one of `labels`; all of them if None."""
+    x, y, train, group, columns = rows
     if labels is not None:
         if y is None:
             raise ValueError(f"{place} holds no labels to choose rows by.")
         for label in labels:
             if label not in y.tolist():
                 raise ValueError(f"{place} holds no label {label} to choose rows by.")
-        rows = np.isin(y, list(labels))
-        x, y, group = x[rows], y[rows], None if group is None else group[rows]
-        train = None if train is None else int(rows[:train].sum())
+        kept = np.isin(y, list(labels))
+        x, y, group = x[kept], y[kept], None if group is None else group[kept]
+        train = None if train is None else int(kept[:train].sum())
+    return Rows(x, y, train, group, columns)
+
+
+def all_but(place: str, x: Any, without: Sequence[int | str]) -> Any:
+    """The columns of `x`, except those with the numbers `without`."""
     for column in without:
+        if isinstance(column, str):
+            raise ValueError(f"{place}: its columns have no names such as {column!r}, but numbers.")
         if not 0 <= column < x.shape[1]:
             raise ValueError(f"{place} has the columns 0 to {x.shape[1] - 1}; {column} is none.")
-    kept = np.setdiff1d(np.arange(x.shape[1]), without)
-    return Table(x[:, kept] if len(without) else x, y, train, group)
+    return x[:, np.setdiff1d(np.arange(x.shape[1]), without)] if len(without) else x
 
 
 def digest(path: Path) -> str:
@@ -73,7 +93,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_npz(path: Path) -> Table:
+def read_npz(path: Path) -> Rows:
     """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`. For
     rows that belong together: `qid`, a number per row, or `offsets`, where each sequence begins.
 
@@ -110,7 +130,7 @@ def read_npz(path: Path) -> Table:
     train = None if "n_train" not in z else int(z["n_train"])
     if train is not None and not 0 < train <= x.shape[0]:
         raise ValueError(f"{path}: n_train is {train}, there are {x.shape[0]} rows.")
-    return Table(x, y, train, _group(path, z, x.shape[0]))
+    return Rows(x, y, train, _group(path, z, x.shape[0]))
 
 
 def _group(path: Path, z: dict[str, np.ndarray], rows: int) -> np.ndarray | None:
@@ -126,61 +146,6 @@ def _group(path: Path, z: dict[str, np.ndarray], rows: int) -> np.ndarray | None
     return group
 
 
-def read_svmlight(path: Path) -> Table:
-    """Read lines `label index:value index:value ...`, one row per line; plain, .gz or .bz2."""
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        found: Any = load_svmlight_file(str(path))
-    except OverflowError as error:
-        raise _large_index(path) from error
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from error
-    except ValueError as error:
-        raise _bad_line(path) or ValueError(f"{path} cannot be read: {error}.") from error
-    if found[0].shape[0] == 0:
-        raise ValueError(f"{path} holds no rows.")
-    return Table(scipy.sparse.csr_array(found[0]), found[1])
-
-
 def _refuse_no_numbers(path: Path, name: str, array: np.ndarray) -> None:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{path}: {name} holds {array.dtype}; it must hold numbers.")
-
-
-def _large_index(path: Path) -> ValueError:
-    with _opened(path) as file:
-        for row, line in enumerate(file):
-            for pair in line.split("#")[0].split()[1:]:
-                index = pair.partition(":")[0]
-                if index.isdigit() and int(index) > np.iinfo(np.int32).max:
-                    return ValueError(f"{path}: row {row} has index {index}; it is too large.")
-    return ValueError(f"{path} holds an index that is too large.")
-
-
-def _opened(path: Path) -> Any:
-    kinds: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-    return kinds.get(path.suffix, open)(path, "rt", errors="replace")
-
-
-def _bad_line(path: Path) -> ValueError | None:
-    """The error of the first line that breaks the format, if there is one."""
-    with _opened(path) as file:
-        for row, line in enumerate(file):
-            label, *pairs = line.split("#")[0].split() or ["0"]
-            if number(label) is None:
-                return ValueError(f"{path}: row {row} has the label {label!r}; give a number.")
-            last = -1
-            for column, pair in enumerate(pairs):
-                index, colon, value = pair.partition(":")
-                if not (colon and index.isdigit() and number(value) is not None):
-                    return ValueError(
-                        f"{path} holds {pair!r} at row {row}, entry {column}; it must be "
-                        "index:value."
-                    )
-                if int(index) <= last:
-                    return ValueError(
-                        f"{path}: row {row} has index {index} after {last}; they must rise."
-                    )
-                last = int(index)
-    return None

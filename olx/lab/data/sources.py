@@ -2,7 +2,8 @@
 
 a9a                       the catalogue: <folder>/a9a.npz, checked against its sha256
 sklearn:breast_cancer     a set that scikit-learn contains, no download
-data/mine.csv             a file of yours: .csv, .npz, .svm, .libsvm, .txt, also .gz and .bz2
+data/mine.csv             a file of yours: .csv, .tsv, .parquet, .arrow, .feather, .npz, .svm,
+                          .libsvm, .txt; text also as .gz, .bz2 and .zst
 https://host/mine.svm     a download, kept in the cache; needs sha256
 libsvm:a1a                the same, from the LIBSVM collection
 openml:credit-g           OpenML, through scikit-learn, which verifies the file
@@ -19,17 +20,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from olx.lab import tasks
 from olx.lab.data import dataset as shape
 from olx.lab.data import given
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.download import fetch, from_openml, libsvm_address
+from olx.lab.data.framed import Reading
 from olx.lab.data.generated import generated
-from olx.lab.data.readers import SUFFIXES, Table, chosen, read_file
+from olx.lab.data.readers import SUFFIXES, Rows, chosen, read_file
 from olx.lab.data.scaling import SCALES
 from olx.lab.refusals import nearest
+from olx.streams.frames import Fill
 
 SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")
 SKLEARN = {
@@ -53,14 +54,19 @@ def load(
     folder: str | os.PathLike | None = None,
     *,
     labels: Sequence[float | str] | None = None,
-    without: Sequence[int] = (),
+    without: Sequence[int | str] = (),
     task: str | None = None,
-    binarize: float | str | Sequence[float | str] | None = None,
+    binarize: float | str | bool | Sequence[float | str] | None = None,
     scale: str = "none",
-    bias: bool = False,
+    bias: bool | None = None,
     center_target: bool = False,
     expert_loss: str = "absolute",
     target: str | int | None = None,
+    categories: Sequence[str] = (),
+    fill: Fill = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
     sha256: str | None = None,
     seed: int | None = None,
     arguments: dict[str, Any] | None = None,
@@ -69,22 +75,28 @@ def load(
     """Load the data set `name`, as above; files come from `folder`, $OLX_DATA, or the cache.
 
     labels: only rows with these labels, such as two classes of many; None for all.
-    without: the numbers of columns to leave out, from 0 on.
+    without: columns of features to leave out, by name or by number, from 0 on.
     task: one of `olx.lab.tasks`. Known sets have a task; a file with two labels is binary.
     binarize: the label, or the labels, that count as +1, against all others.
     scale: of the features: none, rows (each of length 1), standard (each column of mean 0 and
         variance 1; uses all rows) or maximum (each column at most 1; keeps zeros).
-    bias: append a feature that is always 1.
+    bias: append a feature that is always 1, the intercept. None appends it, unless it cannot change
+        a prediction: for experts, portfolios and rankings of rows. A `stream:` has none.
     center_target: scale the target of a regression to mean 0 and variance 1.
     expert_loss: the loss of forecasts, absolute or squared; divided by the largest loss.
-    target: the column of the labels of a CSV file, by name or number; the last one if None.
+    target: the column of the labels of a table, by name or number; the last one if None.
+    categories: columns of a table that hold words, even if these look like numbers. A column of
+        words becomes one feature per word.
+    fill: replaces missing values of a table: "mean" or "median" of the column, and its most
+        frequent word; a number; or a value per column. None refuses missing values.
+    encoding, separator, header: of a CSV file; None is UTF-8, and finds the others.
     seed: shuffles the rows; None keeps the order of the file.
     arguments: those of a generator of `olx.streams`, such as `rounds`, or of a loader of yours.
     thing: the rows themselves; `name` is then what messages call them.
 
-    >>> data = load("sklearn:breast_cancer", scale="standard", bias=True, seed=0)
-    >>> data.task.name, len(data), data.width
-    ('binary', 569, 31)
+    >>> data = load("sklearn:breast_cancer", scale="standard", seed=0)
+    >>> data.task.name, len(data), data.width, data.table.names[-1]
+    ('binary', 569, 31, 'intercept')
     """
     asked = None if task is None else tasks.find(name, task)
     _one_of(name, "scale", scale, SCALES)
@@ -95,7 +107,8 @@ def load(
         options = {"task": task, "binarize": binarize, "target": target, "sha256": sha256}
         options |= {"bias": bias or None, "center_target": center_target or None}
         options |= {"scale": None if scale == "none" else scale, "labels": labels}
-        options |= {"without": without or None}
+        options |= {"without": without or None, "categories": categories or None, "fill": fill}
+        options |= {"encoding": encoding, "separator": separator, "header": header}
         for word, value in options.items():
             if value is not None:
                 raise ValueError(f"{name} is generated and takes no {word}; only arguments.")
@@ -103,28 +116,29 @@ def load(
             return generated(name, arguments or {}, 0 if seed is None else seed)
         data = given.stream_of(name, thing)
         return data if seed is None else data.shuffled(seed)
+    reading = Reading(target, without, categories, fill, encoding, separator, header)
     if thing is None:
-        entry, table = _find(name, folder, target, sha256, task)
+        entry, rows = _find(name, folder, reading, sha256, task)
     else:
-        entry, table = Entry(name, "", ""), given.table_of(name, thing, target)
+        entry, rows = Entry(name, "", ""), given.rows_of(name, thing, reading)
     if arguments:
         raise ValueError(f"{name}: only a stream takes arguments.")
     place = name if entry.what else str(entry.name)
-    table = chosen(place, table, labels, without)
-    made = shape.prepare(
+    rows = chosen(place, rows, labels)
+    *made, table = shape.prepare(
         place,
-        table.x,
-        None if table.y is None else np.asarray(table.y),
+        rows,
+        reading,
         task=tasks.TASKS[entry.task] if asked is None and entry.task else asked,
         binarize=binarize,
         scale=scale,
         bias=bias,
         center_target=center_target,
         expert_loss=expert_loss,
-        group=table.group,
     )
-    train = table.train if len(made[2]) == table.x.shape[0] else None  # it counts rows, not groups
-    data = Dataset(name, *made, train=train, classes=shape.classes_in(made[0], made[2]))
+    train = rows.train if len(made[2]) == rows.x.shape[0] else None  # it counts rows, not groups
+    classes = shape.classes_in(made[0], made[2])
+    data = Dataset(name, *made, train=train, classes=classes, table=table)
     return data if seed is None else data.shuffled(seed)
 
 
@@ -149,24 +163,24 @@ def data_folder(folder: str | os.PathLike | None = None) -> Path:
 def _find(
     name: str,
     folder: str | os.PathLike | None,
-    target: str | int | None,
+    reading: Reading,
     sha256: str | None,
     task: str | None,
-) -> tuple[Entry, Table]:
+) -> tuple[Entry, Rows]:
     source, _, rest = name.partition(":")
     place = data_folder(folder)
     own = Entry(name, "", "")
     if source in ("http", "https"):
-        return own, read_file(fetch(name, sha256, place), target)
+        return own, read_file(fetch(name, sha256, place), reading)
     if source == "libsvm":
-        return own, read_file(fetch(libsvm_address(rest, task), sha256, place), target)
+        return own, read_file(fetch(libsvm_address(rest, task), sha256, place), reading)
     if source == "openml":
         return own, from_openml(rest, place)
     if source == "sklearn" and name in catalogue():
         from sklearn import datasets
 
         found = getattr(datasets, f"load_{rest}")()
-        return catalogue()[name], Table(found.data, found.target)
+        return catalogue()[name], Rows(found.data, found.target)
     if name in catalogue():
         path = place / f"{name}.npz"
         if not path.is_file():
@@ -176,10 +190,11 @@ def _find(
             )
         return catalogue()[name], read_file(path, sha256=sha256 or catalogue()[name].sha256)
     path = Path(name)
+    labelled = task is None or tasks.TASKS[task].labelled
     if path.suffix.lower() in SUFFIXES or (path.exists() and name):
         if not path.is_file() and (place / path).is_file():
             path = place / path
-        return own._replace(name=str(path)), read_file(path, target, sha256)
+        return own._replace(name=str(path)), read_file(path, reading, sha256, labelled)
     words = {entry.rpartition(":")[2]: entry for entry in reversed(catalogue())}
     hint = nearest(rest or name, words, "`olx list data` shows what there is.")
     raise ValueError(f"there is no data set {name!r}; {hint}")

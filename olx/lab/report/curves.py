@@ -1,120 +1,71 @@
-"""Figures over rounds: progressive loss, and regret with its bound."""
+"""Charts over rounds: progressive loss, and regret with its bound."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from matplotlib.axes import Axes
 
-from olx.lab.report.figure import Picture, canvas, is_wide, legend, plain, save, stretch, style
+from olx.lab.report.chart import Chart, Line, Scale, is_wide
 from olx.lab.report.scores import Score
 
-
-class Figure(NamedTuple):
-    """The figure of one data set, while it is drawn."""
-
-    axes: Axes
-    chosen: list[Score]
-    order: dict[str, int]
-    curves: pa.Table
-
-    def draw(self, score: Score, column: str, per_round: bool = False) -> np.ndarray | None:
-        """Draw the curve of a learner; its mean over seeds, or None if there is no curve."""
-        rounds, values = _late(*_curve(self.curves, score, column))
-        if not rounds.size:
-            return None
-        values = values / rounds if per_round else values
-        _draw(self.axes, rounds, values, score.learner, self.order)
-        return values.mean(axis=0)
-
-    def draw_bound(self, score: Score) -> bool:
-        """Draw the bound of a learner, dotted; whether there is one."""
-        rounds, bounds = _late(*_curve(self.curves, score, "bound"))
-        if rounds.size:
-            colour = style(self.order[score.learner])["color"]
-            self.axes.plot(rounds, bounds.mean(axis=0), ":", color=colour, linewidth=1.4)
-        return rounds.size > 0
+Winners = dict[tuple[str, str], Score]
 
 
-def loss_curves(*about: Any) -> list[Picture]:
-    """The mean loss so far of the best configuration per learner, one figure per data set."""
-    return _figures("loss", "mean loss so far", "Progressive loss", _losses, *about)
-
-
-def regret_curves(*about: Any) -> list[Picture]:
-    """The regret of the best configuration per learner and its bound, one figure per data set."""
-    return _figures("regret", "regret", "Regret", _regrets, *about)
-
-
-def _figures(
-    name: str,
-    label: str,
-    title: str,
-    draw: Callable[[Figure], str | None],
-    curves: pa.Table,
-    winners: dict[tuple[str, str], Score],
-    order: dict[str, int],
-    folder: Path,
-) -> list[Picture]:
-    """One figure per data set; `draw` draws the curves and gives the caption, None for none."""
-    pictures = []
-    for number, (dataset, chosen) in enumerate(_by_dataset(winners).items()):
-        figure, axes = canvas(dataset, "round", label)
-        caption = draw(Figure(axes, chosen, order, curves))
-        if caption is None:
+def loss_charts(
+    curves: pa.Table, winners: Winners, order: dict[str, int], comparator: str
+) -> Iterator[Chart]:
+    """The mean loss so far of the best configuration per learner, one chart per data set."""
+    for number, (dataset, chosen) in enumerate(by_dataset(winners).items()):
+        lines = [line for score in chosen for line in _loss(curves, score, order)]
+        if not lines:
             continue
-        stretch(axes.xaxis, np.array([1.0, chosen[0].rounds], float))
-        legend(figure, axes)
-        pictures.append(save(figure, folder, f"{name}-{number}", f"{title} on {dataset}", caption))
-    return pictures
+        lines += (other := _compared(curves, chosen) if comparator else [])
+        levels = np.concatenate([line.y for line in lines])
+        caption = (
+            "Mean loss up to each round, from the tenth on, of the best configuration of every "
+            f"learner. Least in the end: {chosen[0].learner}.{_bands(chosen)}"
+        )
+        caption += f" Grey: the comparator, {comparator}." if other else ""
+        yield Chart(
+            f"loss-{number}", f"Progressive loss on {dataset}", caption, dataset,
+            "round", "mean loss so far", (Scale(log=True), Scale(is_wide(levels, 3))),
+            lines, len(order),
+        )  # fmt: skip
 
 
-def _losses(figure: Figure) -> str | None:
-    drawn = [figure.draw(score, "total", per_round=True) for score in figure.chosen]
-    levels = [level for level in drawn if level is not None]
-    if not levels:
-        return None
-    if is_wide(np.concatenate(levels), 3):
-        stretch(figure.axes.yaxis, np.concatenate(levels))
-    return (
-        "Mean loss up to each round, from the tenth on, of the best configuration of every "
-        f"learner. Least in the end: {figure.chosen[0].learner}.{_bands(figure.chosen)}"
-    )
+def regret_charts(
+    curves: pa.Table, winners: Winners, order: dict[str, int], comparator: str
+) -> Iterator[Chart]:
+    """The regret of the best configuration per learner and its bound, one chart per data set."""
+    for number, (dataset, chosen) in enumerate(by_dataset(winners).items()):
+        lines = [line for score in chosen for line in _regret(curves, score, order)]
+        if not lines:
+            continue
+        bounded = any(line.bound for line in lines)
+        caption = (
+            "Regret from the tenth round on, of the best configuration of every learner, against "
+            f"{comparator}.{_bands(chosen)}"
+        )
+        caption += " Dotted, in the same colour: its bound, if it has one." if bounded else ""
+        yield Chart(
+            f"regret-{number}", f"Regret on {dataset}", caption, dataset,
+            "round", "regret", (Scale(log=True), _room(lines)), lines, len(order),
+        )  # fmt: skip
 
 
-def _regrets(figure: Figure) -> str | None:
-    levels, bounded = [], False
-    for score in figure.chosen:
-        level = figure.draw(score, "regret")
-        if level is not None:
-            levels.append(level)
-            bounded |= figure.draw_bound(score)
-    if not levels:
-        return None
-    _make_room(figure.axes, np.concatenate(levels), bounded)
-    caption = "Regret from the tenth round on, of the best configuration of every learner."
-    caption += _bands(figure.chosen)
-    return caption + (" Dotted, in the same colour: its bound, if it has one." if bounded else "")
-
-
-def _by_dataset(winners: dict[tuple[str, str], Score]) -> dict[str, list[Score]]:
+def by_dataset(winners: Winners) -> dict[str, list[Score]]:
     groups: dict[str, list[Score]] = {}
     for (dataset, _), score in winners.items():
         groups.setdefault(dataset, []).append(score)
     return groups
 
 
-def _late(rounds: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out the first rounds, which are mostly noise."""
-    late = rounds >= min(10, rounds.max(initial=0) / 10)
-    return rounds[late], values[:, late]
+def curve(curves: pa.Table, score: Score, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """The rounds [K] that all seeds kept, and the values [seeds, K] there; finite ones only.
 
-
-def _curve(curves: pa.Table, score: Score, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """The rounds [K] that all seeds kept, and the values [seeds, K] there; finite ones only."""
+    The first rounds, which are mostly noise, are left out.
+    """
     field = pc.field
     mine = (
         (field("dataset") == score.dataset)
@@ -127,35 +78,59 @@ def _curve(curves: pa.Table, score: Score, column: str) -> tuple[np.ndarray, np.
     values = part[column].to_numpy()
     by_seed = [dict(zip(rounds[seeds == s], values[seeds == s], strict=True)) for s in set(seeds)]
     shared = sorted(set.intersection(*map(set, by_seed))) if by_seed else []
-    matrix = np.array([[one[round] for round in shared] for one in by_seed])
     if not shared:
         return np.zeros(0), np.zeros((0, 0))
-    finite = np.isfinite(matrix).all(axis=0)
-    return np.array(shared, float)[finite], matrix[:, finite]
+    matrix = np.array([[one[round] for round in shared] for one in by_seed])
+    at = np.array(shared, float)
+    shown = np.isfinite(matrix).all(axis=0) & (at >= min(10, at.max() / 10))
+    return at[shown], matrix[:, shown]
 
 
-def _draw(axes: Axes, rounds: np.ndarray, values: np.ndarray, learner: str, order: dict) -> None:
-    look, mean = style(order[learner]), values.mean(axis=0)
-    every = max(1, len(rounds) // 8)
-    start = order[learner] % every
-    axes.plot(rounds, mean, label=learner, markevery=(start, every), **look)
-    if len(values) > 1:
-        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        axes.fill_between(
-            rounds, mean - error, mean + error, color=look["color"], alpha=0.15, linewidth=0
-        )
+def _loss(curves: pa.Table, score: Score, order: dict[str, int]) -> list[Line]:
+    rounds, totals = curve(curves, score, "total")
+    return _line(score, order, rounds, totals / rounds)
+
+
+def _regret(curves: pa.Table, score: Score, order: dict[str, int]) -> list[Line]:
+    found = _line(score, order, *curve(curves, score, "regret"))
+    rounds, bounds = curve(curves, score, "bound")
+    if found and rounds.size:
+        label = f"bound of {score.learner}"
+        place = order[score.learner]
+        found.append(Line(label, place, rounds, bounds.mean(axis=0), bound=True))
+    return found
+
+
+def _compared(curves: pa.Table, chosen: list[Score]) -> list[Line]:
+    """The mean loss of the comparator, if all learners have the same one."""
+    at, found = np.zeros(0), []
+    for score in chosen:
+        rounds, totals = curve(curves, score, "total")
+        at, regrets = curve(curves, score, "regret")
+        if rounds.size and np.array_equal(rounds, at):
+            found.append(((totals - regrets) / rounds).mean(axis=0))
+    same = bool(found) and all(
+        each.shape == found[0].shape and np.allclose(each, found[0], 1e-3) for each in found
+    )
+    return [Line("comparator", -1, at, found[0])] if same else []
+
+
+def _line(score: Score, order: dict, rounds: np.ndarray, values: np.ndarray) -> list[Line]:
+    if not rounds.size:
+        return []
+    several = len(values) > 1
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if several else None
+    return [Line(score.learner, order[score.learner], rounds, values.mean(axis=0), error)]
 
 
 def _bands(chosen: list[Score]) -> str:
     return " The bands are one standard error." if chosen[0].seeds > 1 else ""
 
 
-def _make_room(axes: Axes, regrets: np.ndarray, bounded: bool) -> None:
+def _room(lines: list[Line]) -> Scale:
     """Show bounds far above: a logarithmic scale, linear near 0 if a regret is negative."""
-    if bounded and regrets.min() > 0:
-        stretch(axes.yaxis, regrets)
-    elif bounded:
-        axes.set_yscale("symlog", linthresh=max(float(np.abs(regrets).max()) / 5, 1e-9))
-        plain(axes.yaxis)
-    if regrets.min() <= 0:
-        axes.axhline(0, color="#6b7280", linewidth=0.8)
+    regrets = np.concatenate([line.y for line in lines if not line.bound])
+    if not any(line.bound for line in lines):
+        return Scale()
+    near = 0.0 if regrets.min() > 0 else max(float(np.abs(regrets).max()) / 5, 1e-9)
+    return Scale(log=True, near=near)

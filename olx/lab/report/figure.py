@@ -1,29 +1,26 @@
-"""One figure: its style, its files, and its SVG text for the page."""
+"""Figures as files for papers: SVG, PNG and PDF."""
 
-import html
-import io
-import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-# Each colour keeps a contrast of 4.5 to white; the markers tell them apart without colour.
-COLOURS = [
-    *("#0b5fa5", "#c2410c", "#0f766e", "#9d174d"),
-    *("#6d28d9", "#4d7c0f", "#92600a", "#374151"),
-]
-MARKERS = "osD^v<>p"
+from olx.lab.report.chart import Chart, Line, Scale, is_wide
+from olx.lab.report.colours import look
+
+KINDS = ("svg", "png", "pdf")  # of files, see WRITERS
 LOOK: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and edited
     "svg.hashsalt": "olx",
+    "pdf.fonttype": 42,
     "font.family": "sans-serif",
     "font.size": 10,
     "axes.spines.top": False,
@@ -36,19 +33,26 @@ LOOK: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
 }
+GREY = "#6b7280"
 
 
-class Picture(NamedTuple):
-    """A figure of a page: the name of its file, its caption, and its SVG text."""
-
-    name: str
-    title: str
-    caption: str
-    svg: str
+def draw(chart: Chart, folder: Path) -> None:
+    """Draw a chart and write its files."""
+    figure, axes = canvas(chart.heading, chart.x, chart.y)
+    for line in chart.lines:
+        _draw(axes, line, chart)
+    for axis, scale, values in zip(
+        (axes.xaxis, axes.yaxis), chart.scales, _values(chart), strict=True
+    ):
+        _rescale(axis, scale, values)
+    if chart.scales[1].near or any(line.y.size and line.y.min() < 0 for line in chart.lines):
+        axes.axhline(0, color=GREY, linewidth=0.8)
+    legend(figure, axes)
+    save(figure, folder, chart.name)
 
 
 def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
-    """A figure with one panel, narrow enough for a phone."""
+    """A figure with one panel, as wide as a column of text."""
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(4.6, 3.2), layout="constrained")
         axes = figure.add_subplot()
@@ -56,17 +60,32 @@ def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
         return figure, axes
 
 
-def style(index: int) -> dict[str, Any]:
-    """The style of the curve of a learner, the same in all figures."""
-    count = len(COLOURS)
-    marker = MARKERS[(index + index // count) % count]
-    edge = {"markeredgecolor": "white", "markeredgewidth": 0.5}
-    return {"color": COLOURS[index % count], "marker": marker, **edge}
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Write the figure to `folder` as `name`.svg, `name`.png and `name`.pdf."""
+    with matplotlib.rc_context(LOOK):
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(figure)
+        figure.set_layout_engine("none")  # keep the layout for all files
+        for kind, write in WRITERS.items():
+            write(figure, folder / f"{name}.{kind}")
 
 
-def is_wide(values: np.ndarray, ratio: float = 20) -> bool:
-    """Whether a linear scale would hide the smaller values."""
-    return values.size > 0 and bool(values.min() > 0 and values.max() >= ratio * values.min())
+def _svg(figure: Figure, place: Path) -> None:
+    figure.set_dpi(72)
+    FigureCanvasSVG(figure).print_svg(place, metadata={"Date": None})
+
+
+def _png(figure: Figure, place: Path) -> None:
+    figure.set_dpi(160)
+    FigureCanvasAgg(figure).print_png(place)
+
+
+def _pdf(figure: Figure, place: Path) -> None:
+    FigureCanvasPdf(figure).print_pdf(place, metadata={"CreationDate": None})
+
+
+WRITERS = {"svg": _svg, "png": _png, "pdf": _pdf}
 
 
 def stretch(axis: Axis, values: np.ndarray) -> None:
@@ -82,6 +101,43 @@ def plain(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def _draw(axes: Axes, line: Line, chart: Chart) -> None:
+    style: dict[str, Any] = {"color": GREY}
+    if line.place >= 0:
+        style = look(line.place, chart.learners)
+    colour = style["color"]
+    if line.bound or line.place < 0:
+        label = None if line.bound else line.label
+        dashes = ":" if line.bound else (0, line.dash)
+        axes.plot(line.x, line.y, linestyle=dashes, color=colour, linewidth=1.4, label=label)
+        return
+    every = 1 if chart.dots else max(1, len(line.x) // 8)
+    if line.x.size:
+        axes.plot(line.x, line.y, label=line.label, markevery=(line.place % every, every), **style)
+    if line.error is not None and chart.dots:
+        axes.vlines(line.x, line.y - line.error, line.y + line.error, color=colour, linewidth=1)
+    elif line.error is not None:
+        low, high = line.y - line.error, line.y + line.error
+        axes.fill_between(line.x, low, high, color=colour, alpha=0.15, linewidth=0)
+    if line.lost:
+        edge = axes.get_xaxis_transform()  # y in units of the axes
+        ones = np.ones(len(line.lost))
+        axes.plot(line.lost, ones, "x", color=colour, transform=edge, clip_on=False)
+
+
+def _values(chart: Chart) -> tuple[np.ndarray, np.ndarray]:
+    own = [line for line in chart.lines if not line.bound]
+    return np.concatenate([line.x for line in own]), np.concatenate([line.y for line in own])
+
+
+def _rescale(axis: Axis, scale: Scale, values: np.ndarray) -> None:
+    if scale.log and scale.near:
+        axis.axes.set_yscale("symlog", linthresh=scale.near)
+        plain(axis)
+    elif scale.log:
+        stretch(axis, values)
+
+
 def legend(figure: Figure, axes: Axes) -> None:
     """Put the legend below the axes and enlarge the figure for it."""
     handles, labels = axes.get_legend_handles_labels()
@@ -92,33 +148,3 @@ def legend(figure: Figure, axes: Axes) -> None:
     figure.set_size_inches(width, height + 0.19 * -(-len(labels) // columns))
     with matplotlib.rc_context(LOOK):
         figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-
-
-def save(figure: Figure, folder: Path, name: str, title: str, caption: str) -> Picture:
-    """Write `name`.svg and `name`.png to `folder`; return the picture for the page."""
-    text = io.StringIO()
-    with matplotlib.rc_context(LOOK):
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # keep the layout for both files
-        figure.set_dpi(72)
-        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
-        figure.set_dpi(160)
-        FigureCanvasAgg(figure).print_png(folder / f"{name}.png")
-    (folder / f"{name}.svg").write_text(text.getvalue())
-    return Picture(name, title, caption, _inline(text.getvalue(), name, title, caption))
-
-
-def _inline(svg: str, name: str, title: str, caption: str) -> str:
-    """The svg element alone, of flexible width, with a title for screen readers."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
-    # Ids must be unique in the whole page.
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    head, rest = svg.split(">", 1)
-    head = re.sub(r'\s(width|height)="[^"]*"', "", head)
-    label = f'role="img" aria-labelledby="{name}-title {name}-caption"'
-    words = (
-        f'<title id="{name}-title">{html.escape(title)}</title>'
-        f'<desc id="{name}-caption">{html.escape(caption)}</desc>'
-    )
-    return f"{head} {label}>{words}{rest}"

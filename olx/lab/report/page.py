@@ -1,21 +1,25 @@
-"""Write a result as one page without network or scripts; figures are inline and also files.
+"""Write a result as one page without network; figures are on the page and also files.
 
 report.html      the page
-figures/         every figure as .svg and .png
+figures/         every figure as .svg, .png and .pdf
 """
 
+import math
 import os
-from importlib import resources
 from pathlib import Path
 
-import jinja2
-
 from olx.lab import store
-from olx.lab.report import tables
-from olx.lab.report.curves import loss_curves, regret_curves
-from olx.lab.report.scores import scores, winners
-from olx.lab.report.sensitivity import heat_maps, sensitivity
-from olx.lab.report.words import facts
+from olx.lab.report import figure, tables
+from olx.lab.report.chart import as_json
+from olx.lab.report.curves import by_dataset, loss_charts, regret_charts
+from olx.lab.report.diverged import diverged
+from olx.lab.report.pairs import pairs
+from olx.lab.report.scores import Score, scores, winners
+from olx.lab.report.sensitivity import sensitivity
+from olx.lab.report.shell import render
+from olx.lab.report.theorems import certificates, counts
+from olx.lab.report.times import times
+from olx.lab.report.words import comparator, facts, plus_minus
 
 
 def write(folder: str | os.PathLike) -> Path:
@@ -26,39 +30,75 @@ def write(folder: str | os.PathLike) -> Path:
     """
     result = store.read(folder)
     config, everything = result.config, scores(result.configurations)
-    best = winners(everything)
-    order: dict[str, int] = {}
-    for score in everything:
-        order.setdefault(score.learner, len(order))
+    best, order = winners(everything), numbered(everything)
     figures = result.folder / "figures"
     figures.mkdir(exist_ok=True)
-    for stale in (*figures.glob("*.svg"), *figures.glob("*.png")):
-        stale.unlink()
+    for stale in figures.iterdir():
+        if stale.suffix.removeprefix(".") in figure.KINDS:
+            stale.unlink()
     across = tables.overview(best)
-    sections = [
-        ("Progressive loss", loss_curves(result.curves, best, order, figures)),
-        ("Regret", regret_curves(result.curves, best, order, figures)),
-        ("Sensitivity", sensitivity(everything, order, figures)),
-        ("Pairs of hyperparameters", heat_maps(everything, order, figures)),
-    ]
+    against = comparator(config)
+    charts = {
+        "Progressive loss": [*loss_charts(result.curves, best, order, against)],
+        "Regret": [*regret_charts(result.curves, best, order, against)],
+        "Sensitivity": [*sensitivity(everything, order)],
+    }
+    for each in (chart for own in charts.values() for chart in own):
+        figure.draw(each, figures)
+    sections = [*charts.items(), ("Pairs of hyperparameters", [*pairs(everything, figures)])]
     rest = [
         tables.published(config.get("published", []), everything),
-        tables.certificates(result.certificates),
-        tables.times(result.times),
+        certificates(result.certificates),
+        diverged(everything, result.curves),
+        times(result.times, result.environment.get("seconds")),
     ]
-    page = _template().render(
+    page = render(
+        "page.html.jinja",
+        order,
         title=config.get("title") or result.folder.resolve().name,
         description=config.get("description", ""),
         summary=_summary(best, everything),
+        cards=_cards(result, best, everything, against),
         boards=[*([across] if across else []), *tables.leaderboards(best, everything)],
-        sections=[(title, pictures) for title, pictures in sections if pictures],
-        tables=[table for table in rest if table],
+        sections=[(title, own) for title, own in sections if own],
+        as_json=as_json,
+        kinds=figure.KINDS,
+        tables=[tables.without_datasets(table) for table in rest if table],
         facts=facts(result.environment),
         config=(result.folder / "config.toml").read_text(),
     )
     place = result.folder / "report.html"
     place.write_text(page, encoding="utf-8")
     return place
+
+
+def numbered(everything: list[Score]) -> dict[str, int]:
+    """The number of each learner, which gives its colour."""
+    return {name: i for i, name in enumerate(dict.fromkeys(score.learner for score in everything))}
+
+
+def _cards(
+    result: store.Result, best: dict, everything: list[Score], against: str
+) -> list[tuple[str, str]]:
+    """What a reader wants to know first."""
+    cards = []
+    boards = by_dataset(best)
+    for dataset, (first, *_) in boards.items() if len(boards) < 4 else ():
+        said = f"{first.learner}, {plus_minus(first.means['loss'], first.errors['loss'])}"
+        cards.append((f"Least mean loss on {dataset}", said))
+    if len(boards) >= 4:
+        firsts = [own[0].learner for own in boards.values()]
+        most = max(firsts, key=firsts.count)
+        said = f"{most}, on {firsts.count(most)} of {len(boards)} data sets"
+        cards.append(("Least mean loss most often", said))
+    if against:
+        cards.append(("Regret is against", against))
+    if judged := counts(result.certificates):
+        said = ", ".join(f"{name} in {number:,}" for name, number in judged.items())
+        cards.append(("Runs of theorems", said))
+    lost = sum(not math.isfinite(score.means["loss"]) for score in everything)
+    cards.append(("Diverged", f"{lost:,} of {len(everything):,} configurations"))
+    return cards
 
 
 def _summary(best: dict, everything: list) -> str:
@@ -69,12 +109,3 @@ def _summary(best: dict, everything: list) -> str:
     return (
         f"{plural(learners, 'learner')} on {plural(datasets, 'data set')}: {plural(runs, 'run')}."
     )
-
-
-def _template() -> jinja2.Template:
-    text = resources.files("olx.lab.report").joinpath("page.html.jinja").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["anchor"] = lambda title: title.lower().replace(" ", "-")
-    return environment.from_string(text)

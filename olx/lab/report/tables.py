@@ -1,16 +1,15 @@
 """The tables of a report, as rows of text."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from olx.lab import store
 from olx.lab.report import scores
 from olx.lab.report.edges import edges
 from olx.lab.report.scores import Score, tuned
-from olx.lab.report.words import configuration, count, plus_minus, seconds, short
+from olx.lab.report.words import configuration, plus_minus, short
 
 
 class Column(NamedTuple):
@@ -23,6 +22,19 @@ class Table(NamedTuple):
     head: list[Column]
     rows: list[list[str]]
     note: str = ""
+    foot: Sequence[list[str]] = ()  # rows that stay below the others, such as sums
+
+
+def without_datasets(table: Table) -> Table:
+    """The table without the name of the data set, if all rows are of one."""
+    names = [column.name for column in table.head]
+    if "data set" not in names or table.foot:
+        return table
+    place = names.index("data set")
+    if len({row[place] for row in table.rows}) > 1:
+        return table
+    less = lambda row: [*row[:place], *row[place + 1 :]]
+    return table._replace(head=less(table.head), rows=[less(row) for row in table.rows])
 
 
 def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
@@ -99,82 +111,3 @@ def published(prints: list[dict], everything: list[Score]) -> Table | None:
         "test, by the same metric on the other rows."
     )
     return Table("Published numbers beside ours", head, rows, note)
-
-
-def certificates(table: pa.Table) -> Table | None:
-    """Per theorem: how often it held, both sides, the tightness, and broken conditions."""
-    keys = ["dataset", "learner", "name", "theorem"]
-    grouped: dict[tuple, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
-        grouped.setdefault(tuple(row[key] for key in keys), []).append(row)
-    if not grouped:
-        return None
-    rows = [
-        [
-            *about,
-            _verdict(found),
-            f"{sum(row['holds'] for row in found):,} of {len(found):,}",
-            f"{_side(worst['left'])} ≤ {_side(worst['right'])}",
-            short(min(row["slack"] for row in found)) if worst["right"] < math.inf else "",
-            short(float(np.median([row["tightness"] for row in found]))),
-            short(max(row["tightness"] for row in found)),
-        ]
-        for about, found in grouped.items()
-        for worst in [min(found, key=lambda row: row["slack"])]
-    ]
-    texts = {"data set", "learner", "name", "theorem", "holds"}
-    names = ["data set", "learner", "name", "theorem", "holds", "runs", "both sides", "least slack"]
-    names += ["median tightness", "largest tightness"]
-    head = [Column(name, name not in texts) for name in names]
-    note = (
-        "Theorems are checked on the run shown, in its precision. Both sides are those after the "
-        "last round of the run with the smallest slack. Slack is right side minus left side, the "
-        "smallest over all rounds. Tightness is the largest ratio left / right; 1 means that the "
-        "bound was attained. If a run breaks a condition of the theorem, the right side is "
-        "infinite and the theorem says nothing."
-    )
-    return Table("Theorems checked", head, rows, note)
-
-
-def _verdict(found: list[dict[str, Any]]) -> str:
-    failed = [row for row in found if not row["holds"]]
-    if failed:
-        double = all(row["holds_in_double"] for row in failed)
-        return "NO; in double precision yes: rounding" if double else "NO"
-    broken = [row["broken"] for row in found if row["broken"]]
-    said = f"says nothing {broken[0]}" if broken else "yes"
-    if any(row["right"] == math.inf for row in found) and not broken:
-        said = "says nothing"
-    difference = max(row["difference"] for row in found)
-    again = f"; played again, the losses differ by {difference:.1g}"
-    return said if difference < 1e-3 else said + again
-
-
-def _side(value: float) -> str:
-    return "∞" if value == math.inf else f"{value:.4g}"
-
-
-def times(table: pa.Table) -> Table | None:
-    """Wall time summed over seeds, by part; and rounds per second summed over configurations."""
-    names = [f"{part}_seconds" for part in store.PARTS]
-    grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(
-        [(name, "sum") for name in ("seconds", *names)] + [("rounds_per_second", "mean")]
-    )
-    found = grouped.to_pylist()
-    if not found:
-        return None
-    spent = lambda rows: [
-        seconds(sum(row[f"{name}_sum"] for row in rows)) for name in ("seconds", *names)
-    ]
-    rows = [
-        [row["dataset"], row["learner"], *spent([row]), count(row["rounds_per_second_mean"])]
-        for row in found
-    ]
-    rows.append(["all", "", *spent(found), ""])
-    head = [Column("data set", False), Column("learner", False), Column("seconds")]
-    head += [*map(Column, store.PARTS), Column("rounds per second")]
-    note = (
-        "A round is one round of one configuration. Seconds are sums over seeds; the parts add up "
-        "to them."
-    )
-    return Table("Time", head, rows, note)

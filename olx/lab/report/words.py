@@ -21,6 +21,29 @@ def configuration(hyperparameters: dict[str, object]) -> str:
     return ", ".join(f"{name} = {_value(value)}" for name, value in hyperparameters.items())
 
 
+def comparator(config: dict) -> str:
+    """The comparator of an experiment in words; "" if there is none.
+
+    >>> comparator({"comparator": "best", "radius": 2.0, "learners": []})
+    'the best decision in hindsight in the ball of radius 2'
+    """
+    chosen = config.get("comparator")
+    said = {
+        None: "",
+        "zero": "the decision 0, or equal weights of experts",
+        "truth": "the decision that generated the data",
+        "best": "the best decision in hindsight",
+    }[chosen]
+    if chosen == "best" and "radius" in config:
+        said += f" in the ball of radius {config['radius']:g}"
+    own = [
+        f"{one.get('label') or one['name']}: in {_value(one['compare_in'])}"
+        for one in config.get("learners", [])
+        if one.get("compare_in")
+    ]
+    return f"{said} ({'; '.join(own)})" if own else said
+
+
 def plus_minus(mean: float, error: float) -> str:
     """A mean with its standard error, to four digits or as many as the error supports.
 

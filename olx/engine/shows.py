@@ -1,0 +1,191 @@
+r"""Prove that a number which is not finite shows in the loss or in the action of its round.
+
+A look at every number of a stream is one more pass over memory; for wide rows it costs as much as
+learning. It is not needed where a bad number cannot hide. In $s = \langle w, x \rangle$ every entry
+of $x$ is multiplied and added, so $s$ is NaN or infinite if an entry of $x$ is, whatever $w$ is.
+
+So one round is traced, and every operation is asked whether it passes on what is not finite: sums,
+products and roots do, a maximum, a comparison or an exponential may hide it. If the loss or the
+action must show it, the engine looks at these (one number per round) and at the rounds of a chunk
+only if one of them is not finite. It looks at all other numbers before it plays them.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from olx.core import Feedback, Learner, Loss
+from olx.engine.feed import Plan
+from olx.streams.sparse_rows import SparseRows
+
+MANY = 1 << 16  # numbers; a look at fewer of them costs less than a proof
+_HIDDEN, _SOME, _ALL = range(3)  # how many entries of an array are not finite, at least
+_SAME = {
+    "abs", "broadcast_in_dim", "copy", "copy_p", "expand_dims", "log", "log1p", "neg",
+    "reduce_precision", "reduce_sum", "reshape", "rev", "sqrt", "square", "squeeze", "transpose",
+}  # fmt: skip
+_EITHER = {"add", "add_any", "mul", "sub"}
+_PART = {"dynamic_slice", "reduce_max", "reduce_min", "slice"}  # of the entries; see only `_ALL`
+_INNER = {"checkpoint", "closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
+
+
+class Shows(NamedTuple):
+    """Which leaves of the rounds need no look before they are played, and where they show."""
+
+    leaves: frozenset[int] = frozenset()  # their numbers
+    fields: tuple[str, ...] = ()  # of the `Feedback` of a round, whose numbers must be watched
+
+
+def alarm(fields: tuple[str, ...], feedback: Feedback) -> Array | None:
+    """Whether a number in these fields is not finite; None without fields."""
+    if not fields:
+        return None
+    leaves = jax.tree.leaves([getattr(feedback, name) for name in fields])
+    return ~jnp.isfinite(sum(jnp.sum(leaf) for leaf in leaves))
+
+
+def candidates(plan: Plan, told: set[str]) -> tuple[int, ...]:
+    """The leaves of the rounds for which a proof is worth its time.
+
+    They have many numbers per round, and they are many in all. They are floats that JAX takes as
+    they are.
+
+    told: the parts of the rounds that are checked before they are played in any case.
+    """
+    parts = [
+        (name, leaf)
+        for name, part in plan.first._asdict().items()
+        for leaf in jax.tree.leaves(part)
+    ]
+    return tuple(
+        number
+        for number, (name, leaf) in enumerate(parts)
+        if name not in told and _is_wide(leaf, plan.dtypes[number])
+    )
+
+
+def shown(
+    learner: Learner,
+    loss: Loss,
+    state: PyTree,
+    plan: Plan,
+    leaves: tuple[int, ...],
+    batched: bool,
+) -> Shows:
+    """Which of these leaves show in a round of `learner`, for dense rows.
+
+    leaves: the result of `candidates`.
+    batched: whether the numbers of `learner` and `state` have a leading axis of configurations.
+    """
+    if not leaves:
+        return Shows()
+    rows, kind = jax.tree.flatten(plan.first)
+    own, structure = jax.tree.flatten((learner, state))
+    other, form = jax.tree.flatten(loss)
+    game = tuple(_kind(leaf, batched) for leaf in own) + tuple(_kind(leaf, 0) for leaf in other)
+    here = tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows))
+    return _shown((structure, form, kind), game, here, leaves)
+
+
+def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
+    numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
+    floats = jnp.issubdtype(dtype, jnp.floating)
+    many = len(leaf.shape) > 1 and numbers.size >= MANY
+    return many and floats and jax.dtypes.canonicalize_dtype(dtype) == dtype
+
+
+def _kind(leaf: Any, lead: int) -> tuple:
+    weak = isinstance(leaf, int | float) or getattr(leaf, "weak_type", False)
+    return np.shape(leaf)[lead:], jnp.result_type(leaf), weak
+
+
+@functools.lru_cache(maxsize=1024)
+def _shown(structures: tuple, game: tuple, here: tuple, wide: tuple[int, ...]) -> Shows:
+    structs = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in game + here]
+    try:
+        closed = jax.make_jaxpr(functools.partial(_round, structures))(*structs)
+    except Exception:  # the program of the round fails in the same way, and its error is better
+        return Shows()
+    seen = {}
+    for number in wide:
+        levels = [_HIDDEN] * len(structs)
+        levels[len(game) + number] = _SOME
+        *actions, value = _levels(closed.jaxpr, levels)
+        seen[number] = {"value": value > _HIDDEN, "action": max(actions, default=0) > _HIDDEN}
+    return _least(seen)
+
+
+def _least(seen: dict[int, dict[str, bool]]) -> Shows:
+    """The fewest fields that show all leaves which any field shows; the loss is one number."""
+    leaves = frozenset(number for number, by in seen.items() if any(by.values()))
+    for fields in (("value",), ("action",), ("value", "action")):
+        if leaves and all(any(seen[number][name] for name in fields) for number in leaves):
+            return Shows(leaves, fields)
+    return Shows()
+
+
+def _round(structures: tuple, *leaves: Any) -> tuple[PyTree, Array]:
+    """The action and the loss of a round."""
+    *sizes, _ = np.cumsum([structure.num_leaves for structure in structures])
+    parts = (leaves[a:b] for a, b in zip([0, *sizes], [*sizes, None], strict=True))
+    (learner, state), loss, here = map(jax.tree.unflatten, structures, parts)
+    action = learner.predict(state, here.context)
+    return action, jnp.asarray(loss(action, here.outcome))
+
+
+def _levels(jaxpr: Any, given: list[int]) -> list[int]:
+    """How many entries of each result are not finite, if so many of the arguments are."""
+    known = dict(zip(jaxpr.invars, given, strict=True))
+    level = lambda atom: _HIDDEN if hasattr(atom, "val") else known.get(atom, _HIDDEN)
+    for equation in jaxpr.eqns:
+        found = _passed(equation, [level(atom) for atom in equation.invars])
+        for variable, one in zip(equation.outvars, found, strict=True):
+            floats = jnp.issubdtype(variable.aval.dtype, jnp.floating)
+            single = one and variable.aval.size == 1
+            known[variable] = _HIDDEN if not floats else _ALL if single else one
+    return [level(atom) for atom in jaxpr.outvars]
+
+
+def _passed(equation: Any, given: list[int]) -> list[int]:
+    """What an operation passes on; nothing is assumed of operations that are not named here."""
+    name, params = equation.primitive.name, equation.params
+    hidden = [_HIDDEN] * len(equation.outvars)
+    if not any(given) or any(variable.aval.size == 0 for variable in equation.outvars):
+        return hidden
+    if name in _INNER:
+        inner = params.get("jaxpr", params.get("call_jaxpr"))
+        inner = getattr(inner, "jaxpr", inner)
+        return hidden if inner is None else _levels(inner, given)
+    if name in _SAME or name == "convert_element_type":  # `_levels` drops what is not a float
+        return given[:1]
+    if name in _EITHER:
+        return [max(given)]
+    if name in _PART:
+        return [_ALL if given[0] == _ALL else _HIDDEN]
+    if name == "div":
+        return given[:1]
+    if name == "integer_pow":
+        return given if params["y"] > 0 else hidden
+    if name in ("max", "min"):
+        return [_ALL if min(given) == _ALL else _HIDDEN]
+    if name == "select_n":
+        return [_ALL if min(given[1:]) == _ALL else _HIDDEN]
+    if name == "concatenate":
+        return [min(_SOME, max(given))]
+    if name == "dot_general":
+        return [_product(equation, given)]
+    return hidden
+
+
+def _product(equation: Any, given: list[int]) -> int:
+    """A bad entry of a vector spoils all products with it; one of a matrix spoils some."""
+    contracted, _ = equation.params["dimension_numbers"]
+    found = [_HIDDEN]
+    for atom, level, own in zip(equation.invars, given, contracted, strict=True):
+        whole = level == _ALL or (level == _SOME and atom.aval.ndim == len(own))
+        found.append(_ALL if whole else level)
+    return max(found)
