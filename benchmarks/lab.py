@@ -1,4 +1,4 @@
-"""The time of a sweep of the lab, with tables and metrics, against the engine alone."""
+"""The time of a sweep of the lab against the engine alone, and of a CSV file against pandas."""
 
 import itertools
 import pathlib
@@ -8,13 +8,14 @@ import numpy as np
 
 import olx
 from benchmarks import data, targets
-from benchmarks.race import Contestant, race
+from benchmarks.race import Contestant, Timing, race
 from benchmarks.report import Group, compared
 from benchmarks.settings import Settings
 from olx.lab import config
 from olx.lab import run as lab
+from olx.lab.data import load
 
-WIDTH, CONFIGURATIONS = 50, 1000
+WIDTH, CONFIGURATIONS, COLUMNS = 50, 1000, 20
 ETAS = np.geomspace(1e-3, 1.0, CONFIGURATIONS)
 
 
@@ -34,7 +35,8 @@ def measure(settings: Settings) -> Group:
         tree = {
             "loss": "hinge",
             "metrics": metrics,
-            "data": [{"name": str(folder / "lab.npz"), "order": "file"}],
+            "baseline": False,
+            "data": [{"name": str(folder / "lab.npz"), "order": "file", "bias": False}],
             "learners": [{"name": "ogd", "linear": True, "grid": {"eta": ETAS.tolist()}}],
         }
         asked, fresh = config.parse(tree), (folder / f"lab-{i}" for i in itertools.count())
@@ -48,4 +50,25 @@ def measure(settings: Settings) -> Group:
         compared(f"{case}, {name}", seen[name], seen["engine"], target, inverse=True)
         for name in asked
     ]
-    return Group("The lab against the engine", rows, {"lab": [t.as_dict() for t in seen.values()]})
+    read, timings = reading(settings), {"lab": [t.as_dict() for t in seen.values()]}
+    rows.append(
+        compared(
+            "a CSV file", read["lab"], read["pandas"], targets.at_most(targets.CSV), inverse=True
+        )
+    )
+    timings["csv"] = [timing.as_dict() for timing in read.values()]
+    return Group("The lab against the engine, and against pandas", rows, timings)
+
+
+def reading(settings: Settings) -> dict[str, Timing]:
+    """A table of numbers from a CSV file: as a data set of the lab, and by pandas."""
+    import pandas
+
+    rows = settings.size(200_000, 2000)
+    path = pathlib.Path(settings.folder) / "numbers.csv"
+    numbers = np.random.default_rng(0).standard_normal((rows, COLUMNS))
+    pandas.DataFrame(numbers).to_csv(path, index=False)
+    ours = lambda: lambda: load(str(path), task="regression")
+    theirs = lambda: lambda: pandas.read_csv(path)
+    contestants = [Contestant("lab", ours, rows), Contestant("pandas", theirs, rows)]
+    return race(contestants, settings.rounds)

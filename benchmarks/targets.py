@@ -68,6 +68,7 @@ COPIES = 1.2  # time of n copies / n times the time of the weak learner, up to 6
 MANY_COPIES = 0.5  # the same for 100 copies
 VITERBI = 20.0  # against a NumPy loop over chains
 LAB = 1.5  # time of the lab for a sweep / time of the engine
+CSV = 1.5  # time of the lab for 200,000 x 20 numbers in a CSV file / time of pandas
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths
 AGREEMENT = 1e-3  # largest difference of scores from those of the numba loop, early in the stream

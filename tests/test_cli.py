@@ -17,6 +17,7 @@ CONFIG = """
 title = "Tiny"
 seeds = 2
 precision = "float64"
+models = false
 
 [[data]]
 name = "stream:linear_classification"
@@ -179,7 +180,9 @@ def test_a_refusal_is_one_line_and_status_two(case, here, capsys):
     assert printed.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["", "run", "certify", "show", "report", "list", "bench"])
+@pytest.mark.parametrize(
+    "command", ["", "run", "certify", "show", "report", "predict", "list", "bench"]
+)
 def test_help_is_there(command, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main([*command.split(), "--help"])

@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
-from olx.cli import bench, certify, list_names, playing, report, run, show
+from olx.cli import bench, certify, list_names, playing, predict, report, run, show
 
 EXAMPLES = """examples:
   olx run configs/quickstart.toml                 play it, print the leaderboard, write the report
   olx run configs/quickstart.toml --set seeds=10 --out results/ten-seeds
   olx list learners                               what a config may name
   olx show results/quickstart                     the leaderboard again
+  olx predict results/quickstart new.csv          predict new rows with the best learner
   olx certify configs/quickstart.toml             check all theorems of its learners on its runs
 
 To continue a run that was interrupted, type the same command again.
 `olx run --help` shows the format of a config, `olx list data` shows the data sets."""
 
-COMMANDS = (run, certify, show, report, list_names, bench)  # as `olx --help` lists them
+COMMANDS = (run, certify, show, report, predict, list_names, bench)  # as `olx --help` lists them
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -54,7 +54,7 @@ class Checkpoint:
         self._seal = b""
         self._description: dict[str, str] = {}
 
-    def held(self, owner: str) -> contextlib.AbstractContextManager[None]:
+    def held(self, owner: str) -> contextlib.AbstractContextManager[bool]:
         """Lock the directory against other runs."""
         return lock.held(owner, self.directory)
 

@@ -188,6 +188,9 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
         bool, means("whether the best constant so far is played beside the learners")
     ] = True
     curve: Annotated[int, means("points of a curve per decade of rounds")] = 10
+    models: Annotated[
+        bool, means("whether the best configuration of each learner is stored, for `olx predict`")
+    ] = True
     data_folder: Annotated[
         str | None, means("where data sets are; $OLX_DATA or the cache if left out")
     ] = None

@@ -122,10 +122,16 @@ def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[s
     if not resumed or not (folder / "environment.json").is_file():
         return dict(now)
     kept = store.text(folder, "environment.json", json.loads)
-    seen = [kept, *kept.get("resumed", [])]
-    if all({**old, "resumed": None} != {**now, "resumed": None} for old in seen):
+    bare = lambda one: {key: one[key] for key in one if key not in ("resumed", "seconds")}
+    if all(bare(old) != bare(now) for old in [kept, *kept.get("resumed", [])]):
         kept["resumed"] = [*kept.get("resumed", []), dict(now)]
     return kept
+
+
+def timed(folder: Path, seconds: float) -> None:
+    """Remember how long the run took; with the jobs that it kept, if there are any."""
+    kept = store.text(folder, "environment.json", json.loads)
+    _replace(folder / "environment.json", {**kept, "seconds": seconds})
 
 
 def _replace(place: Path, content: Mapping[str, Any]) -> None:

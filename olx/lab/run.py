@@ -18,14 +18,14 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from olx.engine import lock
-from olx.lab import judge, stopping, store, tables
+from olx.lab import judge, models, stopping, store, tables
 from olx.lab.clock import Clock
 from olx.lab.comparators import Comparator, comparator
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of, prepare
-from olx.lab.opening import begin, refuse_foreign
+from olx.lab.opening import begin, refuse_foreign, timed
 from olx.lab.sweeps import Game, Limits, Played, play
 from olx.streams.sparse_rows import SparseRows
 
@@ -73,17 +73,27 @@ def run(
             done = store.finished(folder)
             todo = [job for job in jobs if job.name not in done]
             comparators: dict[Any, Comparator] = {}
-            clock.lap("preparing")
+            played = 0.0  # seconds
             with _bar(progress, len(jobs), len(jobs) - len(todo)) as bar:
                 for job in todo:
                     bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
                     made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
                     store.put(folder, job.name, made, job.story)
+                    played += sum(_seconds(made["times"]))
                     bar.update()
                     signals.stop_here()
             if todo or not store.is_finished(folder):
                 store.finish(folder, [job.name for job in jobs])
+            models.keep(folder, experiment, jobs, shelf, _say)
+            if todo:
+                clock.lap("run")
+                before = sum(_seconds(store.read(folder).times)) - played
+                timed(folder, before + clock.parts["run"])
     return store.read(folder)
+
+
+def _seconds(times: pa.Table) -> list[float]:
+    return times.column("seconds").to_pylist()
 
 
 def _say(line: str) -> None:

@@ -7,6 +7,7 @@ published number is in no story: to change it repeats nothing.
 """
 
 import hashlib
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ def name_of(told: Story) -> str:
     """The name of the job with this story."""
     text = json.dumps(told, sort_keys=True, default=repr)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{_slug(told['dataset'])}.{_slug(told['learner'])}.{told['seed']}.{digest}"
+    return f"{slug(told['dataset'])}.{slug(told['learner'])}.{told['seed']}.{digest}"
 
 
 def changes(then: Story, now: Story) -> Iterator[str]:
@@ -70,6 +71,8 @@ def changes(then: Story, now: Story) -> Iterator[str]:
 def _keys(entry: Data | Player) -> dict[str, Any]:
     """All keys of a table of the config, also those left out."""
     own = [name for name in entry.__struct_fields__ if name not in ("label", "arguments")]
+    if isinstance(entry, Data) and not entry.name.startswith("stream:"):
+        own = [name for name in own if name not in ("name", "sha256", "thing")]  # the rows say it
     plain = {name: _plain(getattr(entry, name)) for name in own}
     return plain | _plain(entry.arguments)
 
@@ -86,7 +89,19 @@ def _settings(experiment: Experiment) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=repr)
+    return msgspec.to_builtins(value, enc_hook=_spelled)
+
+
+def _spelled(thing: Any) -> str:
+    """What Python code gives in place of a name: a function with its text, or a value."""
+    if not callable(thing) or not hasattr(thing, "__qualname__"):
+        return repr(thing)
+    try:
+        text = inspect.getsource(thing)
+    except (OSError, TypeError):
+        return repr(thing)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{thing.__module__}:{thing.__qualname__} {digest}"
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -104,5 +119,6 @@ def _shown(keys: Mapping[str, Any], key: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _slug(label: str) -> str:
+def slug(label: str) -> str:
+    """A label as a part of the name of a file."""
     return re.sub(r"[^\w-]+", "_", label)[:40]

@@ -12,6 +12,8 @@ import numpy as np
 
 from olx.streams.cells import Level, as_numbers, as_words, opened, words_of
 
+_ROWS = 2048  # that are filled at a time, so that they stay in the cache
+
 
 @dataclasses.dataclass(frozen=True)
 class Column:
@@ -76,19 +78,21 @@ class Columns:
         allow_unknown: a word that is in no level becomes zeros; False refuses it.
         """
         table = self._by_name(owner, opened(owner, frame))
-        x = np.empty((len(table), self.width))
-        at = 0
+        parts: list[np.ndarray] = []
         for column in self.columns:
             if column.levels is None:
-                x[:, at] = as_numbers(owner, table[column.name], column.fill)
+                parts.append(as_numbers(owner, table[column.name], column.fill)[:, None])
             else:
                 words = as_words(owner, table[column.name], column.fill)
                 place = {level: i for i, level in enumerate(column.levels)}
                 code = np.array([place.get(word, -1) for word in words], int)
                 if not allow_unknown and np.any(code < 0):
                     raise _unknown(owner, column, words, code)
-                x[:, at : at + len(place)] = code[:, None] == np.arange(len(place))
-            at += len(column.names)
+                parts.append(code[:, None] == np.arange(len(place)))
+        x = np.empty((len(table), self.width))
+        for start in range(0, len(table), _ROWS):
+            rows = slice(start, start + _ROWS)
+            np.concatenate([part[rows] for part in parts], axis=1, out=x[rows])
         return x
 
     def outcome(self, frame: Any, *, owner: str = "Columns.outcome") -> np.ndarray:

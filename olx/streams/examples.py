@@ -57,7 +57,7 @@ def from_loader(loader: Iterable[Any], *, epochs: int = 1) -> Iterator[Rounds]:
 
 def batches(
     owner: str, examples: Iterable[Example], size: int
-) -> Iterator[tuple[list[Any], np.ndarray, np.ndarray | None]]:
+) -> Iterator[tuple[list[Any], np.ndarray, Any]]:
     """The rows, outcomes and weights of `size` examples at a time."""
     check.count(owner, "size", size)
     source, start = iter(examples), 0
@@ -112,7 +112,7 @@ def _stacked(owner: str, what: str, values: Iterable[Any]) -> np.ndarray:
     whole = np.stack(arrays)
     if whole.dtype.kind not in "fiub":
         raise TypeError(f"{owner}: the {what}s hold {whole.dtype}; give numbers.")
-    single = whole.dtype.kind in "iub" or not jax.config.jax_enable_x64
+    single = whole.dtype.kind in "iub" or jax.dtypes.canonicalize_dtype(float) == np.float32
     return whole.astype(np.float32) if what != "outcome" and single else _outcome(whole, single)
 
 

@@ -34,7 +34,7 @@ def test_a_config_boosts_on_real_data(tmp_path):
     tree = {"data": [CANCER], "learners": [learner], "baseline": False}
     tree |= {"protocol": "split", "metrics": ["error"]}
     tree |= {"precision": "float64", "loss": "modified_huber"}
-    rows = run(parse(tree), tmp_path / "r").configurations
+    rows = run(parse({**tree, "models": False}), tmp_path / "r").configurations
     assert len(rows) == 8
     data = load("sklearn:breast_cancer", seed=0)
     cut = round(0.8 * len(data))
@@ -111,7 +111,9 @@ def test_test_rows_may_be_sparse(tmp_path):
     )
     tree = {"data": [{"name": str(tmp_path / "rows.npz")}], "learners": [BOOST], "baseline": False}
     tree |= {"protocol": "split", "precision": "float64", "loss": "modified_huber"}
-    dense = run(parse(tree), tmp_path / "dense").configurations
-    sparse = run(parse({**tree, "budget": {"memory": 1e-3}}), tmp_path / "sparse").configurations
+    dense = run(parse({**tree, "models": False}), tmp_path / "dense").configurations
+    sparse = run(
+        parse({**tree, "models": False, "budget": {"memory": 1e-3}}), tmp_path / "sparse"
+    ).configurations
     for name in ("loss", "test_loss", "test_error"):
         np.testing.assert_allclose(column(sparse, name), column(dense, name), rtol=1e-10)

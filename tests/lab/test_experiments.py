@@ -38,8 +38,8 @@ def file(tmp_path_factory):
 
 def experiment(file, **changes):
     data = {"name": file, "label": "mine", "order": "file"}
-    tree = {"precision": "float64", "baseline": False, "data": [data], "learners": [OGD]}
-    return parse({**tree, **changes})
+    tree = {"precision": "float64", "baseline": False, "models": False}
+    return parse({**tree, "data": [data], "learners": [OGD], **changes})
 
 
 def descend(x, y, eta, start=None):

@@ -25,7 +25,7 @@ def config(folder, **changes):
     data = [{"name": str(folder / f"{name}.csv"), "label": name} for name in ("one", "two")]
     ogd = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 1.0]}}
     tree = {"data": data, "learners": [ogd, {"name": "perceptron"}], "seeds": 2, "curve": 3}
-    return {**tree, **changes}
+    return {**tree, "baseline": False, **changes}
 
 
 @pytest.fixture
@@ -59,6 +59,9 @@ def test_what_did_not_change_is_not_played_again(played, tmp_path):
     assert played(config(tmp_path, **told)) == ([], [])
     assert store.read(tmp_path / "r").config["title"] == "new"
     assert not (tmp_path / "r" / "report.html").exists()
+    tree = config(tmp_path)
+    tree["data"][0]["name"] = str((tmp_path / "one.csv").rename(tmp_path / "moved.csv"))
+    assert played(tree) == ([], [])
 
 
 @pytest.mark.parametrize("change", ["a number", "a row"])
@@ -115,7 +118,10 @@ def test_jobs_that_no_longer_belong_are_dropped_and_others_kept(played, tmp_path
 def test_force_plays_all(played, tmp_path):
     assert len(played(config(tmp_path), force=True)[0]) == 8
     arguments = {"rounds": 9, "features": 2}
-    other = {"data": [{"name": "stream:linear_regression", "arguments": arguments}]}
+    other = {
+        "baseline": False,
+        "data": [{"name": "stream:linear_regression", "arguments": arguments}],
+    }
     other["learners"] = [{"name": "ogd", "label": "new", "linear": True, "eta": 0.1}]
     with pytest.raises(FileExistsError, match="no data set and no learner in common"):
         played(other)

@@ -22,7 +22,8 @@ NUMBERS = itertools.count()
 
 def totals(learner, folder, **changes):
     """Total losses of the configurations of a learner."""
-    tree = {"precision": "float64", "baseline": False, "data": [STREAM], "learners": [learner]}
+    tree = {"precision": "float64", "baseline": False, "models": False}
+    tree |= {"data": [STREAM], "learners": [learner]}
     return run(parse({**tree, **changes}), folder).configurations.column("total").to_pylist()
 
 
@@ -145,7 +146,8 @@ DESCENT = "import olx\n\ndef descent(eta: float):\n    return olx.ogd({} * eta)\
 
 def asked(name):
     learner = {"name": f"{name}:descent", "linear": True, "grid": {"eta": [0.1, 0.2]}}
-    return parse({"baseline": False, "data": [STREAM], "learners": [learner]})
+    without = {"baseline": False, "models": False}
+    return parse({**without, "data": [STREAM], "learners": [learner]})
 
 
 def test_a_factory_that_changed_is_played_again(module, tmp_path, capsys):

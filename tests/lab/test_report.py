@@ -317,11 +317,11 @@ def test_a_best_value_at_the_end_of_its_grid_is_named():
     inside = [score(0.3, eta=0.1), score(0.2, eta=1.0), score(0.4, eta=10.0)]
     assert said(*inside) == []
     best = score(0.1, eta=100.0)
-    line = "ogd: eta = 100 is the largest value of its grid; extend it."
+    line = "ogd: eta = 100 is the largest value of its grid; extend it, if a larger one is legal."
     assert said(*inside, best) == [line]
     assert said(*inside, best, score(0.1, eta=5.0)) == []  # as good inside
     assert said(score(0.1, n=2, mirror="pnorm"), score(0.2, n=3, mirror="pnorm")) == [
-        "ogd: n = 2 is the smallest value of its grid; extend it."
+        "ogd: n = 2 is the smallest value of its grid; extend it, if a smaller one is legal."
     ]
     assert said(score(np.inf, eta=1.0), score(np.inf, eta=2.0)) == []
     assert line in tables.leaderboards(winners([*inside, best]), [*inside, best])[0].note

@@ -6,6 +6,7 @@ Cells such as `NA`, `?`, `nan` and empty ones are missing values.
 """
 
 import csv
+import functools
 import io
 import mmap
 from collections.abc import Collection
@@ -13,15 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.csv as arrow_csv
 
 from olx.lab.data.broken_csv import is_utf16, not_decoded, refusal
+from olx.lab.data.csv_guesses import MISSING, is_header, number, separator_of
+from olx.lab.data.csv_guesses import floats as floats_in
 
+pc: Any = pyarrow.compute  # its functions are made when it is imported
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-SEPARATORS = (",", ";", "\t", "|")
-MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
-_SAMPLE = 1 << 16  # bytes
+_SAMPLE, _BLOCK = 1 << 16, 1 << 18  # bytes
 
 
 class Named(NamedTuple):
@@ -29,13 +31,6 @@ class Named(NamedTuple):
 
     frame: pa.Table
     named: bool = True
-
-
-def number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
 
 
 def read_csv(
@@ -56,7 +51,7 @@ def read_csv(
     """
     data = _bytes(path)
     sample = _sample(path, data, encoding)
-    separator = separator or _separator(path, sample)
+    separator = separator or separator_of(path, sample)
     quoted = data.find(b'"') >= 0
     try:
         if quoted and encoding is None and bytes(data).count(b'"') % 2:
@@ -70,7 +65,7 @@ def read_csv(
         rows = [row for row in reader if row]
     except csv.Error as error:
         raise refusal(path, data, encoding, separator, bool(header), error) from None
-    named = bool(rows) and (_is_header(rows) if header is None else header)
+    named = bool(rows) and (is_header(rows) if header is None else header)
     if len(rows) == int(named):
         raise ValueError(f"{path} holds no rows.")
     names = [cell.strip() for cell in rows[0]] if named else list(map(str, range(len(rows[0]))))
@@ -78,21 +73,30 @@ def read_csv(
         if names.count(name) > 1:
             raise ValueError(f"{path} has two columns {name!r}; rename one of them.")
     kinds = {name: pa.string() for name in words if name in names}
-    floats = {name: pa.float64() for name in _floats(names, rows[int(named) :])}
+    floats = {name: pa.float64() for name in floats_in(names, rows[int(named) :])}
+    read = functools.partial(
+        arrow_csv.ReadOptions,
+        column_names=names,
+        skip_rows=int(named),
+        encoding=encoding or "utf8",
+    )
     options = {
-        "read_options": arrow_csv.ReadOptions(
-            column_names=names, skip_rows=int(named), encoding=encoding or "utf8"
-        ),
         "parse_options": arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=quoted),
     }
     try:
-        try:  # to know the kinds is faster than to infer them
+        try:  # small blocks stay in the cache; to know the kinds is faster than to infer them
             table = arrow_csv.read_csv(
-                pa.py_buffer(data), convert_options=_convert(floats | kinds), **options
+                pa.py_buffer(data),
+                read_options=read(block_size=_BLOCK),
+                convert_options=_convert(floats | kinds, known=len(floats | kinds) == len(names)),
+                **options,
             )
         except pa.ArrowInvalid:
             table = arrow_csv.read_csv(
-                pa.py_buffer(data), convert_options=_convert(kinds), **options
+                pa.py_buffer(data),
+                read_options=read(block_size=min(max(len(data), 1), 2**31 - 1)),
+                convert_options=_convert(kinds),
+                **options,
             )
     except (pa.ArrowInvalid, UnicodeDecodeError, LookupError) as error:
         raise refusal(path, data, encoding, separator, named, error) from None
@@ -107,23 +111,15 @@ def read_csv(
     return Named(pa.table(columns, names=names), named)
 
 
-def _convert(kinds: dict[str, Any]) -> arrow_csv.ConvertOptions:
+def _convert(kinds: dict[str, Any], known: bool = False) -> arrow_csv.ConvertOptions:
+    """known: whether all kinds are known; then a missing number is an error, and `_told` finds
+    missing words. This is faster."""
     return arrow_csv.ConvertOptions(
-        null_values=MISSING,
+        null_values=[] if known else MISSING,
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         column_types=kinds,
     )
-
-
-def _floats(names: list[str], rows: list[list[str]]) -> list[str]:
-    """The names of columns that hold numbers in the first rows."""
-    found = []
-    for i, name in enumerate(names):
-        cells = [row[i].strip() for row in rows[:100] if len(row) > i]
-        there = [number(cell) for cell in cells if cell not in MISSING]
-        found += [name] if there and None not in there else []
-    return found
 
 
 def _told(path: Path, name: str, column: Any, separator: str, words: bool, label: bool) -> Any:
@@ -176,19 +172,3 @@ def _sample(path: Path, data: Any, encoding: str | None) -> str:
     except LookupError:
         raise ValueError(f"{path}: there is no encoding {encoding!r}.") from None
     return text if len(start) < _SAMPLE else text[: text.rfind("\n") + 1] or text
-
-
-def _separator(path: Path, sample: str) -> str:
-    """The separator that cuts the first row into most columns."""
-    first = next((line for line in sample.splitlines() if line.strip()), "")
-    count = {each: len(next(csv.reader([first], delimiter=each))) for each in SEPARATORS}
-    return "\t" if ".tsv" in path.suffixes else max(count, key=lambda each: count[each])
-
-
-def _is_header(rows: list[list[str]]) -> bool:
-    first = rows[0]
-    numbers = [number(cell) for cell in first]
-    if all(value is None for value in numbers):
-        return True
-    counts = [value in (None, i) for i, value in enumerate(numbers)]
-    return len(first) > 2 and all(counts)

@@ -124,7 +124,7 @@ def prepare(
         if bias:
             raise ValueError(f"{place}: {task.name} data have no features; leave out bias.")
         return task, None, outcome, None
-    meaning = labels_of(task, given, binarize, reading.target)
+    meaning = labels_of(task, given, binarize, rows.target)
     if center_target:
         mean, spread = float(outcome.mean()), float(outcome.std() or 1.0)
         outcome = (outcome - mean) / spread
@@ -134,7 +134,7 @@ def prepare(
         task.name,
         rows.columns,
         rows.x.shape[1],
-        () if rows.columns is not None else tuple(each for each in reading.without),
+        () if rows.columns is not None else tuple(int(each) for each in reading.without),
         fit_scale(x, scale),
         task.intercept if bias is None else bias,
         meaning,

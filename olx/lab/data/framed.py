@@ -11,9 +11,7 @@ import pyarrow as pa
 from olx.lab.data.csv_table import COMPRESSED, Named, read_csv
 from olx.lab.refusals import nearest
 from olx.streams.cells import (
-    Level,
     as_numbers,
-    as_words,
     is_missing,
     is_number,
     opened,
@@ -80,8 +78,9 @@ def read_frame(path: Path, reading: Reading, words: Collection[str] = ()) -> Nam
 
 def features_and_labels(
     place: str, found: Named, reading: Reading, labelled: bool
-) -> tuple[np.ndarray, np.ndarray | None, Columns]:
-    """The features of a table, its labels, and how its columns became features.
+) -> tuple[np.ndarray, np.ndarray | None, Columns, str]:
+    """The features of a table, its labels, how its columns became features, and the name of the
+    column of labels.
 
     labelled: whether the last column holds the labels if `reading` names none.
     """
@@ -105,7 +104,7 @@ def features_and_labels(
         fitted(place, table, names, reading.categories, reading.fill), None, found.named
     )
     y = None if target is None else labels_of(place, table[target])
-    return columns.apply(table, owner=place), y, columns
+    return columns.apply(table, owner=place), y, columns, target or ""
 
 
 def labels_of(place: str, series: Any) -> np.ndarray:
@@ -113,19 +112,19 @@ def labels_of(place: str, series: Any) -> np.ndarray:
     import narwhals.stable.v2 as narwhals
 
     refuse_kind(place, series)
-    cells = series.to_list()
-    missing = np.array([is_missing(cell) for cell in cells])
+    numbers = as_numbers(place, series, np.nan) if is_number(series) else None
+    words = [] if numbers is not None else series.to_list()
+    missing = (
+        np.array([is_missing(word) for word in words]) if numbers is None else np.isnan(numbers)
+    )
     if np.any(missing):
         raise ValueError(
             f"{place}: the label in column {series.name!r} is missing in {int(missing.sum())} of "
-            f"{len(cells)} rows, the first is row {int(missing.argmax())}; drop these rows."
+            f"{len(missing)} rows, the first is row {int(missing.argmax())}; drop these rows."
         )
-    if series.dtype in (narwhals.Boolean, narwhals.Object) and is_number(series):
-        return np.array(cells, bool)
-    if is_number(series):
-        return as_numbers(place, series, None)
-    words: list[Level] = as_words(place, series, None)
-    return np.array(words)
+    if numbers is None:
+        return np.array(words)
+    return numbers == 1 if series.dtype in (narwhals.Boolean, narwhals.Object) else numbers
 
 
 def _parquet(path: Path) -> pa.Table:

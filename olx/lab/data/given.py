@@ -78,8 +78,8 @@ def rows_of(name: str, thing: Any, reading: Reading) -> Rows:
         return _pair(name, *thing)
     if not hasattr(thing, "columns") or not hasattr(thing, "__getitem__"):
         raise ValueError(f"{name}: the rows must be {LEGAL}, got a {type(thing).__name__}.")
-    x, y, columns = features_and_labels(name, Named(thing), reading, labelled=True)
-    return Rows(x, y, columns=columns)
+    x, y, columns, target = features_and_labels(name, Named(thing), reading, labelled=True)
+    return Rows(x, y, columns=columns, target=target)
 
 
 def _pair(name: str, x: Any, y: Any) -> Rows:

@@ -10,9 +10,8 @@ from olx.lab.tasks import Task
 from olx.streams.cells import Level
 
 
-def labels_of(task: Task, y: np.ndarray | None, binarize: Any, target: str | int | None) -> Labels:
+def labels_of(task: Task, y: np.ndarray | None, binarize: Any, name: str) -> Labels:
     """The labels behind the outcomes that a task reads from `y`."""
-    name = target if isinstance(target, str) else ""
     if y is None or task.read not in (outcomes.signs, outcomes.classes, outcomes.single_labels):
         return Labels(name)
     there = [plain(label) for label in np.unique(y).tolist()]

@@ -34,6 +34,7 @@ class Rows(NamedTuple):
     train: int | None = None
     group: np.ndarray | None = None  # (T,): the group of each row, such as a query or a sequence
     columns: Columns | None = None  # how the columns of a table became features
+    target: str = ""  # the name of the column of labels, if it has one
 
 
 def read_file(
@@ -58,14 +59,14 @@ def read_file(
         return read_npz(path)
     if is_framed(path):
         found = read_frame(path, reading, reading.categories)
-        x, y, columns = features_and_labels(str(path), found, reading, labelled)
-        return Rows(x, y, columns=columns)
+        x, y, columns, target = features_and_labels(str(path), found, reading, labelled)
+        return Rows(x, y, columns=columns, target=target)
     return Rows(*read_svmlight(path))
 
 
 def chosen(place: str, rows: Rows, labels: Sequence[float | str] | None) -> Rows:
     """The rows with one of `labels`; all of them if None."""
-    x, y, train, group, columns = rows
+    x, y, train, group = rows[:4]
     if labels is not None:
         if y is None:
             raise ValueError(f"{place} holds no labels to choose rows by.")
@@ -75,7 +76,7 @@ def chosen(place: str, rows: Rows, labels: Sequence[float | str] | None) -> Rows
         kept = np.isin(y, list(labels))
         x, y, group = x[kept], y[kept], None if group is None else group[kept]
         train = None if train is None else int(kept[:train].sum())
-    return Rows(x, y, train, group, columns)
+    return rows._replace(x=x, y=y, train=train, group=group)
 
 
 def all_but(place: str, x: Any, without: Sequence[int | str]) -> Any:

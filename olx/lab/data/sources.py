@@ -125,7 +125,7 @@ def load(
         raise ValueError(f"{name}: only a stream takes arguments.")
     place = name if entry.what else str(entry.name)
     rows = chosen(place, rows, labels)
-    *made, table = shape.prepare(
+    kind, context, outcome, table = shape.prepare(
         place,
         rows,
         reading,
@@ -136,9 +136,9 @@ def load(
         center_target=center_target,
         expert_loss=expert_loss,
     )
-    train = rows.train if len(made[2]) == rows.x.shape[0] else None  # it counts rows, not groups
-    classes = shape.classes_in(made[0], made[2])
-    data = Dataset(name, *made, train=train, classes=classes, table=table)
+    train = rows.train if len(outcome) == rows.x.shape[0] else None  # it counts rows, not groups
+    classes = shape.classes_in(kind, outcome)
+    data = Dataset(name, kind, context, outcome, train=train, classes=classes, table=table)
     return data if seed is None else data.shuffled(seed)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from olx.lab.data.csv_table import COMPRESSED, number
+from olx.lab.data.csv_guesses import number
+from olx.lab.data.csv_table import COMPRESSED
 
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".t")
 

@@ -96,7 +96,11 @@ class Table:
     @staticmethod
     def from_json(text: str) -> "Table":
         """The record that `to_json` wrote."""
-        tree = json.loads(text)
+        return Table.from_plain(json.loads(text))
+
+    @staticmethod
+    def from_plain(tree: dict[str, Any]) -> "Table":
+        """The record from a tree of dictionaries and lists."""
         columns = None if tree["columns"] is None else from_plain(tree["columns"])
         scale, labels = Scale(**tuples(tree["scale"])), Labels(**tuples(tree["labels"]))
         rest = tuples({**tree, "columns": columns, "scale": scale, "labels": labels})

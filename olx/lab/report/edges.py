@@ -4,6 +4,8 @@ import math
 
 from olx.lab.report.scores import Score
 
+OTHER = {"smallest": "smaller", "largest": "larger"}
+
 
 def edges(everything: list[Score], winner: Score) -> list[str]:
     """A line per number of a best configuration that is the smallest or largest of its grid.
@@ -22,7 +24,7 @@ def edges(everything: list[Score], winner: Score) -> list[str]:
         if all(_numbers(score).get(axis) in ends for score in best):
             lines.append(
                 f"{winner.learner}: {axis} = {value:.4g} is the {ends[value]} value of its grid; "
-                "extend it."
+                f"extend it, if a {OTHER[ends[value]]} one is legal."
             )
     return lines
 

@@ -1,0 +1,186 @@
+"""From a result to use: the stored models, and what `olx predict` says about new rows."""
+
+import json
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import olx
+from olx import cli
+from olx.lab import models, outside, serving, store
+from olx.lab.config import parse
+from olx.lab.data import load
+from olx.lab.run import run
+
+OWN = """
+import olx
+
+def make(eta: float):
+    return olx.Learner(eta, init, predict, update)
+
+def init(eta, params):
+    return params
+
+def predict(eta, w, x):
+    return w @ x
+
+def update(eta, w, feedback):
+    return w - eta * feedback.weight * feedback.grad * feedback.context
+"""
+ETAS = [0.01, 0.1, 1.0]
+DRAW = np.random.default_rng(0)
+
+
+def rows(count):
+    """Lines of a file: a number, a word, and a label that depends on both."""
+    for _ in range(count):
+        age, city = DRAW.integers(18, 80), DRAW.choice(["Bonn", "Oslo", "Rome"])
+        score = (age - 45) / 20 + (city == "Oslo") + DRAW.normal(0, 0.5)
+        yield f"{age},{city},{'yes' if score > 0.3 else 'no'}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A file, a result of it, and a file of new rows."""
+    place = tmp_path_factory.mktemp("models")
+    for name, count in {"mine": 60, "new": 20}.items():
+        (place / f"{name}.csv").write_text("\n".join(["age,city,buys", *rows(count)]))
+    (place / "own_model.py").write_text(OWN)
+    outside.look_in(place)
+    run(asked(place), place / "r")
+    return place
+
+
+def asked(place, **changes):
+    data = {"name": str(place / "mine.csv"), "label": "mine", "scale": "standard"}
+    ogd = {"name": "ogd", "linear": True, "grid": {"eta": ETAS}}
+    own = {"name": "own_model:make", "label": "own", "eta": 0.5}
+    return parse(
+        {"data": [data], "learners": [ogd, own], "seeds": [3, 4], "baseline": False, **changes}
+    )
+
+
+def winner(place, learner):
+    """The step size of the leaderboard: the smallest mean loss over the seeds."""
+    table = store.read(place / "r").configurations.to_pylist()
+    mine = [row for row in table if row["learner"] == learner]
+    mean = lambda eta: np.mean([row["loss"] for row in mine if row["h.eta"] == eta])
+    return min(ETAS, key=mean)
+
+
+def test_the_model_is_what_a_run_on_the_same_rows_ends_with(folder):
+    data = load(str(folder / "mine.csv"), scale="standard", seed=3)  # the first seed
+    model = models.read(folder / "r", "ogd")
+    with jax.enable_x64(False):
+        learner = olx.linear(olx.ogd(jnp.asarray(winner(folder, "ogd"))))
+        start = jnp.zeros(data.width)
+        done = olx.run(learner, olx.losses.logistic, data.rounds(), start, progress=False)
+    mine, theirs = jax.tree.leaves(model.state), jax.tree.leaves(done.state)
+    assert all(
+        np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(mine, theirs, strict=True)
+    )
+    assert model.about["hyperparameters"] == {"eta": winner(folder, "ogd")}
+    assert model.about["rounds"] == 60
+
+
+def test_new_rows_are_read_as_the_first_ones(folder):
+    served = serving.predict(folder / "r", folder / "new.csv", "ogd")
+    model = models.read(folder / "r", "ogd")
+    table = load(str(folder / "mine.csv"), scale="standard").table
+    rows = table.apply(folder / "new.csv").astype(np.float32)
+    scores = olx.predict(model.learner, model.state, rows)
+    found = {name: np.array(column) for name, column in served.table.to_pydict().items()}
+    assert list(found) == ["prediction", "score", "probability.yes"]
+    np.testing.assert_array_equal(found["score"], scores)
+    np.testing.assert_allclose(found["probability.yes"], 1 / (1 + np.exp(-scores)), rtol=1e-6)
+    assert found["prediction"].tolist() == np.where(scores > 0, "yes", "no").tolist()
+    truth = [line.rpartition(",")[2] for line in (folder / "new.csv").read_text().split()[1:]]
+    signs = np.where(np.array(truth) == "yes", 1, -1)
+    paid = np.log1p(np.exp(-signs * scores)).mean()
+    assert served.judged["loss"] == pytest.approx(paid, rel=1e-5)
+    assert served.judged["error"] == np.mean(found["prediction"] != truth)
+
+
+def test_labels_may_be_missing_or_new(folder):
+    whole = serving.predict(folder / "r", folder / "new.csv")
+    lines = (folder / "new.csv").read_text().split("\n")
+    (folder / "bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
+    bare = serving.predict(folder / "r", folder / "bare.csv")
+    assert bare.table.equals(whole.table)
+    assert bare.judged == {}
+    (folder / "maybe.csv").write_text("\n".join(lines).replace("yes", "maybe"))
+    other = serving.predict(folder / "r", folder / "maybe.csv")
+    assert other.table.equals(whole.table)
+    assert "holds the label 'maybe' in row" in other.note
+
+
+def test_functions_of_a_user_are_named_in_the_model(folder):
+    assert models.read(folder / "r", "own").about["modules"] == ["own_model"]
+    assert b"own_model:update" in (folder / "r" / "models" / "mine.own.olx").read_bytes()
+    with pytest.raises(ValueError, match=r"own_model:init is not a part of olx.*trust="):
+        olx.load(folder / "r" / "models" / "mine.own.olx")
+
+
+def test_the_command_writes_what_was_asked(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    ranked = list(models._best(folder / "r"))
+    assert cli.main(["predict", "r", "new.csv"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(ranked[0][1])  # the best one
+    assert "mean loss " in out
+    assert "mean error " in out
+    assert cli.main(["predict", "r", "new.csv", "--out", "p.parquet"]) == 0
+    table = pyarrow.csv.read_csv("predictions.csv")
+    assert table.num_rows == 20
+    assert pq.read_table("p.parquet").column_names == table.column_names
+
+
+REFUSED = {
+    "no file": ("r none.csv", "none.csv: no such file"),
+    "no result": (". new.csv", "holds no result"),
+    "no such learner": ("r new.csv --learner odg", "has no learner 'odg'; did you mean ogd?"),
+    "no such data": ("r new.csv --dataset mne", "has no data set 'mne'; did you mean mine?"),
+    "another format": ("r new.csv --out p.txt", "written as .csv or .parquet"),
+    "other columns": ("r other.csv", "the table has no column 'age'"),
+    "a new word": ("r word.csv", "holds 'Kiel' in row 0.*give --allow-unknown"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_is_one_line(case, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "other.csv").write_text("a,b\n1,2\n3,4\n")
+    (folder / "word.csv").write_text("age,city\n20,Kiel\n30,Bonn\n")
+    words, says = REFUSED[case]
+    assert cli.main(["predict", *words.split()]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert re.search(says, err)
+
+
+def test_models_are_kept_until_they_change(folder, monkeypatch):
+    place = folder / "r" / "models"
+    before = {path.name: path.stat().st_mtime_ns for path in place.iterdir()}
+    assert sorted(before) == ["mine.ogd.json", "mine.ogd.olx", "mine.own.json", "mine.own.olx"]
+    with monkeypatch.context() as patch:
+        patch.setattr(models, "_play", None)
+        run(asked(folder, title="new"), folder / "r")
+    assert before == {path.name: path.stat().st_mtime_ns for path in place.iterdir()}
+    about = json.loads((place / "mine.ogd.json").read_text())
+    assert about["table"]["labels"]["classes"] == ["no", "yes"]
+    run(asked(folder, models=False), folder / "copy")
+    assert not (folder / "copy" / "models").exists()
+    with pytest.raises(ValueError, match=r"holds no model of any learner on mine.*models = false"):
+        models.read(folder / "copy")
+
+
+def test_games_without_rows_are_not_predicted(folder, monkeypatch):
+    about = {"dataset": "prices", "task": "portfolio", "table": None}
+    monkeypatch.setattr(models, "read", lambda *_: models.Model(None, None, about))
+    with pytest.raises(ValueError, match="is of task portfolio, which has no rows"):
+        serving.predict(folder / "r", folder / "new.csv")
