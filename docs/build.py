@@ -19,6 +19,7 @@ from docs.public import ROOT
 HERE = Path(__file__).resolve().parent
 OUT = ROOT / "build/docs"
 HOWTO = (
+    "csv_to_predictions",
     "own_data",
     "own_regularizer",
     "own_loss",
