@@ -12,7 +12,7 @@ import pytest
 
 from olx import cli
 from olx.cli.main import names
-from olx.lab import config, extra, store
+from olx.lab import config, extra, schemas, store
 from olx.lab import run as running
 from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
 from olx.lab.keys import keys
@@ -83,12 +83,12 @@ def test_theorems_are_certified(here, capsys):
 
 
 def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
-    made = store.table
+    made = schemas.table
     lie = lambda name, columns: made(
         name,
         {**columns, "holds": [False for _ in columns["holds"]]} if "holds" in columns else columns,
     )
-    monkeypatch.setattr(store, "table", lie)
+    monkeypatch.setattr(schemas, "table", lie)
     words = ("certify", "tiny.toml", "--set", "seeds=1", "--set", "comparator=zero")
     status, out, _ = olx(capsys, *words)
     assert status == 1

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from olx.lab import store
+from olx.lab import schemas, store
 from olx.lab.stories import Story, changes, name_of
 
 REMEDY = "give another --out, or play it again from the start with --force"
-DERIVED = (*(f"{name}.parquet" for name in store.SCHEMAS), "report.html")
+DERIVED = (*(f"{name}.parquet" for name in schemas.SCHEMAS), "report.html")
 FILES = ("jobs.json", "data.json", "environment.json", "config.toml")
 
 

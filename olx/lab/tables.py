@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from olx.lab import store
+from olx.lab import schemas
 from olx.lab.comparators import Comparator
 from olx.lab.jobs import Job
 from olx.lab.judge import Proof
@@ -35,7 +35,7 @@ def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
         columns[name] = in_order(job, [part.own[name] for part in played])
     for name in played[0].test:
         columns[f"test_{name}"] = in_order(job, [part.test[name] for part in played])
-    return store.table("configurations", columns)
+    return schemas.table("configurations", columns)
 
 
 def curves(job: Job, played: list[Played], against: Comparator | None, proofs: Proofs) -> pa.Table:
@@ -57,7 +57,7 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
         "regret": pa.nulls(len(index), pa.float64()) if regret is None else regret.reshape(-1),
         "bound": pa.array(bound.reshape(-1), pa.float64(), mask=~known),
     }
-    return store.table("curves", columns)
+    return schemas.table("curves", columns)
 
 
 def certificates(job: Job, proofs: Proofs) -> pa.Table:
@@ -76,7 +76,7 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
         "difference": [proof.difference for proof in found],
         "holds_in_double": [proof.holds_in_double for proof in found],
     }
-    return store.table("certificates", columns)
+    return schemas.table("certificates", columns)
 
 
 def confusions(job: Job, configuration: int, pairs: Sequence[Any], counts: Any) -> pa.Table:
@@ -90,7 +90,7 @@ def confusions(job: Job, configuration: int, pairs: Sequence[Any], counts: Any) 
         "predicted_name": predicted_name,
         "count": counts,
     }
-    return store.table("confusions", columns)
+    return schemas.table("confusions", columns)
 
 
 def times(job: Job, parts: Mapping[str, float], rounds: int) -> pa.Table:
@@ -101,9 +101,9 @@ def times(job: Job, parts: Mapping[str, float], rounds: int) -> pa.Table:
         "seed": [job.seed],
         "seconds": [sum(parts.values())],
         "rounds_per_second": [rounds / max(parts["playing"], 1e-9)],
-        **{f"{name}_seconds": [parts.get(name, 0.0)] for name in store.PARTS},
+        **{f"{name}_seconds": [parts.get(name, 0.0)] for name in schemas.PARTS},
     }
-    return store.table("times", columns)
+    return schemas.table("times", columns)
 
 
 def best(job: Job, played: list[Played]) -> tuple[int, float]:

@@ -16,7 +16,7 @@ import pytest
 
 from olx.certificate import Certificates
 from olx.engine import lock
-from olx.lab import judge, store
+from olx.lab import judge, schemas, store
 from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
 from olx.lab.show import certificates
@@ -401,7 +401,7 @@ def test_a_result_says_where_it_comes_from(file, tmp_path):
     assert result.config["data"][0]["name"] == file
     assert pq.read_table(tmp_path / "r" / "configurations.parquet").equals(result.configurations)
     times = result.times.to_pylist()[0]
-    parts = [times[f"{part}_seconds"] for part in store.PARTS]
+    parts = [times[f"{part}_seconds"] for part in schemas.PARTS]
     assert min(parts) >= 0
     assert sum(parts) == pytest.approx(times["seconds"])
     assert times["rounds_per_second"] > 0

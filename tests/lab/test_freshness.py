@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from olx.engine import lock
-from olx.lab import outside, store
+from olx.lab import outside, schemas, store
 from olx.lab import run as running
 from olx.lab.config import parse
 from olx.lab.run import run
@@ -35,7 +35,7 @@ def played(tmp_path, monkeypatch, capsys):
 
     def no_rounds(experiment, job, *_):
         names.append((job.dataset, job.plan.label, job.seed))
-        return {name: schema.empty_table() for name, schema in store.SCHEMAS.items()}
+        return {name: schema.empty_table() for name, schema in schemas.SCHEMAS.items()}
 
     monkeypatch.setattr(running, "_play", no_rounds)
 

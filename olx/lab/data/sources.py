@@ -12,17 +12,15 @@ stream:mypackage.mine:f   a generator of yours: a function that returns an `olx.
 mypackage.mine:load       a loader of yours: a function that returns rows, see `olx.lab.data.given`
 """
 
-import csv
-import functools
-import importlib.resources
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from olx.lab import tasks
 from olx.lab.data import dataset as shape
 from olx.lab.data import given
+from olx.lab.data.catalogue import Entry, catalogue
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.download import fetch, from_openml, libsvm_address
 from olx.lab.data.framed import Reading
@@ -33,20 +31,6 @@ from olx.lab.refusals import nearest
 from olx.streams.frames import Fill
 
 SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")
-SKLEARN = {
-    "breast_cancer": ("binary", "Wisconsin breast cancer, diagnostic, 569 x 30"),
-    "diabetes": ("regression", "progression of diabetes, 442 x 10"),
-    "digits": ("multiclass", "handwritten digits of 8 x 8 pixels, 1797 x 64"),
-    "iris": ("multiclass", "iris flowers, 150 x 4"),
-    "wine": ("multiclass", "wine recognition, 178 x 13"),
-}
-
-
-class Entry(NamedTuple):
-    name: str
-    task: str
-    what: str
-    sha256: str = ""
 
 
 def load(
@@ -140,15 +124,6 @@ def load(
     classes = shape.classes_in(kind, outcome)
     data = Dataset(name, kind, context, outcome, train=train, classes=classes, table=table)
     return data if seed is None else data.shuffled(seed)
-
-
-@functools.cache
-def catalogue() -> dict[str, Entry]:
-    """The sets of the data folder and of scikit-learn, by name."""
-    text = importlib.resources.files("olx.lab.data").joinpath("catalogue.csv").read_text()
-    entries = [Entry(**row) for row in csv.DictReader(text.splitlines())]
-    entries += [Entry(f"sklearn:{name}", *about) for name, about in SKLEARN.items()]
-    return {entry.name: entry for entry in entries}
 
 
 def data_folder(folder: str | os.PathLike | None = None) -> Path:
