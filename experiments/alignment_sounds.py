@@ -115,12 +115,17 @@ def chorales(folder: str, seconds: float = 0.03) -> list[Sound]:
     return sounds
 
 
-def cut(bands, lowest: int, notes: alignment.Score, starts: np.ndarray, seconds: float) -> Sound:
-    """The recording from its first event on."""
+def cut(
+    bands, lowest: int, notes: alignment.Score, starts, seconds: float, least=0.4, most=3.6
+) -> Sound:
+    """The recording from its first event on.
+
+    least: the shortest length of an event, as a share of its length in the score.
+    most: the seconds that a note may be held, or a little more.
+    """
     first = starts[0]
     bands, starts = bands[first:], starts - first
-    longest = round(3.6 / seconds)  # a note may be held for long
-    features = alignment.music_recording(bands, lowest, notes, 0.4, longest)
+    features = alignment.music_recording(bands, lowest, notes, least, round(most / seconds))
     return Sound(features, starts, bands)
 
 
