@@ -8,6 +8,7 @@
               mistakes in the pass; one-error, coverage, ranking loss and average precision of the
               last weights on the test part
   topics      the same for Reuters-21578 (ApteMod) with rows of words in the order of time
+  news        the same for 20 newsgroups, one label per message, shuffled
 
 Choices that the source does not state:
 
@@ -22,10 +23,11 @@ Choices that the source does not state:
 Of the messages of the source 0.1 to 5 % are missing, most of them of lokay_m. There the differences
 to the printed numbers are largest, 1.9 points.
 
-The data folder (OLX_DATA, or --data) holds enron_*.npz, ml_*.npz and reuters21578.npz.
+The data folder (OLX_DATA, or --data) holds enron_*.npz, ml_*.npz, reuters21578.npz and 20news.npz.
 
     python -m experiments.label_ranking_tables
     python -m experiments.label_ranking_tables --parts folders --users lokay_m
+    python -m experiments.label_ranking_tables --parts topics news --rows 2000
 """
 
 import argparse
@@ -78,6 +80,8 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--users", nargs="+", choices=PRINTED, default=list(PRINTED))
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    rows = "how many training rows of topics and news to play; all if not given"
+    parser.add_argument("--rows", type=int, default=None, help=rows)
     parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
     parser.add_argument("--out", type=Path, default=Path("results/label_ranking_tables"))
     arguments = parser.parse_args()
@@ -192,15 +196,28 @@ def topics(arguments: argparse.Namespace) -> str:
     with np.load(Path(arguments.data) / "reuters21578.npz") as file:
         time_order = np.argsort(file["newid"][: file["n_train"]], kind="stable")
     rows, masks, train = _labelled(Path(arguments.data) / "reuters21578.npz")
-    order = np.r_[time_order, np.arange(train, len(masks))]
-    lines = _judged((rows[order] > 0).astype(np.float32), masks[order], train)
-    return "\n".join(["## Topics of Reuters-21578, 90 labels", "", *lines])
+    return _words(f"Topics of Reuters-21578, {masks.shape[1]} labels", rows, masks, train,
+                  time_order[: arguments.rows])  # fmt: skip
+
+
+def news(arguments: argparse.Namespace) -> str:
+    rows, masks, train = _labelled(Path(arguments.data) / "20news.npz")
+    order = np.random.default_rng(0).permutation(train)[: arguments.rows]
+    return _words(f"20 newsgroups, {masks.shape[1]} labels", rows, masks, train, order)
+
+
+def _words(title: str, rows: sparse.csr_matrix, masks: np.ndarray, train: int, play: Any) -> str:
+    """The table for the training rows `play` and all test rows, with 1 for each word of a row."""
+    order = np.r_[play, np.arange(train, len(masks))]
+    lines = _judged((rows[order] > 0).astype(np.float32), masks[order], len(play))
+    return "\n".join([f"## {title}, {len(play)} training rows", "", *lines])
 
 
 def _labelled(path: Path) -> tuple[sparse.csr_matrix, np.ndarray, int]:
     """Rows, masks and the number of training rows; rows of real numbers get unit length."""
     with np.load(path) as file:
-        masks, train = file["y"].astype(np.float32), int(file["n_train"])
+        masks, train = file["y"], int(file["n_train"])
+        masks = np.asarray(masks if masks.ndim == 2 else np.eye(masks.max() + 1)[masks], np.float32)
         if "X" in file:
             dense = file["X"] * float(file["scale"])
             dense = np.c_[dense, np.ones(len(dense))]
@@ -248,7 +265,7 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-PARTS = {"folders": folders, "multilabel": multilabel, "topics": topics}
+PARTS = {"folders": folders, "multilabel": multilabel, "topics": topics, "news": news}
 
 if __name__ == "__main__":
     main()

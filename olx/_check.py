@@ -17,6 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from olx._remedies import remedy_for, seen_as, uncalled
+
+_AGREE = "they must agree"
+
 
 def positive(owner: str, name: str, value: Any, each: bool = False) -> Any:
     """each: whether `value` may be a tree of arrays; every number in it is then checked."""
@@ -53,20 +57,38 @@ def inside(owner: str, name: str, value: Any, low: float, high: float, each: boo
     return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g})", each)
 
 
+def key(owner: str, value: Any) -> None:
+    """Refuse all but a random key of JAX, of the new or of the old form."""
+    kind = getattr(value, "dtype", None)
+    if kind is None or not (
+        jnp.issubdtype(kind, jax.dtypes.prng_key) or (kind == np.uint32 and np.ndim(value) > 0)
+    ):
+        raise TypeError(
+            f"{owner}: `key` must be a random key, got {seen_as(value)}; make one, as "
+            "`jax.random.key(0)`."
+        )
+
+
 def count(owner: str, name: str, value: Any) -> None:
     """Refuse all but Python integers of at least 1; a count is the size of an array."""
+    if isinstance(value, Tracer):
+        raise TypeError(
+            f"{owner}: `{name}` must be an integer of at least 1, got a traced number; it is the "
+            "size of an array, so it cannot vary within a batch: make one batch per value."
+        )
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {value!r}.")
 
 
-def function(owner: str, name: str, value: Any) -> None:
+def function(owner: str, name: str, value: Any, remedy: str = "") -> None:
     if not callable(value):
-        raise TypeError(f"{owner}: `{name}` must be a function, got {type(value).__name__}.")
+        seen, remedy = type(value).__name__, remedy or remedy_for("function", value)
+        raise TypeError(f"{owner}: `{name}` must be a function, got {seen}{_then(remedy)}.")
 
 
-def takes(owner: str, name: str, value: Any, *arguments: str) -> None:
+def takes(owner: str, name: str, value: Any, *arguments: str, remedy: str = "") -> None:
     """Refuse a `value` that cannot be called with these `arguments`."""
-    function(owner, name, value)
+    function(owner, name, value, remedy)
     plain = isinstance(value, FunctionType)
     call, itself = (value, ()) if plain else (type(value).__call__, (value,))
     try:
@@ -76,7 +98,8 @@ def takes(owner: str, name: str, value: Any, *arguments: str) -> None:
             inspect.signature(value).bind(*arguments)
     except TypeError as error:
         wanted = ", ".join(arguments)
-        raise TypeError(f"{owner}: `{name}` must take ({wanted}): {error}.") from None
+        more = _then(remedy or uncalled(value, ""))
+        raise TypeError(f"{owner}: `{name}` must take ({wanted}): {error}{more}.") from None
     except ValueError:
         return  # functions written in C may have no signature
 
@@ -86,33 +109,52 @@ _signature_of = functools.lru_cache(maxsize=256)(inspect.signature)  # reading o
 
 def instance(owner: str, name: str, value: Any, kind: type) -> None:
     if not isinstance(value, kind):
-        raise TypeError(f"{owner}: `{name}` must be a {kind.__name__}, got {type(value).__name__}.")
-
-
-def same_structure(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
-    seen, wanted = jax.tree.structure(value), jax.tree.structure(other)
-    if seen != wanted:
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        seen, remedy = seen_as(value), remedy_for(kind.__name__, value)
         raise TypeError(
-            f"{owner}: {name} has structure {seen}, {other_name} has {wanted}; they must agree."
+            f"{owner}: `{name}` must be {article} {kind.__name__}, got {seen}{_then(remedy)}."
         )
 
 
-def same_shape(owner: str, name: str, value: Any, other_name: str, other: Any) -> None:
+def _then(remedy: str) -> str:
+    return f"; {remedy}" if remedy else ""
+
+
+def same_structure(
+    owner: str, name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
+) -> None:
+    if jax.tree.structure(value) != jax.tree.structure(other):
+        seen, wanted = outline(value), outline(other)
+        raise TypeError(
+            f"{owner}: {name} has structure {seen}, {other_name} has {wanted}; {remedy}."
+        )
+
+
+def same_shape(
+    owner: str, name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
+) -> None:
     """Refuse two trees that differ in structure or in the shape of a leaf."""
-    same_structure(owner, name, value, other_name, other)
+    same_structure(owner, name, value, other_name, other, remedy)
     for (path, leaf), like in zip(
         jax.tree_util.tree_leaves_with_path(value), jax.tree.leaves(other), strict=True
     ):
         if np.shape(leaf) != np.shape(like):
             raise TypeError(
                 f"{owner}: {name}{jax.tree_util.keystr(path)} has shape {np.shape(leaf)}, "
-                f"{other_name}{jax.tree_util.keystr(path)} has {np.shape(like)}; they must agree."
+                f"{other_name}{jax.tree_util.keystr(path)} has {np.shape(like)}; {remedy}."
             )
+
+
+def outline(tree: Any) -> str:
+    """The structure of a tree, with a star for each array."""
+    return str(jax.tree.map(lambda _: "*", tree)).replace("'", "")
 
 
 def comparator(owner: str, u: Any, decision: Any) -> Any:
     """`u` in the dtype of the decision; refuses a `u` of another shape."""
-    same_shape(owner, "`u`", u, "the decision", decision)
+    remedy = "give a comparator like the decision"
+    remedy += f", as jnp.zeros({decision.shape})" if hasattr(decision, "shape") else ""
+    same_shape(owner, "`u`", u, "the decision", decision, remedy)
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, jnp.result_type(like)), u, decision)
 
 
@@ -139,9 +181,12 @@ def _values(
 
 
 def _one_number(owner: str, name: str, value: Any) -> None:
-    if isinstance(value, str | bool) or not jax.tree_util.all_leaves([value]):
-        seen = f"a {type(value).__name__}" if dataclasses.is_dataclass(value) else repr(value)
-        raise TypeError(f"{owner}: `{name}` must be a number, got {seen}.")
+    odd = isinstance(value, str | bool | FunctionType)
+    if odd or not jax.tree_util.all_leaves([value]):
+        seen = f"a {type(value).__name__}" if dataclasses.is_dataclass(value) else f"{value!r:.60}"
+        seen = seen_as(value) if isinstance(value, FunctionType) else seen
+        more = _then(remedy_for("number", value))
+        raise TypeError(f"{owner}: `{name}` must be a number, got {seen}{more}.")
     if np.ndim(value) > 0:
         raise TypeError(
             f"{owner}: `{name}` must be one number, got an array of shape {np.shape(value)}; "

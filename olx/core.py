@@ -118,10 +118,22 @@ class Batch:
         return next(iter(self.axes.values())).shape[0]
 
     def __getitem__(self, i: int) -> Learner:
+        if isinstance(i, str):
+            raise TypeError(
+                f"batch[i] is learner i; the values of an axis are `batch.axes[{i!r}]`."
+            )
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"batch[{i}]: the batch holds {len(self)} learners, from 0.")
         return jax.tree.map(lambda leaf: leaf[i], self.learners)
 
 
 STEP, REGULARIZER, HINT, WEIGHT = "step size", "regularizer", "gradient", "weight"
+_MADE_BY = {
+    STEP: "`olx.schedules`",
+    REGULARIZER: "`olx.regularizers`",
+    HINT: "`olx.frameworks.hints`",
+    WEIGHT: "`olx.schedules`",
+}
 
 
 @pytree
@@ -155,7 +167,7 @@ class Process:
         if self.gives not in legal:
             raise TypeError(
                 f"{owner}: `{name}` must give a {' or a '.join(legal)}, got a process that gives a "
-                f"{self.gives}."
+                f"{self.gives}; take one of {' or '.join(_MADE_BY[kind] for kind in legal)}."
             )
         return self
 
@@ -174,7 +186,7 @@ class Run:
     """The result of a run. In a sweep every leaf has a leading axis of configurations."""
 
     state: PyTree  # after the last round
-    losses: Any  # one per round, not scaled by weights; None if `keep` was given
+    losses: Any  # one per round, not scaled by weights; not there if `keep` was given
     trace: PyTree = None  # what `record` gave, one entry per kept round
     rounds: Rounds | None = None  # the rounds that an adversary made; None for a given stream
     curve: Curve | None = None  # in place of `losses`, if `keep` was given

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, PyTree
 
 from olx import _check as check
+from olx._not_kept import NotKept
 from olx._sum import Sum
 from olx.certificate import Certificate
 from olx.core import Learner, Run, Trace
@@ -39,10 +40,8 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
     check.instance(owner, "learner", learner, Learner)
     check.instance(owner, "run", run, Run)
     if not isinstance(run.trace, Trace):
-        raise TypeError(
-            f"{owner}: the run kept {type(run.trace).__name__}; play it with "
-            "record=olx.record.trace."
-        )
+        kept = "no trace" if run.trace is None else type(run.trace).__name__
+        raise TypeError(f"{owner}: the run kept {kept}; play it with record=olx.record.trace.")
     if run.continued:
         raise ValueError(
             f"{owner}: `run` must start with the first round, got a run that continued from the "
@@ -60,7 +59,7 @@ def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
 def _rounds(run: Run, kept: int) -> int | None:
     """The number of rounds that were played; None if it is traced."""
     if run.curve is None:
-        return kept if run.losses is None else run.losses.shape[0]
+        return kept if isinstance(run.losses, NotKept | None) else run.losses.shape[0]
     return None if isinstance(run.curve.at, Tracer) else int(np.asarray(run.curve.at)[-1])
 
 

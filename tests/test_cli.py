@@ -1,6 +1,7 @@
 """The `olx` command: what it prints, how it refuses, what Ctrl-C leaves behind."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from olx import cli
-from olx.lab import config, store
+from olx.cli.main import names
+from olx.lab import config, extra, store
 from olx.lab import run as running
+from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
+from olx.lab.keys import keys
 
 CONFIG = """
 title = "Tiny"
@@ -88,7 +92,7 @@ def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
     words = ("certify", "tiny.toml", "--set", "seeds=1", "--set", "comparator=zero")
     status, out, _ = olx(capsys, *words)
     assert status == 1
-    assert "NO" in out
+    assert "fails" in out
 
 
 def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
@@ -158,6 +162,13 @@ REFUSED = {
     "unknown key": ("run tiny.toml --set sede=1", "unknown key sede; did you mean seeds?"),
     "no result": ("show .", "olx show: . holds no result; give the folder that `olx run` wrote"),
     "no list": ("list learner", "there is no list of learner; did you mean learners?"),
+    "no name": ("list omdd", "there is no list of omdd; did you mean omd?"),
+    "no topic": ("help rnu", "olx help: there is no topic rnu; did you mean run?"),
+    "no kind": ("new map mine", "argument kind: invalid choice: 'map'"),
+    "no Python name": ("new learner my-own", "'my-own' is no name of Python; use letters"),
+    "a word of Python": ("new learner class", "'class' is no name of Python"),
+    "a module": ("new regularizer numpy", "there is a module numpy already; choose another name"),
+    "a file": ("new experiment tiny", "olx new: tiny.toml is there already; choose another name"),
     "no data": (
         "run tiny.toml --set data.0.name=b9a",
         "there is no data set 'b9a'; did you mean a9a?",
@@ -180,9 +191,7 @@ def test_a_refusal_is_one_line_and_status_two(case, here, capsys):
     assert printed.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "command", ["", "run", "certify", "show", "report", "predict", "list", "bench"]
-)
+@pytest.mark.parametrize("command", ["", *names()])
 def test_help_is_there(command, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main([*command.split(), "--help"])
@@ -220,3 +229,96 @@ def test_a_benchmark_gives_rounds_a_second(capsys):
     assert status == 0
     assert len(out.splitlines()) == 5
     assert all(line.endswith("rounds per second") for line in out.splitlines())
+
+
+def test_one_name_is_explained(capsys):
+    _, out, _ = olx(capsys, "list", "omd")
+    for part in ("omd: learner", "eta", "must be given", "eta: positive.", ">>> ", "$$", "mirror_"):
+        assert part in out, part
+    assert '  [[learners]]\n  name = "omd"\n  eta = ...\n  mirror = ...' in out
+    for name, part in {
+        "pnorm": "mirrors.pnorm: mirror map\n\nArguments and their defaults:\n  q  must be given",
+        "hinge": 'loss = "hinge"',
+        "a9a": "task binary",
+        "error": "For binary, multiclass data.",
+        "stream:linear_regression": "arguments = { rounds = ..., features = ... }",
+        "optax.adam": "  b1             0.9",
+        "winnow_mistakes": 'theorems = [{ name = "classification.winnow_mistakes", margin = ... }]',
+    }.items():
+        assert part in olx(capsys, "list", name)[1], name
+
+
+def test_a_short_name_of_two_things_shows_both(capsys):
+    _, out, _ = olx(capsys, "list", "adagrad")
+    assert "first_order.adagrad: learner" in out
+    assert "regularizers.adagrad: regularizer or schedule" in out
+    assert "optax.adagrad: optimizer of optax" in out
+
+
+def test_every_key_of_a_config_is_explained(capsys):
+    _, out, _ = olx(capsys, "help", "config")
+    for kind in (Experiment, Data, Player, Budget, Published, Random):
+        for key in keys(kind).values():
+            assert f"\n  {key.name:<14}" in out
+            assert len(key.meaning) > 5
+    assert set(Player.__struct_fields__) - set(keys(Player)) == {"arguments", "thing", "points"}
+    assert set(Data.__struct_fields__) - set(keys(Data)) == {"thing"}
+    assert 'default "shuffled"' in " ".join(out.split())
+    assert "geomspace = [1e-3, 10, 32]" in out
+
+
+def test_help_is_that_of_the_command(capsys):
+    for topic in ((), ("run",)):
+        status, out, _ = olx(capsys, "help", *topic)
+        assert status == 0
+        assert out.startswith(" ".join(["usage: olx", *topic]))
+
+
+def test_a_missing_extra_is_named_with_its_remedy(capsys, monkeypatch):
+    def missing(what):
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow.parquet")
+
+    monkeypatch.setattr("olx.lab.show.listing", missing)
+    status, _, err = olx(capsys, "list")
+    assert (status, err) == (
+        2,
+        "olx list: pyarrow is not installed; install the lab with pip install 'olx[lab]'.\n",
+    )
+    with pytest.raises(ModuleNotFoundError, match="compare: msgspec is not installed; install the"):
+        extra.explained(compare)()
+
+
+def compare():
+    raise ModuleNotFoundError("No module named 'msgspec'", name="msgspec")
+
+
+def test_the_example_is_the_quickstart(here, capsys):
+    status, out, _ = olx(capsys, "example", "mine")
+    assert (status, out) == (
+        0,
+        "Wrote mine/quickstart.toml.\nTry it: olx run mine/quickstart.toml\n",
+    )
+    kept = Path(__file__).parent.parent / "configs" / "quickstart.toml"
+    assert (here / "mine" / "quickstart.toml").read_text() == kept.read_text()
+    assert config.read("mine/quickstart.toml").title == "Quickstart"
+    assert olx(capsys, "example", "mine")[0] == 2
+
+
+@pytest.mark.parametrize("kind", ["learner", "regularizer"])
+def test_a_new_file_passes_the_kit(kind, here, capsys, monkeypatch):
+    name = f"my_{kind}"
+    status, out, _ = olx(capsys, "new", kind, name)
+    assert status == 0
+    assert out.splitlines()[-1] == f"Try it: pytest test_{name}.py"
+    monkeypatch.syspath_prepend(here)
+    written = runpy.run_path(f"test_{name}.py")
+    [check] = [thing for word, thing in written.items() if word.startswith("test_")]
+    check()
+
+
+def test_a_new_experiment_runs(here, capsys):
+    assert olx(capsys, "new", "experiment", "first")[0] == 0
+    small = ("--set", "seeds=1", "--set", "data.0.arguments.rounds=40", "--set", "comparator=zero")
+    status, out, _ = olx(capsys, "run", "first.toml", "--no-report", *small)
+    assert status == 0
+    assert "optax.adam" in out

@@ -113,6 +113,7 @@ def _step(
 ) -> tuple[Array, Array]:
     r"""$\eta_t$ and $X_t$."""
     assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
+    assert hp.mirror.modulus is not None
     ahead = margin(feedback.action, feedback.outcome)
     size = hp.mirror.norm.dual(feedback.context)
     largest = jnp.maximum(state.largest, size)

@@ -3,10 +3,15 @@
 import argparse
 from typing import Any
 
+MORE = """examples:
+  olx list                        everything, one line each
+  olx list learners               one kind
+  olx list omd                    one name: its arguments, defaults, theorem, example"""
+
 
 def add(command: Any) -> None:
-    parser = command("list", do, "show what a config may name, one line each")
-    parser.add_argument("what", nargs="?", help="learners, theorems, maps, schedules, data, ...")
+    parser = command("list", do, "show what a config may name, or all about one name", MORE)
+    parser.add_argument("what", nargs="?", help="learners, theorems, maps, data, ..., or a name")
 
 
 def do(asked: argparse.Namespace) -> int:

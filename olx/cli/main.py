@@ -7,24 +7,53 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
-from olx.cli import bench, certify, list_names, playing, predict, report, run, show
+from olx.cli import (
+    bench,
+    certify,
+    diff,
+    example,
+    help_words,
+    list_names,
+    new,
+    playing,
+    predict,
+    report,
+    run,
+    show,
+)
 
 EXAMPLES = """examples:
-  olx run configs/quickstart.toml                 play it, print the leaderboard, write the report
-  olx run configs/quickstart.toml --set seeds=10 --out results/ten-seeds
+  olx example                                     write quickstart.toml, a config to start from
+  olx run quickstart.toml                         play it, print the leaderboard, write the report
+  olx run quickstart.toml --set seeds=10 --out results/ten-seeds
   olx list learners                               what a config may name
+  olx list omd                                    one name: arguments, theorem, example
   olx show results/quickstart                     the leaderboard again
+  olx diff results/quickstart results/ten-seeds   what got better or worse
   olx predict results/quickstart new.csv          predict new rows with the best learner
-  olx certify configs/quickstart.toml             check all theorems of its learners on its runs
+  olx certify quickstart.toml                     check all theorems of its learners on its runs
+  olx new learner mine                            write a learner of your own, and its test
+  olx help config                                 every key of a config
 
-To continue a run that was interrupted, type the same command again.
-`olx run --help` shows the format of a config, `olx list data` shows the data sets."""
+To continue a run that was interrupted, type the same command again."""
 
-COMMANDS = (run, certify, show, report, predict, list_names, bench)  # as `olx --help` lists them
+COMMANDS = (  # as `olx --help` lists them
+    example,
+    run,
+    certify,
+    show,
+    report,
+    diff,
+    predict,
+    list_names,
+    new,
+    help_words,
+    bench,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    asked = _parser().parse_args(arguments)
+    asked = _parser()[0].parse_args(arguments)
     try:
         return asked.do(asked)
     except KeyboardInterrupt:
@@ -34,9 +63,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader has left)
         return 0
+    except ModuleNotFoundError as error:
+        from olx.lab.extra import remedy
+
+        if (said := remedy(error)) is None:
+            raise
+        print(f"olx {asked.command}: {said}", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         print(f"olx {asked.command}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+
+
+def names() -> list[str]:
+    """The names of all commands."""
+    return list(_parser()[1])
 
 
 def _interrupted(asked: argparse.Namespace, status: int) -> int:
@@ -52,7 +93,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, Any]]:
+    """The parser, and that of each command by its name."""
     raw = argparse.RawDescriptionHelpFormatter
     text = "Online learning in JAX."
     parser = _Parser(prog="olx", description=text, epilog=EXAMPLES, formatter_class=raw)
@@ -69,4 +111,4 @@ def _parser() -> argparse.ArgumentParser:
 
     for each in COMMANDS:
         each.add(command)
-    return parser
+    return parser, commands.choices

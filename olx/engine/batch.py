@@ -63,7 +63,10 @@ def _check_names(make: Callable[..., Learner], axes: dict[str, Array]) -> None:
         inspect.signature(make).bind(**axes)
     except TypeError as error:
         names = ", ".join(f"`{name}`" for name in axes)
-        raise TypeError(f"batch: `make` cannot be called with {names} alone: {error}.") from None
+        raise TypeError(
+            f"batch: `make` cannot be called with {names} alone: {error}; give a function of the "
+            "numbers that vary, as `lambda eta: olx.linear(olx.ogd(eta))`."
+        ) from None
 
 
 def _lengths(owner: str, axes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
@@ -78,5 +81,5 @@ def _lengths(owner: str, axes: dict[str, Any]) -> tuple[dict[str, Array], dict[s
         if axis.ndim == 0:
             raise TypeError(f"{owner}: axis `{name}` is a single number; give an array of values.")
         if axis.shape[0] == 0:
-            raise ValueError(f"{owner}: axis `{name}` is empty.")
+            raise ValueError(f"{owner}: axis `{name}` is empty; give at least one value.")
     return values, {name: axis.shape[0] for name, axis in values.items()}

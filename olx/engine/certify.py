@@ -88,7 +88,8 @@ def certify(
         return replayed(learner, asked, *game, **options)[0]
     raise TypeError(
         "certify: takes `(learner, run, u)`, or `(learner, loss, rounds, params, u)` with `keep` "
-        f"and `progress`; got {1 + len(game)} arguments and {sorted(options)}."
+        f"and `progress`; got {1 + len(game)} arguments and {sorted(options)}. `u` is the decision "
+        "to compare with, as jnp.zeros(d)."
     )
 
 
@@ -100,6 +101,7 @@ def asked_of(learner: Learner, theorems: tuple[Theorem, ...] | None) -> tuple[Th
                 f"certify: {learner.update_fn.__module__} has no theorem; give some as `theorems`."
             )
         return learner.theorems
+    theorems = (theorems,) if isinstance(theorems, Theorem) else theorems
     return tuple(_about(learner, one) for one in theorems)
 
 
@@ -156,8 +158,8 @@ def replayed(
     """
     kind = jnp.result_type(*jax.tree.leaves(params))
     u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite("certify", u))
-    rows, rounds = peek("certify", rounds)
-    if isinstance(rows, SparseRows):
+    first, rounds = peek("certify", rounds)
+    if isinstance(first.context, SparseRows):
         rounds = dense(rounds)
     watch = Watch(sides, after=True)
     options = {"keep": keep, "progress": progress, "checkpoint": None, "explain": False}

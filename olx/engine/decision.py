@@ -6,7 +6,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Learner
+from olx.core import Batch, Learner, Run
+from olx.engine.boundary import check_state
+from olx.engine.start_like import start_like
 from olx.frameworks.affine import as_linear, is_affine
 
 
@@ -26,12 +28,17 @@ def decision(learner: Learner, state: PyTree, context: PyTree = None) -> PyTree:
     >>> olx.decision(learner, run.state, rows[0]).tolist()
     [1.0, -1.0]
     """
+    if isinstance(learner, Batch):
+        raise TypeError("decision: `learner` is a batch; give one of its learners, as in batch[0].")
     check.instance("decision", "learner", learner, Learner)
+    if isinstance(state, Run) or state is None:
+        check_state("decision", state, ())
     if context is None:
         return _point(learner, state)
     if is_affine(learner):  # its last weight is the intercept
         learner, context = as_linear(learner), np.append(np.asarray(context), 1.0)
     zero = jax.tree.map(lambda leaf: jnp.zeros(np.shape(leaf), _real(leaf)), context)
+    start_like("decision", learner, state, zero)  # refuses other states and rows
     score = lambda x: learner.predict(state, x)
     slope = jax.jacobian(score)(zero)
     for seed in range(3):  # a linear score is linear everywhere

@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import PyTree
 
+from olx._not_kept import NOT_KEPT
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import feed, signals
@@ -97,7 +98,7 @@ def drive(
         if asked.by is not None:
             raise asked.error()
     losses, trace, curve = collector.result()
-    return Run(state, losses, trace, curve=curve)
+    return Run(state, losses if curve is None else NOT_KEPT, trace, curve=curve)
 
 
 def _argument(leaf: Any) -> Any:

@@ -8,13 +8,14 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from olx import _check as check
 from olx.core import Rounds
 from olx.engine import contexts
 from olx.engine.checks import Checks, Look
 from olx.engine.history import History
 from olx.engine.rows import Room, blocks
 from olx.engine.stage import Stage
-from olx.streams.judge import check_iterable, check_rounds
+from olx.streams.judge import check_iterable, check_piece
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # per chunk: large enough to hide the cost of a call, small enough for the cache
@@ -69,17 +70,17 @@ def take(rounds: Rounds, start: int, stop: int) -> Rounds:
     return jax.tree.map(lambda leaf: leaf[start:stop], rounds)
 
 
-def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Any, Rounds | Iterable[Rounds]]:
-    """The context of the first piece, and the stream with that piece put back."""
+def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
+    """The first piece, and the stream with that piece put back."""
     if isinstance(stream, Rounds):
-        return stream.context, stream
+        return stream, stream
     check_iterable(owner, stream)
     pieces = iter(stream)
     first = next(pieces, None)
     if first is None:
         raise ValueError(f"{owner}: the stream is empty.")
-    check_rounds(owner, first)
-    return first.context, itertools.chain([first], pieces)
+    check_piece(owner, first)
+    return first, itertools.chain([first], pieces)
 
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
@@ -87,7 +88,7 @@ def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     check_iterable(owner, stream)
     empty = True
     for piece in [stream] if isinstance(stream, Rounds) else stream:
-        check_rounds(owner, piece)
+        check_piece(owner, piece)
         empty = False
         yield jax.tree.map(_host, piece)
     if empty:
@@ -156,8 +157,8 @@ def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
 def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
     if jax.tree.structure(piece) != jax.tree.structure(first):
         raise TypeError(
-            f"{owner}: the chunk at round {start} has structure {jax.tree.structure(piece)}, the "
-            f"first has {jax.tree.structure(first)}."
+            f"{owner}: the chunk at round {start} has structure {check.outline(piece)}, the first "
+            f"has {check.outline(first)}; give chunks of one structure."
         )
     for (path, leaf), like in zip(
         jax.tree_util.tree_leaves_with_path(piece), jax.tree.leaves(first), strict=True

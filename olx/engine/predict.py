@@ -9,13 +9,15 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Batch, Learner, Rounds
+from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import contexts as cast_of
 from olx.engine.affine import unfolded_rows
+from olx.engine.boundary import check_state
 from olx.engine.feed import dense
 from olx.engine.rows import Blocks, Room, blocks
 from olx.engine.start_like import start_like
 from olx.engine.table import Layout, layout_of, packer, state_of
+from olx.streams.foreign import refuse_stranger
 from olx.streams.numbers import check_finite, check_kind
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
@@ -45,6 +47,8 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
         contexts = sparse_rows(contexts)
     learner, contexts = unfolded_rows(owner, learner, contexts)
     length = _check_rows(owner, contexts)
+    if isinstance(state, Run):
+        check_state(owner, state, ())
     state = jax.tree.map(jnp.asarray, state)
     if isinstance(contexts, SparseRows):
         return _sparse(owner, learner, state, contexts)
@@ -122,11 +126,16 @@ def _joined(pieces: list[PyTree]) -> PyTree:
 
 
 def _check_rows(owner: str, contexts: PyTree) -> int:
+    if isinstance(contexts, Rounds):
+        raise TypeError(f"{owner}: `contexts` is a Rounds; give its rows, as `rounds.context`.")
+    if isinstance(contexts, list):
+        raise TypeError(f"{owner}: `contexts` is a list; give an array, as np.array(contexts).")
     leaves = jax.tree_util.tree_leaves_with_path(contexts)
     if not leaves:
         raise TypeError(f"{owner}: `contexts` holds no array; give one row per prediction.")
     for path, leaf in leaves:
         name = f"contexts{jax.tree_util.keystr(path)}"
+        refuse_stranger(owner, name, leaf)
         check_kind(owner, name, leaf)
         if np.ndim(leaf) == 0:
             raise TypeError(f"{owner}: {name} is a scalar; give it a leading axis of rows.")

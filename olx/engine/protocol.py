@@ -80,7 +80,8 @@ def watching(
     if measure is not None:
         check.takes(owner, "measure", measure, "feedback")
     if keep is not None:
-        check.takes(owner, "keep", keep, "start", "stop")
+        rule = f"olx.keep.every({keep if isinstance(keep, int) else 100})"
+        check.takes(owner, "keep", keep, "start", "stop", remedy=f"give a rule, as `keep={rule}`")
     if measure is not None and keep is None:
         raise TypeError(
             f"{owner}: `measure` is summed along a curve; say which rounds the curve keeps, with "
@@ -104,11 +105,12 @@ def settle(
 
 def _check_loss(value: Any) -> None:
     if not hasattr(value, "shape"):
-        raise TypeError(f"The loss gives {value}; it must be a real scalar.")
+        seen = None if value is None else f"a {type(value).__name__}"
+        raise TypeError(f"the loss gives {seen}; it must be a real scalar.")
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
-            f"The loss has type {_kind(value)}; it must be a real scalar. A loss of a vector must "
-            "reduce it, a batch of actions belongs in `sweep`."
+            f"the loss has type {_kind(value)}; it must be a real scalar, for example a sum "
+            "or a mean."
         )
 
 
@@ -116,7 +118,7 @@ def _check_state(before: PyTree, after: PyTree) -> None:
     """Refuse an update that changes the structure, a shape or a dtype of the state."""
     if jax.tree.structure(before) != jax.tree.structure(after):
         raise TypeError(
-            f"update changed the state from {jax.tree.structure(before)} to "
+            f"the update changed the state from {jax.tree.structure(before)} to "
             f"{jax.tree.structure(after)}. A state is scanned, so it keeps the structure init "
             "gave it."
         )
@@ -125,7 +127,7 @@ def _check_state(before: PyTree, after: PyTree) -> None:
     ):
         if (old.shape, old.dtype) != (new.shape, new.dtype):
             raise TypeError(
-                f"update changed state{jax.tree_util.keystr(path)} from {_kind(old)} to "
+                f"the update changed state{jax.tree_util.keystr(path)} from {_kind(old)} to "
                 f"{_kind(new)}. A state is scanned, so its shapes and dtypes stay as init made "
                 "them: cast inside update, or start from the wider dtype."
             )
@@ -138,5 +140,5 @@ def _kind(leaf: Any) -> str:
 def _of_action(loss: Loss, outcome: PyTree, action: PyTree) -> Array:
     value = loss(action, outcome)
     if isinstance(value, str):
-        raise TypeError(f"The loss gives {value!r}; it must be a real scalar.")
+        raise TypeError(f"the loss gives {value!r}; it must be a real scalar.")
     return value

@@ -1,7 +1,10 @@
 """The definition of a run: a scan of the three functions over a stream."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import PyTree
 
@@ -9,6 +12,7 @@ from olx import _check as check
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import contexts
 from olx.engine.boundary import check_game, first_state, given_state
+from olx.engine.diagnosis import explained
 from olx.engine.protocol import Record, Watch, feedback_of, settle
 from olx.streams.judge import check_rounds, judge, legal_so_far, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
@@ -60,14 +64,21 @@ def rollout(
         state = given_state("rollout", learner, params, state)
     traced = judge("rollout", needs_of(learner, loss), params, jax.tree.map(on_host, rounds))
     state = jax.tree.map(jnp.asarray, state)
-    if segment is None:
-        state, ((losses, _), kept, _) = lax.scan(step, state, rounds)
-    else:
+    rounds = jax.tree.map(_array, rounds)
+    if segment is not None:
         check.count("rollout", "segment", segment)
-        state, ((losses, _), kept, _) = _in_segments(step, state, rounds, length, segment)
+    with explained("rollout", learner, loss, params, rounds, Watch(record)):
+        if segment is None:
+            state, ((losses, _), kept, _) = lax.scan(step, state, rounds)
+        else:
+            state, ((losses, _), kept, _) = _in_segments(step, state, rounds, length, segment)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, continued=continued)
+
+
+def _array(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, np.ndarray | jax.Array) else np.asarray(leaf)
 
 
 def _in_segments(step, state, rounds: Rounds, length: int, segment: int):

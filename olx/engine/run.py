@@ -14,6 +14,7 @@ from olx.engine.affine import unfolded
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
+from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
@@ -80,7 +81,8 @@ def stream(
 ) -> Run:
     """`run` with its `Watch`, for any `owner` of the error messages."""
     learner, rounds = unfolded(owner, learner, rounds, watch)
-    rows, rounds = peek(owner, rounds)
+    first, rounds = peek(owner, rounds)
+    rows, game = first.context, explained(owner, learner, loss, params, first, watch)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None
     continued = state is not None
@@ -93,7 +95,8 @@ def stream(
     if layout is None:
         program = lambda fields: single_program(watch._replace(fields=fields))
         shows = functools.partial(shown, batched=False)
-        done = play(program, learner, state=state, shows=shows)
+        with game:
+            done = play(program, learner, state=state, shows=shows)
     else:
         form = form_of(learner, layout, False)
         program = lambda fields: sparse_program(
@@ -101,6 +104,7 @@ def stream(
         )
         packed = jax.jit(packer(layout))(state)
         shows = functools.partial(shown_by, form)
-        done = play(program, learner, state=packed, shows=shows)
+        with game:
+            done = play(program, learner, state=packed, shows=shows)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
     return dataclasses.replace(done, continued=continued)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.core import Batch, Learner
+from olx.core import Batch, Learner, Run
 from olx.engine.spelling import Unspeakable, read, spell
 
 _FIRST, _VERSION = b"olx learner and state, format ", 1
@@ -44,9 +44,16 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     >>> olx.predict(learner, state, jnp.ones((2, 3))).tolist()
     [0.0, 0.0]
     """
+    path = _path("save", path)
     if isinstance(learner, Batch):
         raise TypeError("save: `learner` is a batch; save one of its learners, as in batch[0].")
     check.instance("save", "learner", learner, Learner)
+    if isinstance(state, Run):
+        raise TypeError("save: `state` is a Run; give its state, as `run.state`.")
+    if path.is_dir():
+        raise IsADirectoryError(f"save: {path} is a folder; give the path of a file in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"save: there is no folder {path.parent}; make it first.")
     arrays: list[np.ndarray] = []
     try:
         words = {"learner": spell(learner, arrays), "state": spell(state, arrays)}
@@ -56,7 +63,6 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     header = json.dumps({**words, "arrays": kinds}).encode()
     parts = [_FIRST + b"%d\n" % _VERSION, len(header).to_bytes(8, "little"), header]
     parts += [np.ascontiguousarray(array).tobytes() for array in arrays]
-    path = Path(path)
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("wb") as file:
         file.writelines([*parts, hashlib.sha256(b"".join(parts)).digest()])
@@ -71,14 +77,27 @@ def load(path: str | os.PathLike, trust: tuple[str, ...] | list[str] = ()) -> Sa
     trust: the names of modules outside olx whose functions the file may name, such as your own.
     """
     try:
-        whole = Path(path).read_bytes()
+        whole = _path("load", path).read_bytes()
     except FileNotFoundError:
-        raise FileNotFoundError(f"load: there is no file {os.fspath(path)}.") from None
+        raise FileNotFoundError(
+            f"load: there is no file {os.fspath(path)}; give the path that `olx.save` wrote."
+        ) from None
+    except IsADirectoryError:
+        raise IsADirectoryError(
+            f"load: {os.fspath(path)} is a folder; give the path that `olx.save` wrote."
+        ) from None
     words, arrays = _opened(os.fspath(path), whole)
     try:
         return Saved(*(read(words[part], arrays, tuple(trust)) for part in Saved._fields))
     except Unspeakable as problem:
         raise ValueError(f"load: {os.fspath(path)}: {problem}.") from None
+
+
+def _path(owner: str, path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        seen = type(path).__name__
+        raise TypeError(f"{owner}: `path` must be the path of a file, got {seen}; it comes first.")
+    return Path(path)
 
 
 def _opened(path: str, whole: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:

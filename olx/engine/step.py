@@ -15,10 +15,13 @@ from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine import contexts
 from olx.engine.boundary import check_game
+from olx.engine.diagnosis import explained
 from olx.engine.protocol import feedback_of
 from olx.engine.start_like import start_like
 from olx.needs import PARTS
+from olx.streams.foreign import refuse_stranger
 from olx.streams.judge import is_traced, judge, needs_of, on_host
+from olx.streams.numbers import check_kind
 
 
 class Step(NamedTuple):
@@ -57,10 +60,14 @@ def step(
     if is_traced(given) or ((id(learner), id(loss)) not in _SEEN and is_traced(learner)):
         return _round(learner, as_tree(loss), None, *given)
     one = Rounds(*jax.tree.map(_row, given[1:]))
-    game = _game_of(learner, loss, state, one.context)
+    game = _game_of(learner, loss, state, one.context, context)
     if not _is_fine(game, one):
-        judge("step", game.needs, game.start, one)
-    return game.program(game.leaves, *given)
+        _judge(game, one)
+    try:
+        return game.program(game.leaves, *given)
+    except (TypeError, ValueError, AttributeError) as error:
+        _explain(error, game, state, one)
+        raise
 
 
 class Game(NamedTuple):
@@ -78,14 +85,22 @@ _SEEN: OrderedDict[tuple[int, int], dict[Any, Game]] = OrderedDict()  # by learn
 _MOST = 256  # learners that are remembered
 
 
-def _game_of(learner: Learner, loss: Loss, state: PyTree, rows: PyTree) -> Game:
-    """The game, remembered by the identity of its learner: comparing learners takes too long."""
+def _game_of(learner: Learner, loss: Loss, state: PyTree, rows: PyTree, given: PyTree) -> Game:
+    """The game, remembered by the identity of its learner: comparing learners takes too long.
+
+    rows: the context as arrays with a leading axis.
+    given: the context as it was given.
+    """
     kinds = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows))
     games = _SEEN.get((id(learner), id(loss)), {})
     if kinds in games:
         return games[kinds]
     check_game("step", learner, loss)
-    row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(given):
+        name = f"context{jax.tree_util.keystr(path)}"
+        refuse_stranger("step", name, leaf, "give one dense row, as `row.toarray()[0]`")
+        check_kind("step", name, leaf)
+    row = jax.tree.map(_kind, rows)
     start = None if rows is None else start_like("step", learner, state, row)
     leaves, structure = jax.tree.flatten((learner, as_tree(loss)))
     game = Game(
@@ -123,6 +138,29 @@ def _program(structure: Any, tree: Any, kinds: tuple) -> Callable[..., Step]:
 def _shape_of(start: PyTree) -> tuple[Any, tuple]:
     leaves, tree = jax.tree.flatten(start)
     return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+
+def _judge(game: Game, one: Rounds) -> None:
+    """Refuse a round; a round has no number here, and its parts are arguments."""
+    try:
+        judge("step", game.needs, game.start, one)
+    except ValueError as error:
+        said = str(error).replace("rounds.", "").replace(" at row 0, column", " at entry")
+        raise ValueError(said.replace(" at row 0", "")) from None
+
+
+def _explain(first: Exception, game: Game, state: PyTree, one: Rounds) -> None:
+    """Say why a round cannot be played, if that can be found out."""
+    if one.context is not None:
+        start_like("step", game.learner, state, jax.tree.map(_kind, one.context))
+    try:
+        explained("step", *game[:3], one, state=state).raise_found(first)
+    except TypeError as error:
+        raise TypeError(str(error).replace("rounds.", "")) from error.__cause__
+
+
+def _kind(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 
 def _is_fine(game: Game, one: Rounds) -> bool:

@@ -11,13 +11,13 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import PyTree
 
-from olx import _check as check
 from olx.core import Batch, Curve, Learner, Loss, Rounds, Run
 from olx.engine.affine import unfolded
 from olx.engine.block import block_program, fits
-from olx.engine.boundary import first_states
+from olx.engine.boundary import check_learners, check_loss, first_states
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, turns_program
+from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.protocol import Measure, Record, Watch, watching
@@ -62,8 +62,8 @@ def sweep(
     axes = None
     if isinstance(learners, Batch):
         learners, axes = learners.learners, learners.axes
-    check.instance("sweep", "learners", learners, Learner)
-    check.takes("sweep", "loss", loss, "action", "outcome")
+    check_learners("sweep", learners)
+    check_loss("sweep", loss)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     watch = watching("sweep", record, measure, keep)
     done = streams(learners, loss, rounds, params, watch, **options)
@@ -81,9 +81,10 @@ def streams(
     **options: Any,
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
-    count = _configurations(learners)
+    count = _configurations(owner, learners)
     learners, rounds = unfolded(owner, learners, rounds, watch)
-    rows, rounds = peek(owner, rounds)
+    first, rounds = peek(owner, rounds)
+    rows, game = first.context, explained(owner, learners, loss, params, first, watch, stacked=True)
     devices = min(jax.local_device_count(), count)
     learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
     play = functools.partial(drive, owner, loss=loss, stream=rounds, params=params, **options)
@@ -95,7 +96,8 @@ def streams(
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
-        done = play(one, state=state, shows=functools.partial(shown, batched=True))
+        with game:
+            done = play(one, state=state, shows=functools.partial(shown, batched=True))
     else:
         share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
@@ -104,22 +106,24 @@ def streams(
         )
         state = first_states(owner, learners, params, packer(layout), AXES)
         rest = jax.tree.map(jnp.array, state.rest)  # a copy, since the program donates its state
-        done = play(one, state=state._replace(rest=rest), shows=functools.partial(shown_by, form))
+        shows = functools.partial(shown_by, form)
+        with game:
+            done = play(one, state=state._replace(rest=rest), shows=shows)
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
 
 
-def _configurations(learners: Learner) -> int:
+def _configurations(owner: str, learners: Learner) -> int:
     leaves = jax.tree.leaves(learners)
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         raise TypeError(
-            "sweep: compiles for itself, so it cannot be called inside jit, vmap or grad; there, "
-            "use jax.vmap of olx.rollout over the learners."
+            f"{owner}: compiles for itself, so it cannot be called inside jit, vmap or grad; "
+            "there, use jax.vmap of olx.rollout over the learners."
         )
     lengths = {np.shape(leaf)[:1] for leaf in leaves}
     if len(lengths) != 1 or lengths == {()}:
         raise TypeError(
-            "sweep: the leaves of `learners` share no leading axis; stack a factory with "
+            f"{owner}: the leaves of `learners` share no leading axis; stack a factory with "
             "`olx.batch(make, eta=etas)`, or play a single learner with `olx.run`."
         )
     return lengths.pop()[0]

@@ -71,6 +71,7 @@ def bandit(inner: Learner, key: Array) -> Learner:
     >>> bool(run.losses[8:].sum() < 4)
     True
     """
+    check.key("bandit", key)
     check.instance("bandit", "inner", inner, Learner)
     inner = told_estimates("bandit", inner)
     hp = inner.hparams

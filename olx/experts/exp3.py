@@ -48,6 +48,7 @@ def exp3(eta: Scalar, key: Array) -> Learner:
     >>> bool(run.losses[20:].mean() < 0.5), bool(olx.certify(learner, run, jnp.eye(3)[1]).holds)
     (True, True)
     """
+    check.key("exp3", key)
     eta = check.above("exp3", "eta", eta, 0.0, 1.0)
     learner = bandit(exponential_weights(eta), key)
     return dataclasses.replace(learner, theorems=(estimated_regret,))

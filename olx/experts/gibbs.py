@@ -56,6 +56,7 @@ def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
     >>> bool(run.losses[-10:].mean() < 0.3)
     True
     """
+    check.key("gibbs", key)
     eta = check.positive("gibbs", "eta", eta)
     hparams = GibbsHparams(eta, points, key)
     needs = (prior_need("gibbs"),)

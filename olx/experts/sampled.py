@@ -47,6 +47,7 @@ def sampled(inner: Learner, key: Array) -> Learner:
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
     [0.0, 0.0, 0.0, 0.0]
     """
+    check.key("sampled", key)
     check.instance("sampled", "inner", inner, Learner)
     needs = within(inner, "inner", *PARTS)
     return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
@@ -54,6 +55,7 @@ def sampled(inner: Learner, key: Array) -> Learner:
 
 def committed(inner: Learner, key: Array) -> Learner:
     """Like `sampled`, but `inner` is updated as if it had played the vertex drawn."""
+    check.key("committed", key)
     check.instance("committed", "inner", inner, Learner)
     needs = within(inner, "inner", *PARTS)
     return Learner(SampledHparams(inner, key), init, predict, update_committed, needs=needs)

@@ -65,7 +65,7 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
         Bounds hold if the loss of its output is convex in the parameters.
     """
     check.instance("model", "inner", inner, Learner)
-    check.function("model", "apply", apply)
+    check.takes("model", "apply", apply, "params", "context")
     return Learner(
         LiftHparams(as_tree(apply), inner),
         init,

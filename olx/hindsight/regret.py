@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._not_kept import NotKept
 from olx.convex import norms
 from olx.convex.norms import Norm
 from olx.core import Loss, Rounds, Run
@@ -53,7 +55,9 @@ def regret(
     >>> regret(run, jnp.dot, rounds, jnp.array([0.0, 1.0])).tolist()
     [0.5, 1.0, 0.5]
     """
-    return _curve(run, rounds, comparator_losses(loss, rounds, u, apply))
+    play = lambda u, one: loss(apply(u, one.context), one.outcome)
+    losses = _losses("regret", jax.vmap(play, (None, 0)), apply, u, rounds)
+    return _curve("regret", run, rounds, losses)
 
 
 def shifting_regret(
@@ -64,14 +68,16 @@ def shifting_regret(
     us: parameters with a leading axis of rounds on every leaf.
     """
     play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    return _curve(run, rounds, jax.vmap(play)(us, rounds))
+    losses = _losses("shifting_regret", jax.vmap(play), apply, us, rounds)
+    return _curve("shifting_regret", run, rounds, losses)
 
 
 def comparator_losses(
     loss: Loss, rounds: Rounds, u: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
     """The loss of `u` in every round, not multiplied by weights."""
-    return jax.vmap(lambda one: loss(apply(u, one.context), one.outcome))(rounds)
+    play = lambda u, one: loss(apply(u, one.context), one.outcome)
+    return _losses("comparator_losses", jax.vmap(play, (None, 0)), apply, u, rounds)
 
 
 def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
@@ -117,10 +123,38 @@ def weights(rounds: Rounds, dtype) -> Float[Array, " T"]:
     return jnp.ones(jax.tree.leaves(rounds)[0].shape[0], dtype)
 
 
-def _curve(run: Run, rounds: Rounds, losses: Array) -> Array:
-    check.instance("regret", "run", run, Run)
-    if run.losses is None:
-        raise TypeError("regret: the run kept no losses; play it without thinning them.")
+def _losses(owner: str, play: Callable, apply: Model, u: PyTree, rounds: Rounds) -> Array:
+    """The losses of a comparator; refuses one that does not have one number per round."""
+    check.instance(owner, "rounds", rounds, Rounds)
+    try:
+        losses = play(u, rounds)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{owner}: {_why(apply, u, rounds)} ({str(error).splitlines()[0]})."
+        ) from error
+    if losses.ndim != 1:
+        raise TypeError(f"{owner}: {_why(apply, u, rounds)}.")
+    return losses
+
+
+def _why(apply: Model, u: PyTree, rounds: Rounds) -> str:
+    shape = lambda tree, start: [np.shape(leaf)[start:] for leaf in jax.tree.leaves(tree)]
+    if apply is itself and rounds.context is not None:
+        return (
+            "the comparator plays `u` itself, and the loss takes a score; give the model as "
+            "`apply`, such as `apply=olx.dot`"
+        )
+    return (
+        f"`u` of shape {shape(u, 0)} does not give one loss per round with rows of shape "
+        f"{shape(rounds.context, 1)} and outcomes of shape {shape(rounds.outcome, 1)}; give a "
+        "comparator of the shape of the decision"
+    )
+
+
+def _curve(owner: str, run: Run, rounds: Rounds, losses: Array) -> Array:
+    check.instance(owner, "run", run, Run)
+    if isinstance(run.losses, NotKept | None):
+        raise TypeError(f"{owner}: the run kept no losses; play it without `keep`.")
     return jnp.cumsum(weights(rounds, losses.dtype) * (run.losses - losses), axis=-1)
 
 

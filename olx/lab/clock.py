@@ -1,6 +1,8 @@
 """Where the time of a run goes: parts that add up to the whole."""
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,8 +15,11 @@ class Clock:
         self._last, self._compiled = time.perf_counter(), _compiling.seconds
         self.parts: dict[str, float] = {}
 
-    def lap(self, part: str, compiling: str = "") -> None:
-        """Add the time since the last lap to `part`; that of the compiler to `compiling`."""
+    def lap(self, part: str, compiling: str = "") -> float:
+        """Add the time since the last lap to `part`; that of the compiler to `compiling`.
+
+        It returns the time since the last lap.
+        """
         now, compiled = time.perf_counter(), _compiling.seconds
         passed, of_which = now - self._last, 0.0
         if compiling:  # nested programs report their time twice
@@ -22,6 +27,19 @@ class Clock:
             self.parts[compiling] = self.parts.get(compiling, 0.0) + of_which
         self.parts[part] = self.parts.get(part, 0.0) + passed - of_which
         self._last, self._compiled = now, compiled
+        return passed
+
+
+def outside(folder: Path) -> float:
+    """The seconds of all plays of a result that no job counts, such as preparing and storing."""
+    place = folder / "outside.json"
+    return float(json.loads(place.read_text())["seconds"]) if place.is_file() else 0.0
+
+
+def add_outside(folder: Path, seconds: float) -> None:
+    """Count seconds that belong to no job."""
+    total = {"seconds": outside(folder) + seconds}
+    (folder / "outside.json").write_text(json.dumps(total))
 
 
 class _Compiling:

@@ -45,7 +45,8 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from olx.lab.data.places import beside
-from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
+from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
+from olx.lab.keys import keys
 from olx.lab.refusals import ConfigError as ConfigError
 from olx.lab.refusals import check
 from olx.lab.refusals import nearest as nearest

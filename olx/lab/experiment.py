@@ -4,27 +4,13 @@ Each key of a config is a field here, with its type, its default and its meaning
 meaning is no key.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from olx._words import words
 from olx.lab import _toml
-
-
-class Key(NamedTuple):
-    """A key of a config."""
-
-    name: str
-    kind: Any  # its type
-    default: Any  # msgspec.NODEFAULT if it must be given
-    meaning: str
-
-
-def means(text: str) -> msgspec.Meta:
-    """The meaning of a key."""
-    return msgspec.Meta(description=text)
+from olx.lab.keys import means
+from olx.lab.spelled import plain
 
 
 class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -205,17 +191,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def plain(self) -> dict[str, Any]:
         """The experiment as plain values; objects of Python are told in words."""
-        data = [msgspec.structs.replace(one, thing=None) for one in self.data]
-        learners = [
-            msgspec.structs.replace(
-                one, thing=None, points=None, grid=_told(one.grid), arguments=_told(one.arguments)
-            )
-            for one in self.learners
-        ]
-        loss = _told(self.loss)
-        return msgspec.to_builtins(
-            msgspec.structs.replace(self, data=data, learners=learners, loss=loss)
-        )
+        return plain(self)
 
     def text(self) -> str:
         """The experiment as TOML, with settings of the command line; reads back as the same."""
@@ -223,29 +199,3 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
         for player in tree["learners"]:
             player.update(player.pop("arguments", {}))
         return _toml.dumps(tree)
-
-
-def keys(kind: type[msgspec.Struct]) -> dict[str, Key]:
-    """The keys of a table of a config, by name."""
-    found = {}
-    for field in msgspec.structs.fields(kind):
-        if get_origin(field.type) is Annotated:
-            plain, meaning = get_args(field.type)
-            made = field.default_factory
-            default = field.default if made is msgspec.NODEFAULT else made()
-            found[field.name] = Key(field.name, plain, default, meaning.description)
-    return found
-
-
-def spelled(thing: Any) -> str:
-    """An object that was given from Python, in words."""
-    name = getattr(thing, "__qualname__", None)
-    return f"{thing.__module__}:{name}" if name else words(thing)
-
-
-def _told(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _told(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_told(each) for each in value]
-    return value if isinstance(value, str | int | float | None) else spelled(value)

@@ -18,9 +18,9 @@ from jax.core import Tracer
 import olx
 from olx.core import Learner, Loss
 from olx.lab import _toml
-from olx.lab.experiment import spelled
 from olx.lab.names import LOSS, checked, find, is_factory, is_own, parameters, words
 from olx.lab.refusals import ConfigError, nearest
+from olx.lab.spelled import spelled
 
 Lift = Callable[[Learner], Learner]
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from olx import ranking
 from olx.core import Feedback
-from olx.losses.margin import mistaken
+from olx.losses.margin import hot, mistaken, rival
 from olx.structured.recursion import viterbi
 
 
@@ -95,6 +95,23 @@ def label_error(feedback: Feedback) -> Array:
 def wealth(feedback: Feedback) -> Array:
     """The final value of one unit of money; for the log loss of portfolios."""
     return -feedback.value
+
+
+def predicted_class(state: Any, feedback: Feedback) -> Array:
+    """The class that a round counts as: its label, or on a mistake the best of the others.
+
+    It is -1 if the scores name no class, because one is NaN.
+    """
+    scores, label = feedback.action, feedback.outcome
+    other = rival(scores, hot(scores, label))
+    second = jnp.sum(jnp.where(other, jnp.arange(scores.shape[-1]), 0))
+    second = jnp.where(jnp.any(other), second, -1)
+    return jnp.where(mistaken(scores, label), second, label).astype(jnp.int32)
+
+
+def predicted_labels(state: Any, feedback: Feedback) -> Array:
+    """The predicted labels of a sequence."""
+    return viterbi(feedback.action)
 
 
 @functools.cache

@@ -85,6 +85,7 @@ def checked(where: str, name: str, thing: Any, kinds: tuple[type, ...]) -> Any:
             f"{where}: {name} is a {type(thing).__name__}; name a function that returns a "
             f"{words(kinds)}."
         )
+    outside.readable(where, name, thing)
     if not is_factory(thing, kinds) and len(parameters(thing)) != 2:
         raise ConfigError(
             f"{where}: {name} takes {', '.join(parameters(thing)) or 'no arguments'}; a loss takes "
@@ -112,6 +113,7 @@ def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
         here = here.get(step) if isinstance(here, Mapping) else None
     name = here.get("name") if isinstance(here, Mapping) else here
     if not isinstance(name, str):  # given from Python
+        outside.readable(where, "the function", name)
         found = [name]
     elif ":" in name:
         found = [outside.find(".".join([where, *path]), name)]

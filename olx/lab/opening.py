@@ -128,12 +128,6 @@ def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[s
     return kept
 
 
-def timed(folder: Path, seconds: float) -> None:
-    """Remember how long the run took; with the jobs that it kept, if there are any."""
-    kept = store.text(folder, "environment.json", json.loads)
-    _replace(folder / "environment.json", {**kept, "seconds": seconds})
-
-
 def _replace(place: Path, content: Mapping[str, Any]) -> None:
     draft = place.with_suffix(".draft")
     draft.write_text(json.dumps(content, indent=1, default=repr))

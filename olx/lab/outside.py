@@ -47,13 +47,18 @@ def find(where: str, name: str) -> Any:
             f"{nearest(form[2], public, 'name one of its functions.')}"
         )
     thing = getattr(module, form[2])
+    readable(where, name, thing)
+    _remember(where, name, module, thing)
+    return thing
+
+
+def readable(where: str, name: str, thing: Any) -> None:
+    """Refuse a function whose arguments cannot be read."""
     try:
         if callable(thing):
             inspect.signature(thing, eval_str=True)
     except (TypeError, ValueError, NameError) as error:
         raise ConfigError(f"{where}: the arguments of {name} cannot be read: {error}.") from error
-    _remember(where, name, module, thing)
-    return thing
 
 
 def digests(tree: Any) -> dict[str, dict[str, str]]:

@@ -162,7 +162,7 @@ def _make(
         here: Any = filled
         for step in path:
             inner = here.get(step)
-            if isinstance(inner, str):  # a name alone
+            if isinstance(inner, str) or callable(inner):  # a name or a factory alone
                 inner = here[step] = {"name": inner}
             if not isinstance(inner, dict):
                 raise ConfigError(f"{where}.grid.{axis}: the learner has no table {step}.")

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
 from olx.engine import lock
 from olx.lab import judge, models, stopping, store, tables
-from olx.lab.clock import Clock
+from olx.lab.clock import Clock, add_outside
 from olx.lab.comparators import Comparator, comparator
 from olx.lab.config import ConfigError
+from olx.lab.confusions import confusions
 from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of, prepare
-from olx.lab.opening import begin, refuse_foreign, timed
+from olx.lab.opening import begin, refuse_foreign
 from olx.lab.sweeps import Game, Limits, Played, play
 from olx.streams.sparse_rows import SparseRows
 
@@ -73,27 +73,21 @@ def run(
             done = store.finished(folder)
             todo = [job for job in jobs if job.name not in done]
             comparators: dict[Any, Comparator] = {}
-            played = 0.0  # seconds
+            played = 0.0
             with _bar(progress, len(jobs), len(jobs) - len(todo)) as bar:
                 for job in todo:
                     bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
                     made = _play(experiment, job, shelf, folder / "checkpoints", comparators)
                     store.put(folder, job.name, made, job.story)
-                    played += sum(_seconds(made["times"]))
+                    played += sum(made["times"].column("seconds").to_pylist())
                     bar.update()
                     signals.stop_here()
             if todo or not store.is_finished(folder):
                 store.finish(folder, [job.name for job in jobs])
             models.keep(folder, experiment, jobs, shelf, _say)
             if todo:
-                clock.lap("run")
-                before = sum(_seconds(store.read(folder).times)) - played
-                timed(folder, before + clock.parts["run"])
+                add_outside(folder, clock.lap("run") - played)
     return store.read(folder)
-
-
-def _seconds(times: pa.Table) -> list[float]:
-    return times.column("seconds").to_pylist()
 
 
 def _say(line: str) -> None:
@@ -140,11 +134,14 @@ def _play(
         if experiment.bound is not None:
             proofs = dict(_proofs(experiment, job, game, played, found))
             clock.lap("certificates")
+    confused = confusions(job, data, game, played)
+    clock.lap("confusions")
     length = len(game.rounds.outcome)
     made = {
         "configurations": tables.configurations(job, played, length),
         "curves": tables.curves(job, played, against, proofs),
         "certificates": tables.certificates(job, proofs),
+        "confusions": confused,
     }
     clock.lap("tables")
     return {**made, "times": tables.times(job, clock.parts, length * len(job.plan.points))}
@@ -154,8 +151,7 @@ def _proofs(
     experiment: Experiment, job: Job, game: Game, played: list[Played], against: Comparator
 ) -> Iterator[tuple[int, list[judge.Proof]]]:
     """Certificates by configuration: of the one with the smallest loss, or of all."""
-    total = tables.in_order(job, [part.totals[:, -1] for part in played])
-    best = int(np.argmin(np.where(np.isfinite(total), total, np.inf)))
+    best, _ = tables.best(job, played)
     for part, seen in zip(job.plan.parts, played, strict=True):
         for i, configuration in enumerate(part.index):
             if experiment.bound == "best" and configuration != best:

@@ -3,13 +3,14 @@
 import inspect
 import sys
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
-from olx.lab.config import ConfigError, nearest
+from olx.lab.about import about
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
 from olx.lab.names import LOSS, factories, parameters
@@ -22,12 +23,21 @@ from olx.theorem import Theorem
 
 def leaderboard(result: Result) -> str:
     """The learners at their best configuration, one table per data set."""
+    return "\n\n".join(_text(board) for board in _boards(result))
+
+
+def leaderboard_html(result: Result) -> str:
+    """The same tables for a notebook."""
+    return "\n".join(_html(board) for board in _boards(result))
+
+
+def _boards(result: Result) -> list[Any]:
     from olx.lab.report import scores, tables
 
     everything = scores.scores(result.configurations)
     boards = tables.leaderboards(scores.winners(everything), everything)
     prints = tables.published(result.config.get("published", []), everything)
-    return "\n\n".join(_text(board) for board in [*boards, *([prints] if prints else [])])
+    return [*boards, *([prints] if prints else [])]
 
 
 def certificates(result: Result) -> str:
@@ -38,8 +48,16 @@ def certificates(result: Result) -> str:
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
+def differences(first: Result, second: Result) -> str:
+    """Two results side by side, and what differs between the runs."""
+    from olx.lab.report import diff_page, difference
+
+    tables = difference.tables(first, second, diff_page.named(first, second))
+    return "\n\n".join(map(_text, tables))
+
+
 def listing(what: str | None) -> str:
-    """The names that a config may use: all, or of one kind."""
+    """The names that a config may use: all, of one kind, or all about one name."""
     kinds = {
         "learners": lambda: _functions(Learner),
         "optimizers": lambda: ((name, _line(make)) for name, make in optimizers().items()),
@@ -56,7 +74,7 @@ def listing(what: str | None) -> str:
         "streams": lambda: ((name, _line(made)) for name, made in generators().items()),
     }
     if what is not None and what not in kinds:
-        raise ConfigError(f"there is no list of {what}; {nearest(what, list(kinds))}")
+        return about(what, list(kinds))
     parts = []
     for kind in kinds if what is None else [what]:
         rows = list(kinds[kind]())
@@ -109,6 +127,22 @@ def _theorems() -> Iterator[tuple[str, str]]:
 def _line(function: Any) -> str:
     text = inspect.getdoc(function) or inspect.getdoc(inspect.getmodule(function)) or ""
     return text.split("\n\n")[0].replace("\n", " ").replace("$", "").strip()
+
+
+def _html(table: Any) -> str:
+    """A table of the report for a notebook."""
+    side = lambda column: "right" if column.number else "left"
+    cell = lambda kind, text, column: (
+        f'<{kind} style="text-align: {side(column)}">{escape(text)}</{kind}>'
+    )
+    line = lambda kind, row: "".join(
+        cell(kind, text, column) for text, column in zip(row, table.head, strict=True)
+    )
+    head = line("th", [column.name for column in table.head])
+    rows = "".join(f"<tr>{line('td', row)}</tr>" for row in table.rows)
+    note = f"<p>{escape(table.note)}</p>" if table.note else ""
+    whole = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f"<table><caption>{escape(table.title)}</caption>{whole}</table>{note}"
 
 
 def _text(table: Any) -> str:

@@ -8,7 +8,9 @@
     configurations.parquet  one row per data set, learner, configuration and seed
     curves.parquet          cumulative loss, regret and bound at some rounds
     certificates.parquet    both sides of theorems after the last round
+    confusions.parquet      how often a class was predicted for another, if outcomes are classes
     times.parquet           seconds; separate, since they differ between runs
+    outside.json            seconds of the run outside its jobs, such as preparing and storing
     jobs/                   the same tables, one folder per finished job, and its story: all that
                             its numbers depend on, see `olx.lab.stories`
     checkpoints/            states from which unfinished jobs continue
@@ -29,10 +31,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FORMAT = 2  # of the folder; a result of another format is not continued
+FORMAT = 3  # of the folder; a result of another format is not continued
 KEYS = [("dataset", pa.string()), ("learner", pa.string())]
 ONE = [*KEYS, ("configuration", pa.int64()), ("seed", pa.int64())]
-PARTS = ("reading", "compiled", "playing", "comparator", "certificates", "tables")  # of a job
+# the parts of the time of a job
+PARTS = ("reading", "compiled", "playing", "comparator", "certificates", "confusions", "tables")
 SCHEMAS = {
     "configurations": pa.schema(
         [
@@ -68,6 +71,16 @@ SCHEMAS = {
             ("holds_in_double", pa.bool_()),  # null if single precision did not fail
         ]
     ),
+    "confusions": pa.schema(
+        [
+            *ONE,  # the best configuration
+            ("truth", pa.int64()),  # the number of a class
+            ("predicted", pa.int64()),  # -1 for none
+            ("truth_name", pa.string()),
+            ("predicted_name", pa.string()),
+            ("count", pa.int64()),
+        ]
+    ),
     "times": pa.schema(
         [
             *KEYS,
@@ -89,7 +102,20 @@ class Result(NamedTuple):
     configurations: pa.Table
     curves: pa.Table
     certificates: pa.Table
+    confusions: pa.Table
     times: pa.Table
+
+    def report(self) -> Path:
+        """Write the report into the folder of the result; the path of the page."""
+        from olx.lab.report import write
+
+        return write(self.folder)
+
+    def _repr_html_(self) -> str:
+        """The leaderboards, for a notebook."""
+        from olx.lab.show import leaderboard_html
+
+        return leaderboard_html(self)
 
 
 def read(folder: str | os.PathLike) -> Result:

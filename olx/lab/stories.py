@@ -14,8 +14,11 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
+import jax
 import msgspec
+import numpy as np
 
+from olx.engine.collect import data_of
 from olx.lab import outside
 from olx.lab.experiment import Data, Experiment, Player
 
@@ -73,8 +76,9 @@ def _keys(entry: Data | Player) -> dict[str, Any]:
     own = [name for name in entry.__struct_fields__ if name not in ("label", "arguments")]
     if isinstance(entry, Data) and not entry.name.startswith("stream:"):
         own = [name for name in own if name not in ("name", "sha256", "thing")]  # the rows say it
-    plain = {name: _plain(getattr(entry, name)) for name in own}
-    return plain | _plain(entry.arguments)
+    plain = {name: _plain(getattr(entry, name)) for name in own if name != "thing"}
+    given = {} if "thing" not in own or entry.thing is None else {"thing": _given(entry.thing)}
+    return plain | given | _plain(entry.arguments)
 
 
 def _settings(experiment: Experiment) -> dict[str, Any]:
@@ -92,8 +96,22 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_spelled)
 
 
+def _given(thing: Any) -> str:
+    """What Python code gives in place of a name: its code, or all of its numbers.
+
+    A function without a file is told by its address, so that it is played again.
+    """
+    if callable(thing) and hasattr(thing, "__qualname__"):
+        return _spelled(thing)
+    leaves, structure = jax.tree.flatten(thing)
+    told = hashlib.sha256(str(structure).encode())
+    for leaf in map(np.asarray, jax.tree.map(data_of, leaves)):
+        told.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
+    return f"{type(thing).__name__} {told.hexdigest()[:12]}"
+
+
 def _spelled(thing: Any) -> str:
-    """What Python code gives in place of a name: a function with its text, or a value."""
+    """A function with a digest of its code, or a value."""
     if not callable(thing) or not hasattr(thing, "__qualname__"):
         return repr(thing)
     try:

@@ -1,7 +1,7 @@
 """The results of jobs as tables of `olx.lab.store`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from olx.lab import store
 from olx.lab.comparators import Comparator
-from olx.lab.experiment import spelled
 from olx.lab.jobs import Job
 from olx.lab.judge import Proof
+from olx.lab.spelled import spelled
 from olx.lab.sweeps import Played
 
 Proofs = Mapping[int, list[Proof]]  # by configuration
@@ -79,6 +79,20 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
     return store.table("certificates", columns)
 
 
+def confusions(job: Job, configuration: int, pairs: Sequence[Any], counts: Any) -> pa.Table:
+    """How often each pair of a class and its prediction occurred: two numbers and two names."""
+    truth, predicted, truth_name, predicted_name = zip(*pairs, strict=True) if pairs else [()] * 4
+    columns = {
+        **_keys(job, [configuration] * len(pairs)),
+        "truth": truth,
+        "predicted": predicted,
+        "truth_name": truth_name,
+        "predicted_name": predicted_name,
+        "count": counts,
+    }
+    return store.table("confusions", columns)
+
+
 def times(job: Job, parts: Mapping[str, float], rounds: int) -> pa.Table:
     """Seconds of a job by part; `rounds` is summed over configurations."""
     columns = {
@@ -90,6 +104,13 @@ def times(job: Job, parts: Mapping[str, float], rounds: int) -> pa.Table:
         **{f"{name}_seconds": [parts.get(name, 0.0)] for name in store.PARTS},
     }
     return store.table("times", columns)
+
+
+def best(job: Job, played: list[Played]) -> tuple[int, float]:
+    """The configuration with the smallest total loss, and that loss; the first if all diverged."""
+    total = in_order(job, [part.totals[:, -1] for part in played])
+    found = int(np.argmin(np.where(np.isfinite(total), total, np.inf)))
+    return found, float(total[found])
 
 
 def in_order(job: Job, parts: list[np.ndarray]) -> np.ndarray:

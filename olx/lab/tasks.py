@@ -24,6 +24,8 @@ from olx.lab.metrics import (
     mistake,
     ndcg,
     one_error,
+    predicted_class,
+    predicted_labels,
     ranking_loss,
     reciprocal_rank,
     squared_error,
@@ -51,6 +53,8 @@ class Task:
         None  # (place, x, outcome, group) -> context and outcome, if
     )
     # a round has several rows of a file
+    predicted: Callable[..., Any] | None = None  # (state, feedback) -> the predicted classes, to
+    # count which is taken for which; None if outcomes are no classes
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -96,6 +100,7 @@ MULTICLASS = Task(
     (Metric(error),),
     whole=True,
     in_libsvm=True,
+    predicted=predicted_class,
 )
 LABEL_RANKING = Task(
     "label_ranking",
@@ -130,6 +135,7 @@ CHAIN = Task(
     (Metric(label_error),),
     whole=True,
     gather=outcomes.sequences,
+    predicted=predicted_labels,
 )
 REGRESSION = Task(
     "regression",

@@ -52,6 +52,7 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     >>> stopped(run.state).item() in {0.0, -1.0, -2.0, -3.0}
     True
     """
+    check.key("random_stop", key)
     check.instance("random_stop", "inner", inner, Learner)
     hparams = RandomStopHparams(inner, key)
     needs = within(inner, "inner", *PARTS)

@@ -49,6 +49,7 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     >>> run.losses.tolist(), candidates(run.state).shape
     ([0.0, -1.0, 0.0, -1.0, 0.0, -1.0], (3, 1))
     """
+    check.key("restarts", key)
     check.instance("restarts", "inner", inner, Learner)
     check.count("restarts", "length", length)
     check.count("restarts", "blocks", blocks)

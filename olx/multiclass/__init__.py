@@ -4,6 +4,7 @@ from olx.multiclass.arow import arow as arow
 from olx.multiclass.banditron import banditron as banditron
 from olx.multiclass.banditron import banditron_bound as banditron_bound
 from olx.multiclass.confidence_weighted import soft_confidence_weighted as soft_confidence_weighted
+from olx.multiclass.diagonal_arow import diagonal_arow as diagonal_arow
 from olx.multiclass.exponentiated_gradient import exponentiated_gradient as exponentiated_gradient
 from olx.multiclass.passive_aggressive import passive_aggressive as passive_aggressive
 from olx.multiclass.passive_aggressive import passive_aggressive_1 as passive_aggressive_1

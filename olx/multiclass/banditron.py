@@ -76,6 +76,7 @@ def banditron(gamma: Scalar, key: Array) -> Learner:
     >>> bool(olx.certify(learner, run, u).holds), bool(run.losses[200:].mean() < 0.4)
     (True, True)
     """
+    check.key("banditron", key)
     gamma = check.above("banditron", "gamma", gamma, 0.0, 1.0)
     return Learner(
         BanditronHparams(gamma, key),

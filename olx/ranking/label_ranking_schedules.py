@@ -2,8 +2,8 @@ r"""The regret of label ranking with a step size that shrinks with the root of t
 
 The squared dual norm of a subgradient is at most $2 L_s$ for $L_s = h_s^2 \|x_s\|_*^2$. The
 schedules are `root_rounds`, $c_t = \sqrt{t L / U}$ for a known $L \ge L_s$, and `root_norms`, which
-has $c_t = \sqrt{t / U} \max_{s \le t} \|x_s\|_*$. With $V_t = \max_{s \le t} s L_s / c_s^2$, for
-every $u$
+has $c_t = \sqrt{t / U} \max_{s \le t} \|x_s\|_*$. For every $u$, with $V_t = \max_{s \le t} s L_s /
+c_s^2$,
 
 $$\sum_{s \le t} h_s (g_s(w_s) - g_s(u)) \le c_t f(u) + \sum_{s \le t} \frac{L_s}{c_s}
   \le c_t (f(u) + 2 V_t).$$

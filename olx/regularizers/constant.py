@@ -20,7 +20,7 @@ def as_regularizer(owner: str, name: str, regularizer: MirrorMap | Process) -> P
         kind = type(regularizer).__name__
         raise TypeError(
             f"{owner}: `{name}` must be a MirrorMap or a Process made by olx.regularizers, got "
-            f"{kind}."
+            f"{kind}; take one, as `olx.regularizers.adagrad()` or `olx.mirrors.euclidean()`."
         )
     return regularizer.must_give(owner, name, REGULARIZER)
 

@@ -88,11 +88,13 @@ def oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     >>> bool(jnp.allclose(rows @ rows.T, jnp.eye(2), atol=1e-6))
     True
     """
+    check.key("oja", key)
     return _make("oja", size, rate, key, _falling)
 
 
 def adaptive_oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     """Oja's sketch with rates that adapt to the lengths of the sketched vectors."""
+    check.key("adaptive_oja", key)
     return _make("adaptive_oja", size, rate, key, _adaptive)
 
 

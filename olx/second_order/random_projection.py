@@ -51,6 +51,7 @@ def random_projection(size: int, key: Array) -> Sketch:
     >>> bool(jnp.allclose(small.root @ small.root.T, inverse, atol=1e-6))
     True
     """
+    check.key("random_projection", key)
     check.count("random_projection", "size", size)
     return Sketch(ProjectionHparams(size, key), size, init, update, solve, energy)
 

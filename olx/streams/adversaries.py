@@ -47,6 +47,7 @@ def random_signs(key: Array) -> Adversary:
     On $[-1, 1]$ it forces an expected regret of $E|\sum_t \sigma_t|$, about $\sqrt{2 T / \pi}$; on
     the box $[-1, 1]^d$, the same per coordinate. The action is an array.
     """
+    check.key("random_signs", key)
     return Adversary(key, Partial(tree.vdot), _first_key, _ask_nothing, _answer_signs)
 
 

@@ -22,6 +22,7 @@ def drifting(
 
     Tests tracking without a bound on the comparator: $\|u_t\|$ grows like the root of $t$.
     """
+    check.key("drifting", key)
     check.count("drifting", "rounds", rounds)
     check.count("drifting", "features", features)
     speed = check.non_negative("drifting", "speed", speed)
@@ -39,6 +40,7 @@ def rotating(
     Tests tracking inside a ball: no fixed comparator is good over a full turn. Needs at least two
     features.
     """
+    check.key("rotating", key)
     check.count("rotating", "rounds", rounds)
     whole("rotating", "features", features, 2, 2**31)
     speed = check.non_negative("rotating", "speed", speed)
@@ -56,6 +58,7 @@ def switching(
 
     Tests how fast a learner forgets: sleeping, restarting and interval learners.
     """
+    check.key("switching", key)
     check.count("switching", "rounds", rounds)
     check.count("switching", "features", features)
     noise = check.non_negative("switching", "noise", noise)

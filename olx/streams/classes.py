@@ -26,6 +26,7 @@ def linear_classes(
     >>> bool(jnp.all(olx.losses.margin.margin(scores, stream.rounds.outcome) > 0.499))
     True
     """
+    check.key("linear_classes", key)
     for name, value in (("rounds", rounds), ("features", features), ("classes", classes)):
         check.count("linear_classes", name, value)
     if not 2 <= classes <= features:

@@ -29,6 +29,7 @@ def linear_classification(
     >>> bool(jnp.all(stream.rounds.outcome * (stream.rounds.context @ stream.truth) > 0.499))
     True
     """
+    check.key("linear_classification", key)
     _check("linear_classification", rounds, features)
     margin = check.non_negative("linear_classification", "margin", margin)
     noise = check.between("linear_classification", "noise", noise, 0.0, 1.0)
@@ -50,6 +51,7 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
     The truth minimizes the expected logistic loss. Tests log-loss learners, and classification with
     noise that grows towards the boundary.
     """
+    check.key("logistic_labels", key)
     _check("logistic_labels", rounds, features)
     scale = check.non_negative("logistic_labels", "scale", scale)
     for_rows, for_truth, for_labels = jax.random.split(key, 3)
@@ -75,6 +77,7 @@ def stretched_classification(
     >>> bool(jnp.all(rounds.outcome * (rounds.context @ u) > 0))
     True
     """
+    check.key("stretched_classification", key)
     _check("stretched_classification", rounds, features)
     whole("stretched_classification", "stretched", stretched, 0, features)
     condition = check.between("stretched_classification", "condition", condition, 1.0, jnp.inf)
@@ -98,6 +101,7 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
 
     features: the length of a row, with the last coordinate.
     """
+    check.key("r_of_k", key)
     _check("r_of_k", rounds, features)
     whole("r_of_k", "k", k, 1, features - 1)
     whole("r_of_k", "r", r, 1, k)

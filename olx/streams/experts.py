@@ -25,6 +25,7 @@ def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> S
     >>> expert_losses(jax.random.key(0), rounds=50, experts=4).rounds.outcome.shape
     (50, 4)
     """
+    check.key("expert_losses", key)
     _check("expert_losses", rounds, experts)
     gap = check.between("expert_losses", "gap", gap, 0.0, 0.5)
     for_best, for_losses = jax.random.split(key)
@@ -52,6 +53,7 @@ def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01)
 
     The best expert changes slowly, each time to its neighbour. Tests tracking.
     """
+    check.key("drifting_losses", key)
     _check("drifting_losses", rounds, experts)
     speed = check.non_negative("drifting_losses", "speed", speed)
     place = 2 * jnp.pi * jnp.arange(experts, dtype=float) / experts
@@ -70,6 +72,7 @@ def switching_losses(
 
     gap: by how much the mean loss of the best expert is smaller, from 0 to 1/2.
     """
+    check.key("switching_losses", key)
     check.count("switching_losses", "rounds", rounds)
     whole("switching_losses", "experts", experts, 2, 2**31)
     gap = check.between("switching_losses", "gap", gap, 0.0, 0.5)
@@ -90,6 +93,7 @@ def random_sign_losses(key: Array, rounds: int) -> Stream:
 
     Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 3.
     """
+    check.key("random_sign_losses", key)
     check.count("random_sign_losses", "rounds", rounds)
     signs = jax.random.rademacher(key, (rounds,), float)
     return Stream(Rounds(None, signs), jnp.where(jnp.sum(signs) >= 0, -1.0, jnp.ones(())))

@@ -13,39 +13,51 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, PyTree
 
-from olx import _check as check
 from olx.core import Rounds
 from olx.needs import Need
+from olx.streams.foreign import is_array, is_frame, refuse, refuse_piece, refuse_stranger
 from olx.streams.numbers import check_finite, check_kind, first_of
 from olx.streams.sparse_rows import SparseRows
+from olx.streams.stream import Stream
 
 
 def check_iterable(owner: str, stream: Any) -> None:
-    if not isinstance(stream, Iterable):
-        raise TypeError(
-            f"{owner}: `rounds` must be a `Rounds` or an iterable of them, got "
-            f"{type(stream).__name__}."
-        )
+    """Refuse all but rounds and iterables of them; also iterables that hold something else."""
+    if isinstance(stream, Rounds):
+        return
+    tables = isinstance(stream, Stream | str | dict) or is_array(stream) or is_frame(stream)
+    if tables or not isinstance(stream, Iterable) or hasattr(stream, "tocsr"):
+        refuse(owner, stream)
+    if isinstance(stream, tuple) and stream and not isinstance(stream[0], Rounds):
+        refuse(owner, stream)
+
+
+def check_piece(owner: str, piece: Any) -> None:
+    """Refuse a piece of an iterable that is not a legal `Rounds`."""
+    if not isinstance(piece, Rounds):
+        refuse_piece(owner, piece)
+    check_rounds(owner, piece)
 
 
 def check_rounds(owner: str, rounds: Rounds) -> int:
     """The number of rounds; refuses leaves of different lengths."""
-    check.instance(owner, "rounds", rounds, Rounds)
+    if not isinstance(rounds, Rounds):
+        refuse(owner, rounds)
     leaves = jax.tree_util.tree_leaves_with_path(rounds)
     if not leaves:
-        raise TypeError(f"{owner}: `rounds` holds no array.")
+        raise TypeError(f"{owner}: `rounds` holds no array; give `olx.Rounds(contexts, outcomes)`.")
     lengths = {}
     for path, leaf in leaves:
+        refuse_stranger(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
         if np.ndim(leaf) == 0:
-            raise TypeError(
-                f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a "
-                "leading axis of rounds."
-            )
+            _refuse_scalar(owner, rounds, path)
         check_kind(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
         lengths[jax.tree_util.keystr(path)] = np.shape(leaf)[0]
     if len(set(lengths.values())) > 1:
         seen = ", ".join(f"rounds{path}: {length}" for path, length in lengths.items())
-        raise TypeError(f"{owner}: leaves of `rounds` differ in length ({seen}).")
+        raise TypeError(
+            f"{owner}: leaves of `rounds` differ in length ({seen}); give one row per round."
+        )
     length = next(iter(lengths.values()))
     if length == 0:
         raise ValueError(f"{owner}: `rounds` is empty.")
@@ -57,11 +69,29 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
     return length
 
 
+def _refuse_scalar(owner: str, rounds: Rounds, path: tuple) -> None:
+    part = getattr(rounds, path[0].name)
+    if isinstance(part, list):
+        raise TypeError(
+            f"{owner}: rounds.{path[0].name} is a list, and every leaf needs a leading axis of "
+            f"rounds; give an array, as np.array({path[0].name})."
+        )
+    raise TypeError(
+        f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a leading axis "
+        "of rounds, as np.full(T, 1.0)."
+    )
+
+
 def check_params(owner: str, params: PyTree) -> None:
     """Refuse `params` that are not finite floats."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if not leaves:
-        raise TypeError(f"{owner}: `params` holds no array.")
+        raise TypeError(f"{owner}: `params` holds no array; give a start, as jnp.zeros(d).")
+    if type(params) in (list, tuple) and all(isinstance(leaf, int | float) for leaf in params):
+        kind = type(params).__name__
+        raise TypeError(
+            f"{owner}: `params` is a {kind} of numbers; give an array, as jnp.zeros(d)."
+        )
     for path, leaf in leaves:
         if isinstance(leaf, Tracer):
             continue

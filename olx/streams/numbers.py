@@ -12,8 +12,16 @@ def check_kind(owner: str, name: str, leaf: Any) -> None:
     """Refuse arrays that are masked or do not hold real numbers."""
     refuse_masked(owner, name, leaf)
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
-    if getattr(kind, "kind", "V") in "OSUMmc":
-        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers.")
+    letter = getattr(kind, "kind", "V")
+    if letter in "OSUMmc":
+        remedy = _LABELS if letter in "OSU" and "outcome" in name else ""
+        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers{remedy}.")
+
+
+_LABELS = (
+    ": two labels as np.where(labels == 'yes', 1.0, -1.0), classes as np.unique(labels, "
+    "return_inverse=True)[1]"
+)
 
 
 def refuse_masked(owner: str, name: str, leaf: Any) -> None:

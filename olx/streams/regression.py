@@ -21,6 +21,7 @@ def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.
     >>> stream.rounds.context.shape, stream.rounds.outcome.shape, stream.truth.shape
     ((50, 3), (50,), (3,))
     """
+    check.key("linear_regression", key)
     _check("linear_regression", rounds, features)
     noise = check.non_negative("linear_regression", "noise", noise)
     for_rows, for_truth, for_noise = jax.random.split(key, 3)
@@ -35,6 +36,7 @@ def heavy_tailed(
 
     dof: degrees of freedom, positive. The variance is infinite up to 2, no mean exists up to 1.
     """
+    check.key("heavy_tailed", key)
     _check("heavy_tailed", rounds, features)
     dof = check.positive("heavy_tailed", "dof", dof)
     noise = check.non_negative("heavy_tailed", "noise", noise)
@@ -52,6 +54,7 @@ def ill_conditioned(
     1 / `condition`, exactly, in a random basis. Second-order learners are better than first-order
     ones here, and full matrices than diagonals. Needs at least as many rounds as features.
     """
+    check.key("ill_conditioned", key)
     _check("ill_conditioned", rounds, features)
     whole("ill_conditioned", "features", features, 1, rounds)
     condition = check.between("ill_conditioned", "condition", condition, 1.0, jnp.inf)
@@ -74,6 +77,7 @@ def sparse(
     nonzeros: the number of non-zero features per row.
     relevant: the number of non-zero coordinates of the comparator; all have the same size.
     """
+    check.key("sparse", key)
     _check("sparse", rounds, features)
     whole("sparse", "nonzeros", nonzeros, 1, features)
     whole("sparse", "relevant", relevant, 1, features)
@@ -104,6 +108,7 @@ def coin_functions(key: Array, rounds: int, calls: int, functions: int | None = 
     >>> stream.rounds.context.shape, sorted(set(stream.rounds.outcome.round(3).tolist()))
     ((50, 30), [0.45, 0.55])
     """
+    check.key("coin_functions", key)
     check.count("coin_functions", "rounds", rounds)
     check.count("coin_functions", "calls", calls)
     functions = 4000 * calls if functions is None else functions

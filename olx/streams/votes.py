@@ -30,6 +30,7 @@ def weak_votes(key: Array, rounds: int, n: int, gamma: Scalar, blind: int = 0) -
     >>> bool(jnp.mean(rounds.outcome * (rounds.context @ u) <= 0) < 0.01)
     True
     """
+    check.key("weak_votes", key)
     check.count("weak_votes", "rounds", rounds)
     check.count("weak_votes", "n", n)
     gamma = check.inside("weak_votes", "gamma", gamma, 0.0, 0.25)

@@ -74,12 +74,14 @@ REFUSALS = {
     "no mirror": (
         lambda: olx.omd(0.1, 3.0),
         TypeError,
-        "omd: `mirror` must be a MirrorMap, got float.",
+        "omd: `mirror` must be a MirrorMap, got float; take one of `olx.mirrors`, as "
+        "`olx.mirrors.euclidean()`.",
     ),
     "no regularizer": (
         lambda: olx.ftrl(0.1, 3.0),
         TypeError,
-        "ftrl: `regularizer` must be a MirrorMap or a Process made by olx.regularizers, got float.",
+        "ftrl: `regularizer` must be a MirrorMap or a Process made by olx.regularizers, got float; "
+        "take one, as `olx.regularizers.adagrad()` or `olx.mirrors.euclidean()`.",
     ),
     "no map": (
         lambda: olx.mirror_map(),
@@ -94,7 +96,8 @@ REFUSALS = {
     "lengths": (
         lambda: roll(rounds=olx.Rounds(jnp.zeros((3, 3)), jnp.zeros(4))),
         TypeError,
-        "rollout: leaves of `rounds` differ in length (rounds.context: 3, rounds.outcome: 4).",
+        "rollout: leaves of `rounds` differ in length (rounds.context: 3, rounds.outcome: 4); "
+        "give one row per round.",
     ),
     "no rounds": (
         lambda: roll(rounds=olx.Rounds(jnp.zeros((0, 3)), jnp.zeros(0))),
@@ -104,46 +107,50 @@ REFUSALS = {
     "scalar leaf": (
         lambda: roll(rounds=olx.Rounds(None, jnp.zeros(()))),
         TypeError,
-        "rollout: rounds.outcome is a scalar; every leaf needs a leading axis of rounds.",
+        "rollout: rounds.outcome is a scalar; every leaf needs a leading axis of rounds, as "
+        "np.full(T, 1.0).",
     ),
     "tuple for rounds": (
         lambda: roll(rounds=(ROUNDS.context, ROUNDS.outcome)),
         TypeError,
-        "rollout: `rounds` must be a Rounds, got tuple.",
+        "rollout: `rounds` must be a Rounds, got tuple; put arrays into `olx.Rounds(contexts, "
+        "outcomes)`, one row per round.",
     ),
     "factory for learner": (
         lambda: roll(olx.ogd),
         TypeError,
-        "rollout: `learner` must be a Learner, got function.",
+        "rollout: `learner` must be a Learner, got function `ogd`; call it, as in `ogd(...)`.",
     ),
     "width": (
         lambda: roll(params=jnp.zeros(4)),
         TypeError,
-        "linear: context has shape (3,), decision has (4,); they must agree.",
+        "rollout: a row of rounds.context has shape (3,), and `params` has (4,); start from "
+        "jnp.zeros(3).",
     ),
     "structure": (
         lambda: roll(params={"a": jnp.zeros(3)}),
         TypeError,
-        "linear: context has structure PyTreeDef(*), decision has PyTreeDef({'a': *}); they must "
-        "agree.",
+        "rollout: a row of rounds.context is float64[3], and `params` is {a: float64[3]}; "
+        "`olx.linear` needs both of one structure, and `olx.model(learner, apply)` plays any other "
+        "model `apply(params, row)`.",
     ),
     "vector loss": (
         lambda: roll(loss=lambda score, y: jnp.stack([score, y])),
         TypeError,
-        "The loss has type float64[2]; it must be a real scalar. A loss of a vector must "
-        "reduce it, a batch of actions belongs in `sweep`.",
+        "rollout: the loss has type float64[2]; it must be a real scalar, for example a sum or a "
+        "mean.",
     ),
     "dtype of state": (
         lambda: roll(_widening()),
         TypeError,
-        "update changed state from float32[3] to float64[3]. A state is scanned, so its "
-        "shapes and dtypes stay as init made them: cast inside update, or start from the wider "
+        "rollout: the update changed state from float32[3] to float64[3]. A state is scanned, so "
+        "its shapes and dtypes stay as init made them: cast inside update, or start from the wider "
         "dtype.",
     ),
     "structure of state": (
         lambda: roll(_restructuring()),
         TypeError,
-        "update changed the state from PyTreeDef(*) to PyTreeDef((*, *)). A state is "
+        "rollout: the update changed the state from PyTreeDef(*) to PyTreeDef((*, *)). A state is "
         "scanned, so it keeps the structure init gave it.",
     ),
     "axes": (
@@ -165,7 +172,7 @@ REFUSALS = {
     "empty axis": (
         lambda: olx.grid(eta=jnp.zeros(0)),
         ValueError,
-        "grid: axis `eta` is empty.",
+        "grid: axis `eta` is empty; give at least one value.",
     ),
     "sweep of one": (
         lambda: olx.sweep(LEARNER, losses.squared, ROUNDS, jnp.zeros(3)),
@@ -181,7 +188,7 @@ REFUSALS = {
     "no trace": (
         lambda: olx.certify(LEARNER, roll(), jnp.zeros(3)),
         TypeError,
-        "certify: the run kept NoneType; play it with record=olx.record.trace.",
+        "certify: the run kept no trace; play it with record=olx.record.trace.",
     ),
     "rounds of play": (
         lambda: olx.play(olx.ogd(0.1), streams.steepest(1.0), jnp.zeros(3), 2.5),

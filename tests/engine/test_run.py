@@ -123,7 +123,7 @@ def test_thinned_curves_are_sums_of_the_losses(name):
     keep, at = KEPT[name]
     every = olx.run(LEARNER, losses.squared, LONG, START, record=olx.record.actions)
     seen = olx.run(LEARNER, losses.squared, LONG, START, keep=keep, record=olx.record.actions)
-    assert seen.losses is None
+    assert repr(seen.losses) == "not kept"
     np.testing.assert_array_equal(seen.curve.at, at)
     np.testing.assert_allclose(seen.curve.total, np.cumsum(every.losses)[seen.curve.at - 1], 1e-13)
     np.testing.assert_array_equal(seen.trace, every.trace[seen.curve.at - 1])
@@ -206,15 +206,17 @@ def test_a_diverging_run_ends_in_losses_that_are_not_finite():
 REFUSALS = {
     "factory for learner": (
         lambda: olx.run(olx.ogd, losses.squared, LONG, START),
-        "run: `learner` must be a Learner, got function.",
+        "run: `learner` must be a Learner, got function `ogd`; call it, as in `ogd(...)`.",
     ),
     "tuple for rounds": (
         lambda: olx.run(LEARNER, losses.squared, (LONG.context, LONG.outcome), START),
-        "run: `rounds` must be a Rounds, got ndarray.",
+        "run: `rounds` must be a Rounds, got tuple; put arrays into `olx.Rounds(contexts, "
+        "outcomes)`, one row per round.",
     ),
     "width of params": (
         lambda: olx.run(LEARNER, losses.squared, head(LONG, 9), jnp.zeros(4)),
-        "linear: context has shape (3,), decision has (4,); they must agree.",
+        "run: a row of rounds.context has shape (3,), and `params` has (4,); start from "
+        "jnp.zeros(3).",
     ),
     "rounds of a jit": (
         lambda: jax.jit(lambda rounds: olx.run(LEARNER, losses.squared, rounds, START))(LONG),

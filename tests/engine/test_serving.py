@@ -147,7 +147,7 @@ def test_steps_compose_with_vmap_and_grad():
 @pytest.mark.parametrize(
     ("x", "y", "weight", "words"),
     [
-        (np.array([1.0, np.nan, 0, 0, 0]), 1.0, 1.0, "row 0, column 1"),
+        (np.array([1.0, np.nan, 0, 0, 0]), 1.0, 1.0, "context holds nan at entry 1"),
         (np.ones(5), 0.5, 1.0, "hinge: .*0.5"),
         (np.ones(5), 1.0, -1.0, "weight must be non-negative"),
         (np.ones(5), 1.0, np.nan, "weight"),

@@ -119,6 +119,10 @@ def spoilt(leaf, place, value):
 
 BAD = olx.Rounds(spoilt(X, (3_001, 2), np.nan), ROUNDS.outcome)
 SECOND = next(pieces(4_000))
+ENCODED = (
+    ": two labels as np.where(labels == 'yes', 1.0, -1.0), classes as np.unique(labels, "
+    "return_inverse=True)[1]."
+)
 REFUSALS = {
     "nan": (
         lambda: BAD,
@@ -171,28 +175,30 @@ REFUSALS = {
     "labels in words": (
         lambda: ROUNDS._replace(outcome=np.full(9_000, "spam")),
         TypeError,
-        "rounds.outcome holds <U4; give real numbers.",
+        f"rounds.outcome holds <U4; give real numbers{ENCODED}",
     ),
     "labels of all kinds": (
         lambda: ROUNDS._replace(outcome=np.array([1.0, None] * 4_500)),
         TypeError,
-        "rounds.outcome holds object; give real numbers.",
+        f"rounds.outcome holds object; give real numbers{ENCODED}",
     ),
     "structure": (
         lambda: [SECOND, SECOND._replace(weight=np.ones(4_000))],
         TypeError,
-        "the chunk at round 4000 has structure PyTreeDef(CustomNode(namedtuple[Rounds], [*, *, "
-        "*])), the first has PyTreeDef(CustomNode(namedtuple[Rounds], [*, *, None])).",
+        "the chunk at round 4000 has structure Rounds(context=*, outcome=*, weight=*), the first "
+        "has Rounds(context=*, outcome=*, weight=None); give chunks of one structure.",
     ),
     "lengths": (
         lambda: [SECOND, SECOND._replace(outcome=np.ones(3))],
         TypeError,
-        "leaves of `rounds` differ in length (rounds.context: 4000, rounds.outcome: 3).",
+        "leaves of `rounds` differ in length (rounds.context: 4000, rounds.outcome: 3); give one "
+        "row per round.",
     ),
     "not rounds": (
         lambda: [SECOND, SECOND.context],
         TypeError,
-        "`rounds` must be a Rounds, got ndarray.",
+        "`rounds` must be a Rounds, got ndarray in an iterable; put arrays into "
+        "`olx.Rounds(contexts, outcomes)`, one row per round.",
     ),
     "no piece": (lambda: iter([]), ValueError, "the stream is empty."),
     "no round": (
@@ -205,7 +211,11 @@ REFUSALS = {
         ValueError,
         "`rounds` is empty.",
     ),
-    "nothing": (lambda: olx.Rounds(None, None), TypeError, "`rounds` holds no array."),
+    "nothing": (
+        lambda: olx.Rounds(None, None),
+        TypeError,
+        "`rounds` holds no array; give `olx.Rounds(contexts, outcomes)`.",
+    ),
 }
 
 

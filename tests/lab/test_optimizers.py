@@ -41,7 +41,10 @@ REFUSED = {
     "a contributed one": ({"name": "optax.prodigi"}, "did you mean optax.contrib.prodigy?"),
     "no rate": ({"name": "optax.adam"}, "learners.0: optax.adam needs the argument learning_rate."),
     "an argument": ({"name": "optax.adam", "eta": 1.0}, "learners.0.eta: optax.adam has no such"),
-    "a list": ({"name": "optax.adam", "learning_rate": [0.1]}, "values to try go under grid"),
+    "a list": (
+        {"name": "optax.adam", "learning_rate": [0.1]},
+        "to try several values",
+    ),
     "a word": ({"name": "optax.adam", "learning_rate": "fast"}, "expected a number, got 'fast'"),
 }
 

@@ -81,9 +81,9 @@ def test_a_stream_may_come_from_outside():
 @pytest.mark.parametrize(
     ("name", "options", "task", "shape"),
     [
-        ("pair", {"arguments": {"rows": 4}, "scale": "rows"}, "binary", (4, 3)),
-        ("pair", {"arguments": {"classes": 3}, "task": "multiclass"}, "multiclass", (6, 3)),
-        ("frame", {"target": "label"}, "binary", (3, 2)),
+        ("pair", {"arguments": {"rows": 4}, "scale": "rows"}, "binary", (4, 4)),
+        ("pair", {"arguments": {"classes": 3}, "task": "multiclass"}, "multiclass", (6, 4)),
+        ("frame", {"target": "label"}, "binary", (3, 3)),
         ("rounds", {}, "regression", (4, 2)),
     ],
     ids=["a pair", "a pair of three classes", "a frame", "rounds"],
@@ -112,7 +112,6 @@ REFUSED = {
     "a key": ({"name": "noise"}, f"draws with a key: name it stream:{MINE}:noise"),
     "uneven": ({"name": "uneven"}, "X has 3 rows, y has shape (2,)"),
     "no labels": ({"name": "prices"}, "holds no labels; it can only be of task"),
-    "words": ({"name": "words"}, "column 'a' holds object, not numbers"),
     "a column": ({"name": "frame", "target": "lable"}, "no column 'lable'; did you mean label?"),
     "a scale": ({"name": "rounds", "scale": "rows"}, "takes no scale"),
 }

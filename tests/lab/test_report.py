@@ -1,5 +1,6 @@
 """The report of a result, as text and in a browser."""
 
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -8,15 +9,20 @@ from pathlib import Path
 import fake_result
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from olx.cli import main
 from olx.lab import config, report, store
 from olx.lab.report import figure, tables
+from olx.lab.report.classes import counts, errors
 from olx.lab.report.colours import CONTRAST, DARK, WHITE, contrast, lab, palette
+from olx.lab.report.difference import Change, verdict
 from olx.lab.report.diverged import diverged, hint
 from olx.lab.report.edges import edges
 from olx.lab.report.scores import Score, scores, tuned, winners
-from olx.lab.report.theorems import certificates, counts, said
+from olx.lab.report.theorems import certificates, said
+from olx.lab.report.theorems import counts as verdicts
 from olx.lab.report.times import times
 
 BROWSER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -27,6 +33,7 @@ SECTIONS = (
     "Regret",
     "Sensitivity",
     "Pairs of hyperparameters",
+    "Classes",
     "Published numbers beside ours",
     "Theorems checked",
     "Configurations that diverged",
@@ -119,11 +126,29 @@ def test_ids_are_unique_and_links_lead_somewhere(page, folder):
 def test_every_figure_has_a_name_and_its_files(page, folder):
     names = [attributes["id"] for tag, attributes in page.elements if tag == "figure"]
     charts = [a["aria-label"] for tag, a in page.elements if a.get("class") == "plot"]
-    assert len(names) == 14  # 2 of loss, 2 of regret, 6 of one number, 4 of two
+    assert len(names) == 15  # 2 of loss, 2 of regret, 6 of one number, 4 of two, 1 of classes
     assert len(charts) == 10
     assert "the best decision in hindsight in the ball of radius 2" in charts[2]
     files = {f"{name}.{kind}" for name in names for kind in ("svg", "png", "pdf")}
     assert {file.name for file in (folder / "figures").iterdir()} == files
+
+
+def test_errors_are_counted_by_class(page, folder):
+    found = counts(store.read(folder).confusions)
+    assert list(found) == ["heart"]
+    assert list(found["heart"]) == ["adagrad", "omd, p-norm", "perceptron", "random"]
+    (table,) = errors(found)
+    assert table.rows == [
+        ["cat", "165", "0.0909", "0.1455", "0.2000", "0.2545"],
+        ["dog", "120", *4 * ["0.0000"]],
+    ]
+    assert table.foot[0][:3] == ["all", "285", "0.0526"]
+    said = [a["data-said"] for tag, a in page.elements if "cat taken" in a.get("data-said", "")]
+    assert said == [
+        "cat taken for cat: 150 rounds, 90.9%",
+        "cat taken for dog: 12 rounds, 7.3%",
+        "cat taken for none: 3 rounds, 1.8%",
+    ]
 
 
 def test_names_are_escaped(text):
@@ -248,6 +273,7 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     values = find("#loss-0 .values").text
     assert re.search(r"round\n\d+\n", values)
     assert re.search(r"adagrad\n0\.\d+ ± 0\.0\d+", values)
+    assert find("#loss-0 .values").rect["x"] + find("#loss-0 .values").rect["width"] <= width
     find("#loss-0 .legend button").click()  # the first line is that of the winner
     point("#loss-0 .u-over").perform()
     assert "adagrad" not in find("#loss-0 .values").text
@@ -267,9 +293,11 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     browser.execute_script(CHOOSE, "dark" if theme == "light" else "light")
     assert paper() == (light if theme == "dark" else dark)
     browser.execute_script(CHOOSE, "system")
+    assert browser.execute_script(WIDTH) <= width, "a hint reaches beyond the page"
     assert browser.get_log("browser") == []
 
 
+WIDTH = "return document.documentElement.scrollWidth"
 MEASURE = """
 const drawn = [...document.querySelectorAll("figure.chart")].map(figure => {
   const canvas = figure.querySelector("canvas"), box = canvas.getBoundingClientRect();
@@ -294,7 +322,7 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     assert ("holds in all 27 runs", "25.3") in rows(table)
     said_of_all = "conditions not met in all 27 runs: the right side is infinite"
     assert (said_of_all, "") in rows(changed)
-    assert counts(changed) == {"conditions not met": table.num_rows}
+    assert verdicts(changed) == {"conditions not met": table.num_rows}
     good, *_ = table.to_pylist()
     broken = good | {"right": np.inf, "broken": "from round 5 on: rows must be short"}
     failed = good | {"holds": False, "slack": -0.5, "holds_in_double": False}
@@ -335,12 +363,12 @@ def test_equal_losses_share_a_rank():
 
 def test_the_time_adds_up(folder):
     table = store.read(folder).times
-    found = times(table, whole=100.0)
+    found = times(table, outside=2.5)
     numbers = [[float(cell or 0) for cell in row[2:-1]] for row in (*found.rows, found.foot[0])]
     assert all(first == pytest.approx(sum(rest)) for first, *rest in numbers)
     jobs, outside, run = (float(row[2]) for row in found.foot)
     assert jobs == pytest.approx(sum(table["seconds"].to_pylist()))
-    assert jobs + outside == run == 100
+    assert (outside, run) == (2.5, pytest.approx(jobs + outside))
 
 
 def test_it_says_why_a_configuration_diverged(folder, everything):
@@ -358,3 +386,56 @@ def test_it_says_why_a_configuration_diverged(folder, everything):
     kept = [one for one in mine if one.swept["eta"] < 9]
     odd = [lost(kept[0]), *kept[1:]]
     assert hint(odd) == "only some with eta ≤ 0.001"
+
+
+@pytest.fixture(scope="module")
+def later(folder, tmp_path_factory) -> Path:
+    """The result again: adagrad got worse, the Perceptron diverges, "random" is gone."""
+    place = tmp_path_factory.mktemp("lab") / "later"
+    shutil.copytree(folder, place, ignore=shutil.ignore_patterns("figures", "report.html"))
+    table = pq.read_table(place / "configurations.parquet")
+    rows = [row for row in table.to_pylist() if row["learner"] != "random"]
+    for row in rows:
+        row["loss"] += 0.01 * (1 + row["seed"]) * (row["learner"] == "adagrad")
+        row["diverged"] |= row["learner"] == "perceptron"
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), place / "configurations.parquet")
+    changed = (place / "config.toml").read_text().replace("radius = 2.0", "radius = 3.0")
+    (place / "config.toml").write_text(changed)
+    for each, digest in ((folder, "1"), (place, "2")):
+        data = {"heart": {"rows": 9, "sha256": "0"}, "a<b": {"rows": 9, "sha256": digest}}
+        (each / "data.json").write_text(json.dumps(data))
+    return place
+
+
+def test_two_results_are_compared(folder, later, capsys):
+    assert main(["diff", str(folder), str(later)]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(f"The page is in {later / 'diff-result.html'}.\n")
+    rows = [re.split(r"  +", line) for line in said.splitlines()]
+    learners = {tuple(row[:2]): row for row in rows if row[0] in ("heart", "a<b")}
+    # by seed the change is 0.01, 0.02, 0.03: a standard error of 0.01 / sqrt(3)
+    assert learners["heart", "adagrad"][4:7] == ["+0.02", "+3.5", "worse"]
+    assert float(learners["a<b", "adagrad"][5]) > 2  # other data: the means are compared
+    assert learners["heart", "omd, p-norm"][4:6] == ["+0", "the same"]
+    assert learners["heart", "perceptron"][4] == "diverges now"
+    assert learners["heart", "random"][3] == "only in one result"
+    assert "the data differ: a<b." in said
+    assert ["radius", "2.0", "3.0"] in rows
+    assert ["a<b.sha256", "1", "2"] in rows
+
+
+def test_verdicts_on_changes():
+    found = [verdict(Change(*pair)) for pair in ((-1, 0.4), (1, 0.6), (1, np.nan), (-np.inf, 0))]
+    assert found[:2] == ["better", "within the spread"]
+    assert found[2:] == ["worse; one seed says nothing about the spread", "diverges no longer"]
+    assert verdict(Change(np.nan, np.nan)) == "both diverged"
+
+
+def test_a_browser_shows_the_comparison(browser, later):
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((later / "diff-result.html").as_uri())
+    seen = browser.execute_script(MEASURE)
+    assert seen["page"] <= 390
+    assert [drawn > 20 for *_, drawn in seen["charts"]] == [True, True]
+    assert browser.get_log("browser") == []

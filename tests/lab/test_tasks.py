@@ -12,7 +12,7 @@ from olx.lab import baselines, tasks
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import catalogue, load
 from olx.lab.metrics import Metric
-from olx.lab.report.scores import scores, tuned
+from olx.lab.report.scores import scores, tuned, winners
 from olx.lab.run import run
 
 LAB = Path(olx.__file__).parent / "lab"
@@ -140,6 +140,13 @@ def test_classes_are_played_by_matrices_and_by_copies(tmp_path):
         trivial = tuned(table, name, "baseline: majority class", "error")
         assert trivial is not None
         assert trivial.means["error"] > 0.5
+    for learner in learners:  # the second play makes the mistakes of the first one
+        place = ("sklearn:wine", learner.get("label", learner["name"]))
+        rows = [row for row in result.confusions.to_pylist() if row["dataset"] == place[0]]
+        rows = [row for row in rows if row["learner"] == place[1]]
+        wrong = sum(row["count"] for row in rows if row["truth"] != row["predicted"])
+        assert sum(row["count"] for row in rows) == 178
+        assert wrong / 178 == pytest.approx(winners(table)[place].means["error"], abs=1e-6)
     assert all(result.certificates.column("holds").to_pylist())
 
 
@@ -266,6 +273,10 @@ def test_sequences_of_labels_are_played(tmp_path):
         best = tuned(table, str(tmp_path / "words.npz"), learner["name"], "label_error")
         assert best is not None
         assert best.means["label_error"] < 0.3
+    for learner in given["learners"]:
+        rows = [row for row in result.confusions.to_pylist() if row["learner"] == learner["name"]]
+        assert sum(row["count"] for row in rows) == len(y)
+        assert sum(row["count"] for row in rows if row["truth"] == 1) == np.sum(y == 1)
     assert all(result.certificates.column("holds").to_pylist())
     field = {
         **given,

@@ -47,6 +47,7 @@ REFERENCES = {
         lambda: ref.passive_aggressive(X, Y, K, softness=10.0),
     ),
     "AROW": (multiclass.arow(2.0), lambda: ref.arow(X, Y, K, 2.0)),
+    "diagonal AROW": (multiclass.diagonal_arow(2.0), lambda: ref.diagonal_arow(X, Y, K, 2.0)),
     "SCW-I": (
         multiclass.soft_confidence_weighted(0.8, 0.3),
         lambda: ref.soft_confidence_weighted(X, Y, K, 0.8, 0.3, False),
@@ -212,3 +213,10 @@ def test_two_classes_are_predicted_as_by_the_binary_original(name):
     np.testing.assert_array_equal(np.sign(ahead), np.sign(wanted))
     factor = float(np.vdot(ahead, wanted) / np.vdot(wanted, wanted))
     np.testing.assert_allclose(ahead, factor * wanted, rtol=1e-8, atol=1e-8)
+
+
+def test_two_classes_of_diagonal_arow_are_the_binary_rule_of_the_paper():
+    many, two = two_classes()
+    scores = scores_of(multiclass.diagonal_arow(2.0), many, jnp.zeros((2, D)))
+    wanted = ref.binary_diagonal_arow(np.asarray(two.context), np.asarray(two.outcome), 2.0)
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], wanted, rtol=1e-10, atol=1e-10)

@@ -408,6 +408,7 @@ COMMANDS = {
     "a run of no config": command("run", "nowhere.toml"),
     "a show of no result": command("show", "nowhere"),
     "a report of no result": command("report", "nowhere"),
+    "a diff of no results": command("diff", "nowhere", "nowhere"),
     "a list of nobody": command("list", "learner"),
     "a benchmark of no rounds": command("bench", "--rounds", "0"),
     "a benchmark of a word": command("bench", "--rounds", "many"),

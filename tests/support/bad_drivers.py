@@ -63,43 +63,48 @@ NO_MEASURE = "run: `measure` must"
 NO_KEEP = "run: `keep` must"
 NO_ROUNDS = "`rounds` must be a Rounds, got"
 A_BATCH = "`learner` is a batch; `olx.sweep` plays"
-SHAPED = r"linear: context has shape \(3,\), decision has"
+SHAPED = (
+    r"a row of rounds.context has shape \(3,\), and `params` has \(2,\); start from jnp.zeros.3."
+)
 WHOLE = "must be an integer of at least 1, got"
 
 BAD = {
     "a factory": run(f"run: {NO_LEARNER} function", learner=olx.ogd),
     "no learner": run(f"run: {NO_LEARNER} NoneType", learner=None),
-    "a list of learners": sweep("sweep: `learners` must be a Learner, got list", learner=[LEARNER]),
+    "a list of learners": sweep(
+        "sweep: `learners` must be a batch or a Learner, got list", learner=[LEARNER]
+    ),
     "a batch to run": run(f"run: {A_BATCH}", learner=PAIR),
     "a batch to roll out": roll(f"rollout: {A_BATCH}", learner=MANY),
     "a batch to play": refused(
         lambda: olx.play(PAIR, nature(), np.zeros(3), 5), f"play: {A_BATCH}"
     ),
-    "a point where a score is wanted": run("The loss has type float64.3.", learner=olx.ogd(0.1)),
+    "a point where a score is wanted": run(
+        "run: the learner plays its decision float64.3., .*`olx.linear.learner.`",
+        learner=olx.ogd(0.1),
+    ),
     "no loss": run(f"run: {NO_LOSS} be a function, got NoneType", loss=None),
     "the name of a loss": run(f"run: {NO_LOSS} be a function, got str", loss="squared"),
     "no loss to roll out": roll(f"rollout: {NO_LOSS} be a function, got NoneType", loss=None),
     "no loss to sweep": sweep(f"sweep: {NO_LOSS} be a function, got NoneType", loss=None),
     "a loss of one argument": run(f"run: {NO_LOSS} take .*: ", loss=lambda a: a),
     "a loss of three arguments": run(f"run: {NO_LOSS} take .*: ", loss=lambda a, b, c: a),
-    "a loss of words": run("The loss gives .x.; it must be a real", loss=lambda a, y: "x"),
-    "a loss of nothing": run("The loss gives None; it must", loss=lambda a, y: None),
-    "a loss of two": run("The loss gives .*; it must be a real", loss=lambda a, y: (a, y)),
-    "a loss of truth": run("The loss has type bool", loss=lambda a, y: a > y),
-    "a loss of a vector": run("The loss has type float64.2.", loss=lambda a, y: jnp.stack([a, y])),
-    "a whole loss": run("The loss has type int", loss=lambda a, y: jnp.array(1)),
-    "a pair": run(f"run: {NO_ROUNDS} ndarray", rounds=(X, Y)),
+    "a loss of words": run("the loss gives .x.; it must be a real", loss=lambda a, y: "x"),
+    "a loss of nothing": run("the loss gives None; it must", loss=lambda a, y: None),
+    "a loss of two": run("the loss gives .*; it must be a real", loss=lambda a, y: (a, y)),
+    "a loss of truth": run("the loss has type bool", loss=lambda a, y: a > y),
+    "a loss of a vector": run("the loss has type float64.2.", loss=lambda a, y: jnp.stack([a, y])),
+    "a whole loss": run("the loss has type int", loss=lambda a, y: jnp.array(1)),
+    "a pair": run(f"run: {NO_ROUNDS} tuple", rounds=(X, Y)),
     "an array": run(f"run: {NO_ROUNDS} ndarray", rounds=X),
     "pairs": run(f"run: {NO_ROUNDS} tuple", rounds=[(X, Y)]),
-    "a dictionary": run(f"run: {NO_ROUNDS} str", rounds={"context": X}),
+    "a dictionary": run(f"run: {NO_ROUNDS} dict", rounds={"context": X}),
     "a stream of numbers": run(f"run: {NO_ROUNDS} int", rounds=ints()),
-    "no stream": run(
-        "run: `rounds` must be a `Rounds` or an iterable of them, got None", rounds=None
-    ),
-    "a number of rounds": run("run: `rounds` must be a `Rounds` or an iterable", rounds=40),
+    "no stream": run(f"run: {NO_ROUNDS} NoneType", rounds=None),
+    "a number of rounds": run(f"run: {NO_ROUNDS} int", rounds=40),
     "an empty stream": run("run: the stream is empty", ValueError, rounds=[]),
-    "a pair to sweep": sweep(f"sweep: {NO_ROUNDS} ndarray", rounds=(X, Y)),
-    "no stream to sweep": sweep("sweep: `rounds` must be a `Rounds` or an iterable", rounds=None),
+    "a pair to sweep": sweep(f"sweep: {NO_ROUNDS} tuple", rounds=(X, Y)),
+    "no stream to sweep": sweep(f"sweep: {NO_ROUNDS} NoneType", rounds=None),
     "an empty stream to sweep": sweep("sweep: the stream is empty", ValueError, rounds=[]),
     "a pair to roll out": roll(f"rollout: {NO_ROUNDS} tuple", rounds=(X, Y)),
     "pieces to roll out": roll(f"rollout: {NO_ROUNDS} list", rounds=[ROUNDS]),
@@ -109,13 +114,16 @@ BAD = {
     "sparse rows of another width": run(
         r"run: `params` has shape \(2,\), the sparse rows have 3", rounds=SPARSE, params=np.zeros(2)
     ),
-    "no context": run("linear: context has structure", rounds=olx.Rounds(None, Y)),
+    "no context": run(
+        "run: rounds.context is None, and this learner acts", rounds=olx.Rounds(None, Y)
+    ),
     "a context in a dictionary": run(
-        "linear: context has structure", rounds=olx.Rounds({"a": X}, Y)
+        "run: a row of rounds.context is .a: float64.3.., .*one structure",
+        rounds=olx.Rounds({"a": X}, Y),
     ),
     "a start of another width": run(SHAPED, params=np.zeros(2)),
     "a start for each learner": sweep(
-        r"The loss has type float64\[2\]; it must be a real scalar", params=np.zeros((2, 3))
+        r"sweep: `params` of shape \(2, 3\) makes scores of shape \(2,\)", params=np.zeros((2, 3))
     ),
     "a start of another width for many": sweep(SHAPED, learner=MANY, params=np.zeros(2)),
     "rounds to keep as a number": run(f"{NO_KEEP} be a function, got int", keep=10),
@@ -142,9 +150,9 @@ BAD = {
     "a measure of words": run(
         "`measure` gives a str; it must", measure=lambda feedback: "x", keep=olx.keep.totals
     ),
-    "a state without structure": run("run: `state` has structure", state=jnp.zeros(3)),
+    "a state without structure": run("run: `state` must be a MDState", state=jnp.zeros(3)),
     "a state of another learner": roll(
-        "rollout: `state` has structure",
+        "rollout: `state` must be a MDState, .*got FTRLState",
         state=olx.linear(olx.ftrl(0.1, regularizers.adagrad())).init(jnp.zeros(3)),
     ),
     "a state of another width": run(
@@ -202,7 +210,7 @@ BAD = {
     "segments in words": roll(f"rollout: `segment` {WHOLE} 'x'", ValueError, segment="x"),
     "no adversary": refused(
         lambda: olx.play(LEARNER, None, np.zeros(3), 5),
-        "play: `adversary` must be a Adversary, got",
+        "play: `adversary` must be an Adversary, got",
     ),
     "a game of zero rounds": refused(
         lambda: olx.play(LEARNER, nature(), np.zeros(3), 0), f"play: `rounds` {WHOLE} 0", ValueError

@@ -8,3 +8,4 @@ class Bad(NamedTuple):
     call: Callable[[], object]  # gives the library something it must refuse
     error: type[BaseException]
     says: str  # a regular expression: the message names the owner, the thing and the remedy
+    remedy: str = ""  # a regular expression for what to do, where it is tested by itself

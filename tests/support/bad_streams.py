@@ -114,8 +114,12 @@ STREAMS = {
     ),
     "a pair in place of rounds": Bad(lambda: run((X, Y)), TypeError, "run: `rounds` must be a Rou"),
     "a matrix in place of rounds": Bad(lambda: run(X), TypeError, "run: `rounds` must be a Rounds"),
-    "a number in place of rounds": Bad(lambda: run(7), TypeError, "run: .*iterable of them"),
-    "a number in place of rounds, swept": Bad(lambda: sweep(7), TypeError, "sweep: .*iterable"),
+    "a number in place of rounds": Bad(
+        lambda: run(7), TypeError, "run: `rounds` must be a Rounds, got int"
+    ),
+    "a number in place of rounds, swept": Bad(
+        lambda: sweep(7), TypeError, "sweep: `rounds` must be a Rounds"
+    ),
     "an empty iterable": Bad(lambda: run([]), ValueError, "run: the stream is empty"),
     "chunks of two widths": Bad(
         lambda: run([olx.Rounds(X, Y), olx.Rounds(X[:, :2], Y)]), TypeError, "run: .*round 4"
@@ -134,15 +138,21 @@ STREAMS = {
         "run: log_loss: price relatives must be non-negative, got -1.0",
     ),
     "no outcome": Bad(lambda: roll(olx.Rounds(X, None)), TypeError, "rounds.outcome is None"),
-    "no context": Bad(lambda: roll(olx.Rounds(None, Y)), TypeError, "linear: context"),
+    "no context": Bad(
+        lambda: roll(olx.Rounds(None, Y)), TypeError, "rollout: rounds.context is None, and this"
+    ),
     "outcomes in a column": Bad(
-        lambda: roll(olx.Rounds(X, Y[:, None])), TypeError, "The loss has type .*real scalar"
+        lambda: roll(olx.Rounds(X, Y[:, None])),
+        TypeError,
+        r"rollout: rounds.outcome has shape \(1,\)",
     ),
     "rows of another width": Bad(
-        lambda: roll(olx.Rounds(X[:, :2], Y)), TypeError, r"linear: context has shape \(2,\)"
+        lambda: roll(olx.Rounds(X[:, :2], Y)),
+        TypeError,
+        r"a row of rounds.context has shape \(2,\)",
     ),
     "a dictionary of rows": Bad(
-        lambda: roll(olx.Rounds({"a": X}, Y)), TypeError, "linear: context has structure"
+        lambda: roll(olx.Rounds({"a": X}, Y)), TypeError, "rollout: .*one structure"
     ),
 }
 
@@ -369,15 +379,17 @@ GAME = {
     **by_drivers(
         "a loss of one argument", None, TypeError, "`loss` must take", loss=lambda score: score
     ),
-    "params of another shape": Bad(lambda: roll(params=np.zeros(2)), TypeError, "linear: context"),
+    "params of another shape": Bad(
+        lambda: roll(params=np.zeros(2)), TypeError, "rollout: a row of rounds.context has shape"
+    ),
     "a loss of vectors": Bad(
-        lambda: roll(loss=lambda s, y: jnp.stack([s, y])), TypeError, "The loss .*real scalar"
+        lambda: roll(loss=lambda s, y: jnp.stack([s, y])), TypeError, "the loss .*real scalar"
     ),
     "a loss of whole numbers": Bad(
-        lambda: roll(loss=lambda s, y: 3), TypeError, "The loss has type int.*real scalar"
+        lambda: roll(loss=lambda s, y: 3), TypeError, "the loss has type int.*real scalar"
     ),
     "a loss of nothing": Bad(
-        lambda: roll(loss=lambda s, y: None), TypeError, "The loss gives None"
+        lambda: roll(loss=lambda s, y: None), TypeError, "the loss gives None"
     ),
     "no learner": Bad(lambda: run(learner=None), TypeError, "run: `learner` must be a Learner"),
     "a factory for a learner": Bad(lambda: run(learner=olx.ogd), TypeError, "run: `learner` must"),
@@ -409,7 +421,7 @@ GAME = {
             learner=olx.classification.perceptron(), loss=losses.zero_one, state=LINE.init(ZEROS)
         ),
         TypeError,
-        "run: `state` has structure",
+        "run: `state` must be a DualAscentState, .*got MDState",
     ),
     "the state of another width": Bad(
         lambda: roll(state=LINE.init(np.zeros(2))), TypeError, "rollout: `state`.* has shape"

@@ -61,6 +61,7 @@ MULTICLASS = {
     "softmax regression": classes(olx.linear(olx.ogd(0.1))),
     "softmax regression, adagrad": classes(olx.linear(olx.first_order.adagrad(0.3))),
     "multiclass arow": classes(multiclass.arow(0.7)),
+    "multiclass arow, diagonal": classes(multiclass.diagonal_arow(0.7)),
     "multiclass SCW-I": classes(multiclass.soft_confidence_weighted(0.8, 0.6)),
     "multiclass SCW-II": classes(multiclass.soft_confidence_weighted(0.8, 0.6, squared=True)),
     "one vs rest": reduced(multiclass.one_vs_rest(classification.passive_aggressive_1(0.3), 3)),

@@ -86,10 +86,6 @@ def frame():
     return pa.table({"a": [1.0, 2.0, 4.0], "b": [0, 1, 0], "label": ["no", "yes", "no"]})
 
 
-def words():
-    return pa.table({"a": ["x", "y"], "label": [0, 1]})
-
-
 def rounds(rows: int = 4):
     return olx.Rounds(jnp.ones((rows, 2)), jnp.linspace(0.0, 1.0, rows))
 

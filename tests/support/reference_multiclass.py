@@ -160,6 +160,34 @@ def arow(x, y, k, r):
     return np.array(played)
 
 
+def diagonal_arow(x, y, k, r):
+    """Crammer, Kulesza, Dredze 2009 for the difference of two Gaussians with variances only."""
+    means, variances, played = np.zeros((k, x.shape[1])), np.full((k, x.shape[1]), 0.5), []
+    for row, label in zip(x, y, strict=True):
+        scores = means @ row
+        played.append(scores)
+        other = rival(scores, label)
+        loss = 1 - (scores[label] - scores[other])
+        if loss > 0:
+            confidence = (variances[label] + variances[other]) @ row**2
+            for each, sign in ((label, 1.0), (other, -1.0)):
+                means[each] += sign * loss / (confidence + r) * variances[each] * row
+                variances[each] = 1 / (1 / variances[each] + 2 * row**2 / r)
+    return np.array(played)
+
+
+def binary_diagonal_arow(x, y, r):
+    """The same paper, figure 1, with the diagonal of the matrix only."""
+    mean, variance, played = np.zeros(x.shape[1]), np.ones(x.shape[1]), []
+    for row, sign in zip(x, y, strict=True):
+        played.append(mean @ row)
+        loss = max(0.0, 1 - sign * played[-1])
+        if loss > 0:
+            mean = mean + sign * loss / (variance @ row**2 + r) * variance * row
+            variance = 1 / (1 / variance + row**2 / r)
+    return np.array(played)
+
+
 def soft_confidence_weighted(x, y, k, confidence, c, squared):
     """Wang, Zhao, Hoi 2012, for the same difference."""
     phi = norm.ppf(confidence)

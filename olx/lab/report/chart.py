@@ -24,9 +24,12 @@ class Line(NamedTuple):
     error: np.ndarray | None = None  # one standard error, on both sides
     bound: bool = False
     lost: tuple[float, ...] = ()  # values of x at which the learner diverged
+    dashes: tuple[int, ...] | None = None  # those of the learner if None
 
     @property
     def dash(self) -> tuple[int, ...]:
+        if self.dashes is not None:
+            return self.dashes
         return BOUND if self.bound else dash(self.place) if self.place >= 0 else OTHER
 
 

@@ -60,9 +60,9 @@ function showValues(told, plot, box) {
     ...lost.map(line => row(line.colour, line.label, "diverged")),
     ...close.map(({line, said}) => row(line.colour, line.label, said)));
   box.hidden = false;
-  const right = left > plot.over.clientWidth / 2;
-  box.style.left = right ? "auto" : `${plot.over.offsetLeft + left + 16}px`;
-  box.style.right = right ? `${plot.over.clientWidth - left + 24}px` : "auto";
+  const at = plot.over.offsetLeft + left, wide = box.offsetWidth;
+  const beside = at + 16 + wide <= box.parentElement.clientWidth ? at + 16 : at - wide - 16;
+  box.style.left = `${Math.max(0, beside)}px`;
 }
 
 function row(colour, label, value) {

@@ -5,7 +5,7 @@ function controls(figure, told, plot) {
   const bar = figure.querySelector(".legend"), state = {bounds: true};
   const show = () => plot.batch(() => told.lines.forEach(line => {
     const owner = told.lines.find(one => !one.bound && one.place === line.place);
-    line.on = line.bound ? owner.on && state.bounds : owner.on;
+    if (line.bound) line.on = owner.on && state.bounds;
     const last = line.first + (line.band ? 2 : 0);
     for (let i = line.first; i <= last; i++) plot.setSeries(i, {show: line.on});
   }));

@@ -17,7 +17,7 @@ def loss_charts(
 ) -> Iterator[Chart]:
     """The mean loss so far of the best configuration per learner, one chart per data set."""
     for number, (dataset, chosen) in enumerate(by_dataset(winners).items()):
-        lines = [line for score in chosen for line in _loss(curves, score, order)]
+        lines = loss_lines(curves, chosen, order)
         if not lines:
             continue
         lines += (other := _compared(curves, chosen) if comparator else [])
@@ -86,9 +86,14 @@ def curve(curves: pa.Table, score: Score, column: str) -> tuple[np.ndarray, np.n
     return at[shown], matrix[:, shown]
 
 
-def _loss(curves: pa.Table, score: Score, order: dict[str, int]) -> list[Line]:
-    rounds, totals = curve(curves, score, "total")
-    return _line(score, order, rounds, totals / rounds)
+def loss_lines(curves: pa.Table, chosen: list[Score], order: dict[str, int]) -> list[Line]:
+    """The mean loss so far of each configuration in `chosen` that has a curve."""
+    found = [(score, *curve(curves, score, "total")) for score in chosen]
+    return [
+        line
+        for score, rounds, totals in found
+        for line in _line(score, order, rounds, totals / rounds)
+    ]
 
 
 def _regret(curves: pa.Table, score: Score, order: dict[str, int]) -> list[Line]:

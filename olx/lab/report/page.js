@@ -36,7 +36,8 @@ function sort(head) {
   const numbers = head.classList.contains("number");
   const compare = (a, b) => {
     const [x, y] = [a.cells[column], b.cells[column]];
-    if (!numbers) return x.textContent.localeCompare(y.textContent) * (falling ? -1 : 1);
+    const words = x.textContent.localeCompare(y.textContent, "en", {numeric: true});
+    if (!numbers) return words * (falling ? -1 : 1);
     const [[kind, value], [other, second]] = [valueOf(x), valueOf(y)];
     return kind - other || (value - second) * (falling ? -1 : 1);
   };

@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from olx.lab import store
-from olx.lab.report import figure, tables
+from olx.lab.clock import outside
+from olx.lab.report import classes, figure, tables
 from olx.lab.report.chart import as_json
 from olx.lab.report.curves import by_dataset, loss_charts, regret_charts
 from olx.lab.report.diverged import diverged
@@ -46,11 +47,12 @@ def write(folder: str | os.PathLike) -> Path:
     for each in (chart for own in charts.values() for chart in own):
         figure.draw(each, figures)
     sections = [*charts.items(), ("Pairs of hyperparameters", [*pairs(everything, figures)])]
+    confused = classes.counts(result.confusions)
     rest = [
         tables.published(config.get("published", []), everything),
         certificates(result.certificates),
         diverged(everything, result.curves),
-        times(result.times, result.environment.get("seconds")),
+        times(result.times, outside(result.folder)),
     ]
     page = render(
         "page.html.jinja",
@@ -61,6 +63,7 @@ def write(folder: str | os.PathLike) -> Path:
         cards=_cards(result, best, everything, against),
         boards=[*([across] if across else []), *tables.leaderboards(best, everything)],
         sections=[(title, own) for title, own in sections if own],
+        classes=([*classes.errors(confused)], [*classes.matrices(confused, figures)]),
         as_json=as_json,
         kinds=figure.KINDS,
         tables=[tables.without_datasets(table) for table in rest if table],

@@ -33,8 +33,9 @@ function axisOf(label, side, {log, near}) {
   const widest = (_, values) =>
     28 + 7 * Math.max(2, ...(values || []).map(text => (text || "").length));
   const own = (plot, _, low, high) => {
-    const pixels = (side === 3 ? plot.bbox.height : plot.bbox.width) / devicePixelRatio;
-    const found = near ? aroundZero(low, high, near) : powers(low, high, pixels);
+    const upright = side === 3, size = upright ? plot.bbox.height : plot.bbox.width;
+    const places = size / devicePixelRatio / (upright ? 24 : 50); // for labels
+    const found = near ? aroundZero(low, high, near) : powers(low, high, places);
     return found.length > 2 ? found : even(low, high);
   };
   return {
@@ -47,12 +48,12 @@ function axisOf(label, side, {log, near}) {
 }
 
 /** 1, 2, 5, 10, ... or powers of 10 alone, as many as there is room for. */
-function powers(low, high, pixels) {
-  const room = pixels / Math.log10(high / low), found = [];
-  const every = Math.max(1, Math.ceil(36 / room));
+function powers(low, high, places) {
+  const room = places / Math.log10(high / low), found = [];
+  const every = Math.max(1, Math.ceil(1 / room));
   for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) {
     if (power % every) continue;
-    for (const one of room > 110 ? [1, 2, 5] : [1]) found.push(Number(`${one}e${power}`));
+    for (const one of room > 3.4 ? [1, 2, 5] : [1]) found.push(Number(`${one}e${power}`));
   }
   return found.filter(value => value >= low * 0.999 && value <= high * 1.001);
 }

@@ -8,14 +8,15 @@ from olx.lab.report.words import count, seconds
 END = "_seconds"
 
 
-def times(table: pa.Table, whole: float | None = None) -> Table | None:
+def times(table: pa.Table, outside: float) -> Table | None:
     """Seconds by part, summed over seeds; what no part counts is in the column "other".
 
-    whole: the seconds of the whole run, if they are known; what no job counts is a row of its own.
+    outside: the seconds of the run outside its jobs.
     """
     if not table.num_rows:
         return None
     parts = [name for name in table.column_names if name.endswith(END)]
+    parts = [name for name in parts if sum(table[name].to_pylist())]  # what took some time
     asked = [(name, "sum") for name in ("seconds", *parts)] + [("rounds_per_second", "mean")]
     grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(asked).to_pylist()
     lines = [[row["seconds_sum"], *(row[f"{part}_sum"] for part in parts)] for row in grouped]
@@ -28,21 +29,22 @@ def times(table: pa.Table, whole: float | None = None) -> Table | None:
         [row["dataset"], row["learner"], *show(line), count(row["rounds_per_second_mean"])]
         for row, line in zip(grouped, lines, strict=True)
     ]
-    foot = [["all jobs", "", *show(total), ""]]
-    if whole is not None:
-        blank = [""] * (width - 1)
-        foot.append(["outside jobs", "", seconds(max(whole - total[0], 0.0)), *blank, ""])
-        foot.append(["the run", "", seconds(whole), *blank, ""])
+    blank = [""] * width
+    foot = [
+        ["all jobs", "", *show(total), ""],
+        ["outside jobs", "", seconds(outside), *blank],
+        ["the run", "", seconds(total[0] + outside), *blank],
+    ]
     names = [WORDS.get(part, part.removesuffix(END)) for part in parts]
-    names = ["seconds", *names, *([OTHER if parts == [COMPILED] else "other"] * has_other)]
+    names = ["seconds", *names, *(["other"] * has_other)]
     head = [Column("data set", False), Column("learner", False), *map(Column, names)]
     head.append(Column("rounds per second"))
     note = (
         "Seconds are the sum over seeds; the columns after them are their parts, and add up to "
-        "them. A round is one round of one configuration, while rounds are played."
+        "them. Outside jobs the run prepares and stores them. A round is one round of one "
+        "configuration; rounds per second are those while playing."
     )
     return Table("Time", head, rows, note, foot)
 
 
-COMPILED, OTHER = "compiled_seconds", "playing"
-WORDS = {COMPILED: "compiling"}
+WORDS = {"compiled_seconds": "compiling"}

@@ -1,0 +1,181 @@
+"""Reasons why a learner cannot act, or a loss cannot judge, with what to do about it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from olx.core import Learner, Loss, Rounds
+from olx.frameworks.lift import LiftHparams, dot
+
+_TRACED = (
+    jax.errors.ConcretizationTypeError,  # also of `if`, `max` and `float`
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+TRACE_IT = (
+    "its numbers are traced, so write it with jax.numpy: jnp.maximum in place of max or "
+    "np.maximum, jnp.where in place of if"
+)
+
+
+class Game(NamedTuple):
+    """A round, as shapes."""
+
+    owner: str  # of the message
+    learner: Learner
+    loss: Loss
+    params: PyTree
+    one: Rounds  # context, outcome and weight of one round
+
+
+def of_action(game: Game, state: PyTree, error: Exception) -> str:
+    """Why the learner cannot act."""
+    row, start = game.one.context, game.params
+    if start is None:
+        kind = type(state).__name__
+        return (
+            f"this learner cannot act from a `state` that is a {kind}; give `run.state` of a run "
+            "of this learner, or `learner.init(params)` to begin"
+        )
+    if hasattr(start, "_fields"):
+        return (
+            f"`params` is a {type(start).__name__}; give the first decision, as jnp.zeros(d), and "
+            "the state of an earlier run as `state`"
+        )
+    if row is None and _acts(game.learner, state, start):
+        return (
+            "rounds.context is None, and this learner acts on a context; give one row per round, "
+            "as `olx.Rounds(rows, outcomes)`"
+        )
+    lift = _lift_of(game.learner)
+    if lift is None or lift.apply.func is not dot:
+        what = "this learner" if lift is None else "the model `apply` of this learner"
+        if is_traced(error):
+            return f"{what} cannot be traced; {TRACE_IT}"
+        why = said(error)
+        if row is None:
+            return f"{what} cannot act from `params` {_kinds(start)}: {why}"
+        return f"{what} cannot act on a row {_kinds(row)} from `params` {_kinds(start)}: {why}"
+    if not _same(jax.eval_shape(lift.inner.predict, state, row), start):
+        return (
+            f"`olx.linear` needs a learner that plays a point, and {lift.inner!r} plays a score "
+            "already; give it without `olx.linear`"
+        )
+    if jax.tree.structure(row) != jax.tree.structure(start):
+        return (
+            f"a row of rounds.context is {_kinds(row)}, and `params` is {_kinds(start)}; "
+            "`olx.linear` needs both of one structure, and `olx.model(learner, apply)` plays any "
+            "other model `apply(params, row)`"
+        )
+    if np.shape(start) and _same(game.one.outcome, start):
+        return (
+            f"rounds.context has shape {_shape(row)} per round and rounds.outcome {_shape(start)}; "
+            "are they swapped? The order is `olx.Rounds(contexts, outcomes)`"
+        )
+    return (
+        f"a row of rounds.context has shape {_shape(row)}, and `params` has {_shape(start)}; start "
+        f"from {_start(row)}"
+    )
+
+
+def of_loss(game: Game, action: PyTree, error: Exception) -> str:
+    """Why the loss cannot judge the action."""
+    one, start = game.one, game.params
+    score = jax.ShapeDtypeStruct((), jnp.result_type(*jax.tree.leaves(start)))
+    is_point = _same(action, start) and jax.tree.leaves(start) != [] and not _same(start, score)
+    if is_point and _judges(game.loss, score, one.outcome):
+        if one.context is None:
+            lift = "give rows, as `olx.Rounds(rows, outcomes)`, and play `olx.linear(learner)`"
+        elif _same(one.context, start):
+            lift = "`olx.linear(learner)` plays the score <w, x>"
+        else:
+            lift = "`olx.model(learner, apply)` plays the score apply(params, row)"
+        return (
+            f"the learner plays its decision {_kinds(action)}, and `loss` takes one score per "
+            f"round; {lift}"
+        )
+    number = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((), leaf.dtype), one.outcome)
+    if _same(action, score) and _judges(game.loss, score, number):
+        return (
+            f"rounds.outcome has shape {_shape(one.outcome)} per round, and the learner plays one "
+            "number; give one number per round, as `outcome[..., 0]`"
+        )
+    single = isinstance(action, jax.ShapeDtypeStruct) and one.context is not None
+    if single and _judges(game.loss, score, one.outcome):
+        return (
+            f"`params` of shape {_shape(start)} makes scores of shape {_shape(action)}, and `loss` "
+            f"takes one score; start from {_start(one.context)}"
+        )
+    if is_traced(error):
+        return f"`loss` cannot be traced; {TRACE_IT}"
+    if cause(error) is None:
+        return said(error)
+    given = f"an action {_kinds(action)} and an outcome {_kinds(one.outcome)}"
+    return f"`loss` fails for {given}: {said(error)}"
+
+
+def _acts(learner: Learner, state: PyTree, row: PyTree) -> bool:
+    """Whether the learner acts on a row of this shape."""
+    try:
+        jax.eval_shape(learner.predict, state, row)
+    except Exception:
+        return False
+    return True
+
+
+def _judges(loss: Loss, action: PyTree, outcome: PyTree) -> bool:
+    """Whether the loss of these shapes is a real number."""
+    try:
+        value = jax.eval_shape(loss, action, outcome)
+    except Exception:
+        return False
+    return getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
+
+
+def _lift_of(learner: Learner) -> LiftHparams | None:
+    return learner.hparams if isinstance(learner.hparams, LiftHparams) else None
+
+
+def _same(seen: PyTree, wanted: PyTree) -> bool:
+    """Whether two trees have one structure and shapes that agree."""
+    shapes = lambda tree: [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
+    alike = jax.tree.structure(seen) == jax.tree.structure(wanted)
+    return alike and shapes(seen) == shapes(wanted)
+
+
+def _kinds(tree: PyTree) -> str:
+    """The dtypes and shapes of a tree, in words."""
+    named = lambda leaf: f"{jnp.result_type(leaf)}[{','.join(map(str, np.shape(leaf)))}]"
+    return str(jax.tree.map(named, tree)).replace("'", "")
+
+
+def _shape(tree: PyTree) -> str:
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
+    return str(shapes[0] if len(shapes) == 1 else shapes)
+
+
+def _start(row: PyTree) -> str:
+    shape = np.shape(jax.tree.leaves(row)[0])
+    return f"jnp.zeros({shape[0] if len(shape) == 1 else shape})"
+
+
+def said(error: Exception) -> str:
+    """The first line of an error."""
+    return str(error).split("\n")[0].rstrip(".")
+
+
+def is_traced(error: Exception) -> bool:
+    """Whether a function looked at the value of a traced number."""
+    return isinstance(error, _TRACED)
+
+
+def cause(error: Exception) -> Exception | None:
+    """The error itself if it comes from a function of the user; then its place matters."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return None if place.startswith("olx.") else error

@@ -1,0 +1,145 @@
+"""Two results side by side: which learners got better or worse, and what differs between the runs.
+
+Losses are compared at the best configuration of each result. On the same data and seeds the change
+is that of each seed, since both results play the same orders of rows; else the two means are
+compared. A change counts if it is more than 2 standard errors.
+"""
+
+import json
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from olx.lab import store
+from olx.lab.report.scores import Score, scores, winners
+from olx.lab.report.tables import Column, Table
+from olx.lab.report.words import configuration, facts, plus_minus
+
+CLEAR = 2.0  # standard errors
+
+
+class Change(NamedTuple):
+    """The change of the mean loss from the first to the second result."""
+
+    mean: float
+    error: float  # one standard error; NaN if it is not known
+
+
+def tables(first: store.Result, second: store.Result, names: tuple[str, str]) -> list[Table]:
+    """The learners, then what differs in config, data and environment, if anything."""
+    parts = {
+        "Config": [_flat(result.config) for result in (first, second)],
+        "Data": [_flat(_data(result)) for result in (first, second)],
+        "Environment": [dict(facts(result.environment)) for result in (first, second)],
+    }
+    found = [learners(first, second, names)]
+    found += [_differing(title, old, new, names) for title, (old, new) in parts.items()]
+    return [table for table in found if table.rows]
+
+
+def learners(first: store.Result, second: store.Result, names: tuple[str, str]) -> Table:
+    """One row per data set and learner of either result."""
+    best = [winners(scores(result.configurations)) for result in (first, second)]
+    same = _same_data(first, second)
+    rows = []
+    for key in dict.fromkeys([*best[0], *best[1]]):
+        old, new = (each.get(key) for each in best)
+        change = None
+        if old is not None and new is not None:
+            change = changed(first, old, second, new, paired=key[0] in same)
+        rows.append([*key, _loss(old), _loss(new), *_said(change), _chosen(old, new)])
+    head = [Column("data set", False), Column("learner", False), *map(Column, names)]
+    head += [Column("change"), Column("in standard errors"), Column("verdict", False)]
+    head.append(Column("best configuration", False))
+    other = list(dict.fromkeys(name for name, _ in (*best[0], *best[1]) if name not in same))
+    note = f"Mean loss of the best configuration. A change counts above {CLEAR:g} standard errors"
+    note += " of the change over seeds" if same else ""
+    note += "." if not other else f"; the data differ: {', '.join(other)}."
+    return Table("Learners", head, rows, note)
+
+
+def changed(
+    first: store.Result, old: Score, second: store.Result, new: Score, paired: bool
+) -> Change:
+    """The change of the mean loss between two configurations."""
+    mean = new.means["loss"] - old.means["loss"]
+    before, after = _by_seed(first, old), _by_seed(second, new)
+    if paired and before.keys() == after.keys() and math.isfinite(mean):
+        each = np.array([after[seed] - before[seed] for seed in before])
+        error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+        return Change(float(each.mean()), float(error))
+    return Change(mean, math.hypot(old.errors["loss"], new.errors["loss"]))
+
+
+def verdict(change: Change) -> str:
+    """What a change means, in a word or two."""
+    mean, error = change
+    if math.isnan(mean):
+        return "both diverged"
+    if math.isinf(mean):
+        return "diverges now" if mean > 0 else "diverges no longer"
+    if mean == 0:
+        return "the same"
+    side = "better" if mean < 0 else "worse"
+    if math.isnan(error):
+        return f"{side}; one seed says nothing about the spread"
+    return side if abs(mean) > CLEAR * error else "within the spread"
+
+
+def _said(change: Change | None) -> list[str]:
+    if change is None:
+        return ["", "", "only in one result"]
+    known = math.isfinite(change.mean)
+    ratio = f"{change.mean / change.error:+.1f}" if known and change.error > 0 else ""
+    return [f"{change.mean:+.3g}" if known else "", ratio, verdict(change)]
+
+
+def _by_seed(result: store.Result, score: Score) -> dict[int, float]:
+    keys = score.dataset, score.learner, score.configuration
+    table = result.configurations.select(["dataset", "learner", "configuration", "seed", "loss"])
+    rows = table.to_pylist()
+    mine = [row for row in rows if (row["dataset"], row["learner"], row["configuration"]) == keys]
+    return {row["seed"]: row["loss"] for row in mine}
+
+
+def _loss(score: Score | None) -> str:
+    return "" if score is None else plus_minus(score.means["loss"], score.errors["loss"])
+
+
+def _chosen(old: Score | None, new: Score | None) -> str:
+    said = [configuration(one.hyperparameters) for one in (old, new) if one is not None]
+    return " → ".join(dict.fromkeys(said))
+
+
+def _same_data(first: store.Result, second: store.Result) -> set[str]:
+    before, after = _data(first), _data(second)
+    return {name for name in before if before[name] == after.get(name)}
+
+
+def _data(result: store.Result) -> dict[str, Any]:
+    if not (result.folder / "data.json").is_file():
+        return {}
+    return store.text(result.folder, "data.json", json.loads)
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, str]:
+    """Leaves by their path; parts of a list go by their label or name, if they have one."""
+    if isinstance(tree, dict):
+        items = [(str(key), value) for key, value in tree.items()]
+    elif isinstance(tree, list) and tree and all(isinstance(one, dict) for one in tree):
+        items = [(str(one.get("label") or one.get("name") or i), one) for i, one in enumerate(tree)]
+    else:
+        return {prefix: tree if isinstance(tree, str) else json.dumps(tree)}
+    found: dict[str, str] = {}
+    for key, value in items:
+        found |= _flat(value, f"{prefix}.{key}" if prefix else key)
+    return found
+
+
+def _differing(title: str, old: dict, new: dict, names: tuple[str, str]) -> Table:
+    keys = [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
+    show = lambda value: "" if value is None else value if len(value) < 80 else value[:77] + "..."
+    rows = [[key, show(old.get(key)), show(new.get(key))] for key in keys]
+    head = [Column("key", False), *(Column(name, False) for name in names)]
+    return Table(f"{title}: what differs", head, rows)
