@@ -38,7 +38,7 @@ def _output(output: dict) -> str:
     if "image/png" in data:
         return f"![output](data:image/png;base64,{''.join(data['image/png']).strip()})"
     text = "".join(output.get("text", data.get("text/plain", "")))
-    return f"```text\n{text.rstrip()}\n```" if text else ""
+    return f'```text title="output"\n{text.rstrip()}\n```' if text else ""
 
 
 def reproductions(folder: Path) -> str:

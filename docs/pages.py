@@ -4,12 +4,11 @@ A part between `<!-- needs: olx.x.y -->` and `<!-- end -->` is shown if `olx.x.y
 table whose first cell is such a name is shown if the name exists.
 """
 
-import functools
+import pkgutil
 import re
 import shutil
 from pathlib import Path
 
-import olx
 from docs import outputs
 from docs.docstrings import linked
 
@@ -44,8 +43,8 @@ def shown(text: str) -> str:
 def exists(name: str) -> bool:
     """Whether a name such as `olx.boosting.adaboost` can be typed."""
     try:
-        functools.reduce(getattr, name.split(".")[1:], olx)
-    except AttributeError:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
         return False
     return True
 

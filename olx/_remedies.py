@@ -16,15 +16,15 @@ _MAKE = {  # how to make what an argument must be
     "ScoreLoss": "take one of `olx.losses`, or make one, as `olx.losses.ScoreLoss(value_fn=...)`",
     "Theorem": "give those of the learner, as `learner.theorems`",
 }
+_OPTAX = "make a learner, as `olx.interop.optax.from_optax(optax.adam, learning_rate=0.1)`"
 _INSTEAD = {  # what to do with something else, by the kind wanted and the kind seen
     ("ConvexSet", "MirrorMap"): "`olx.md` and `olx.omd` take a mirror map",
     ("Learner", "ScoreLoss"): "the learner comes before the loss",
     ("Learner", "Run"): "the learner comes before the run",
     ("Learner", "Batch"): "make a batch of the whole, as "
     "`olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=etas)`",
-    ("Learner", "GradientTransformation"): "`olx.first_order.optax_gradient` makes a learner of it",
-    ("Learner", "GradientTransformationExtraArgs"): "`olx.first_order.optax_gradient` makes a "
-    "learner of it",
+    ("Learner", "GradientTransformation"): _OPTAX,
+    ("Learner", "GradientTransformationExtraArgs"): _OPTAX,
     ("MirrorMap", "ConvexSet"): "`olx.mirrors.euclidean(domain)` takes a set",
     ("MirrorMap", "Process"): "`olx.ftrl` takes what changes with time",
     ("function", "NoneType"): "give a function",

@@ -119,9 +119,7 @@ GAME = {
     **by_drivers("a shape as a start", "`params` is a tuple", "zeros", params=(3,)),
     **by_drivers("a start of integers", "`params` holds int", "floats", params=np.zeros(3, int)),
     **by_drivers("a learner not called", "`learner` must", "call it", PLAYED, learner=olx.ogd),
-    **by_drivers(
-        "an optimizer", "`learner` must", "optax_gradient", PLAYED, learner=optax.sgd(1.0)
-    ),
+    **by_drivers("an optimizer", "`learner` must", "from_optax", PLAYED, learner=optax.sgd(1.0)),
     **by_drivers("a batch", "`learner` is a batch", "olx.sweep", PLAYED[:2], learner=PAIR),
     **by_drivers("a list of learners", "`learners` must", "batch", ("sweep",), learner=[LINE]),
     **by_drivers("a function", "`learners` must", "batch", ("sweep",), learner=lambda eta: LINE),
