@@ -19,6 +19,7 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, turns_program
 from olx.engine.drive import drive
 from olx.engine.feed import peek
+from olx.engine.game import Known, known
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
@@ -61,17 +62,15 @@ def sweep(
     axes = None
     if isinstance(learners, Batch):
         learners, axes = learners.learners, learners.axes
-    check.instance("sweep", "learners", learners, Learner)
-    check.takes("sweep", "loss", loss, "action", "outcome")
+    game = known("sweep", learners, loss, check_batch, padded)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     watch = watching("sweep", record, measure, keep)
-    done = streams(learners, loss, rounds, params, watch, **options)
+    done = streams(game, rounds, params, watch, **options)
     return dataclasses.replace(done, axes=axes)
 
 
 def streams(
-    learners: Learner,
-    loss: Loss,
+    game: Known,
     rounds: Rounds | Iterable[Rounds],
     params: PyTree,
     watch: Watch,
@@ -80,31 +79,43 @@ def streams(
     **options: Any,
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
-    count = _configurations(learners)
+    learners, count = game.learner, np.shape(jax.tree.leaves(game.learner)[0])[0]
     rows, rounds = peek(owner, rounds)
     devices = min(jax.local_device_count(), count)
-    learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    play = functools.partial(drive, owner, loss=loss, stream=rounds, params=params, **options)
-    play = functools.partial(play, learner=learners, configurations=count)
+    options["configurations"] = count
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
-        state = jax.tree.map(jnp.array, first_states(owner, learners, params))
+        state = first_states(owner, game, params)
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
-        done = play(one, state=state, shows=functools.partial(shown, batched=True))
+        done = drive(owner, game, one, _shown_by_each, rounds, params, state, **options)
     else:
         share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
         one = lambda fields: sparse_program(
             watch._replace(fields=fields), layout, form, batched=True, share=share
         )
-        state = first_states(owner, learners, params, packer(layout), AXES)
-        rest = jax.tree.map(jnp.array, state.rest)  # a copy, since the program donates its state
-        done = play(one, state=state._replace(rest=rest), shows=functools.partial(shown_by, form))
+        state = first_states(owner, game, params, packer(layout), AXES)
+        shows = functools.partial(shown_by, form)
+        done = drive(owner, game, one, shows, rounds, params, state, **options)
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
+
+
+def check_batch(owner: str, learners: Learner, loss: Loss) -> None:
+    """Refuse all but a stack of learners and a loss of an action and an outcome."""
+    check.instance(owner, "learners", learners, Learner)
+    check.takes(owner, "loss", loss, "action", "outcome")
+    _configurations(learners)
+
+
+def padded(leaves: list) -> list:
+    """The leaves of a batch, padded so that all devices get the same number of configurations."""
+    count = np.shape(leaves[0])[0]
+    short = -count % min(jax.local_device_count(), count)
+    return [_pad(jnp.asarray(leaf), short) for leaf in leaves]
 
 
 def _configurations(learners: Learner) -> int:
@@ -133,3 +144,6 @@ def _trim(run: Run, count: int) -> Run:
     cut = lambda tree: jax.tree.map(lambda leaf: leaf[:count], tree)
     curve = run.curve and Curve(run.curve.at, *cut((run.curve.total, run.curve.sums)))
     return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve)
+
+
+_shown_by_each = functools.partial(shown, batched=True)
