@@ -14,7 +14,7 @@ def check_kind(owner: str, name: Any, leaf: Any) -> None:
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     letter = getattr(kind, "kind", "V")
     if letter in "OSUMmc":
-        remedy = _LABELS if letter in "OSU" and "outcome" in name else ""
+        remedy = _LABELS if letter in "OSU" and "outcome" in str(name) else ""
         raise TypeError(f"{owner}: {name} holds {kind}; give real numbers{remedy}.")
 
 

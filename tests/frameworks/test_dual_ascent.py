@@ -478,7 +478,7 @@ def test_a_wrong_step_fails_its_lemma():
 def test_refusals_name_the_factory_and_the_remedy():
     with pytest.raises(ValueError, match=r"dual_ascent: `eta` must be positive, got -1"):
         dual_ascent(-1.0, EUCLIDEAN, losses.hinge, ascents.subgradient())
-    with pytest.raises(TypeError, match="dual_ascent: `ascent` must be a Ascent"):
+    with pytest.raises(TypeError, match="dual_ascent: `ascent` must be an Ascent"):
         dual_ascent(1.0, EUCLIDEAN, losses.hinge, ascents.subgradient)
     with pytest.raises(ValueError, match="window: `size` must be an integer of at least 1"):
         ascents.window(0)
