@@ -24,6 +24,7 @@ from benchmarks import (
     first_order,
     lab,
     multiclass,
+    overhead,
     report,
     second_order,
     sparse,
@@ -34,6 +35,7 @@ from benchmarks.settings import Settings
 
 GROUPS = {
     "dense": dense.measure,
+    "overhead": overhead.measure,
     "sparse": sparse.measure,
     "sweeps": sweeps.measure,
     "experts": experts.measure,

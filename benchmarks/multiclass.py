@@ -35,7 +35,7 @@ def measure(settings: Settings) -> Group:
 
     copies = olx.multiclass.one_vs_rest(olx.linear(olx.ogd(RATE)), 26)
     x, y = drawn(data.dense(settings.size(20_000, 2000), 16).rows, 26)
-    peers = (copied(x, y), targets.COPIES), (sgd(x, y), None)
+    peers = (copied(x, y), targets.ONE_VS_REST), (sgd(x, y), None)
     judge("one against the rest, d=16, k=26", play(copies, x, y, (16,)), *peers)
 
     x, y = drawn(data.sparse(settings.size(10_000, 1000), 100_000).rows, 20)

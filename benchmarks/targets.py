@@ -27,31 +27,36 @@ def at_most(bound: float | None) -> Target | None:
 
 SKLEARN, VOWPAL, RIVER, NUMBA = "scikit-learn", "Vowpal", "river", "numba"
 
-# by number of features, on arrays of the device
-DENSE = {
-    10: {SKLEARN: 2.2, VOWPAL: 12, RIVER: 200},
-    50: {SKLEARN: 2.2, VOWPAL: 10, RIVER: 200},
-    200: {SKLEARN: 4.5, VOWPAL: 20, RIVER: 300},
-    1000: {SKLEARN: 5, VOWPAL: 18, RIVER: 400, NUMBA: 0.75},
-}
-DENSE_HIGHER = {("Perceptron", 50, SKLEARN): 2.8, ("OGD hinge", 50, SKLEARN): 2.8}
-FROM_NUMPY = {SKLEARN: 1.7}  # end to end, chunked, for any number of features
+# Targets against scikit-learn are for float32 and no penalty, which the suite races. Earlier ones
+# were set against its default penalty, which takes 1.5 times as long. A kernel written by hand in
+# JAX reaches 3.1, 2.9, 3.6 and 4.7 at 10, 50, 200 and 1,000 features.
+
+# by number of features, OGD with the hinge loss
+DENSE = {10: 2.0, 50: 2.0, 200: 3.0, 1000: 3.8}  # on arrays of the device
+FROM_NUMPY = {10: 1.7, 50: 1.8, 200: 2.6, 1000: 3.0}
+DENSE_OTHERS = 1.8  # PA, Perceptron and the logistic loss, at any number of features
+DENSE_VOWPAL = 10.0
+DENSE_RIVER = {10: 200, 50: 200, 200: 300, 1000: 400}
+DENSE_NUMBA = {200: 0.65, 1000: 0.65}  # the kernel alone reaches 0.7 to 0.75
+
+OVERHEAD = 1.15  # time of the kernel of olx / of a JAX loop by hand; of `run` / of its kernel
+CALL = {"olx.run": 150.0, "olx.sweep": 300.0}  # microseconds of a call without its rounds
 
 SPARSE = {
-    "OGD hinge": {SKLEARN: 1.05, VOWPAL: 4.5, RIVER: 80},
-    "AdaGrad hinge": {VOWPAL: 2.5},
+    "OGD hinge": {SKLEARN: 1.05, VOWPAL: 4.0, RIVER: 80},
+    "AdaGrad hinge": {SKLEARN: 1.05, VOWPAL: 2.5},
 }
 
-# by number of configurations, at 50 features
+# by number of configurations, at 50 features, on two cores
 SWEEP = {
-    8: {SKLEARN: 8},
+    8: {SKLEARN: 10},
     64: {SKLEARN: 18, VOWPAL: 50},
-    512: {SKLEARN: 22, VOWPAL: 80, RIVER: 3000},
-    4096: {SKLEARN: 25},
+    512: {SKLEARN: 32, VOWPAL: 80, RIVER: 3000},
+    4096: {SKLEARN: 34},
 }
 
 CLASSES = 2.5  # multiclass PA-I at 784 features and 10 classes
-COPIES = 10.0  # one against the rest at 16 features and 26 classes, against OneVsRest
+ONE_VS_REST = 10.0  # one against the rest at 16 features and 26 classes, against OneVsRest
 
 HEDGE = 2.0  # against the numba loop
 HEDGE_FLOOR = 3.0  # time of olx / time of one pass over memory, from 10,000 experts on
@@ -75,6 +80,15 @@ AGREEMENT = 1e-3  # largest difference of scores from those of the numba loop, e
 
 
 def dense(algorithm: str, width: int, peer: str, on_device: bool) -> Target | None:
-    own = DENSE.get(width, {}).get(peer)
-    own = DENSE_HIGHER.get((algorithm, width, peer), own)
-    return at_least(own if on_device else FROM_NUMPY.get(peer, own))
+    """The target of a stream of dense rows; the time from NumPy is judged for OGD alone."""
+    if peer == SKLEARN and algorithm == "OGD hinge":
+        return at_least((DENSE if on_device else FROM_NUMPY).get(width))
+    if not on_device:
+        return None
+    bounds = {
+        SKLEARN: DENSE_OTHERS,
+        VOWPAL: DENSE_VOWPAL,
+        RIVER: DENSE_RIVER.get(width),
+        NUMBA: DENSE_NUMBA.get(width),
+    }
+    return at_least(bounds.get(peer))

@@ -4,10 +4,11 @@ All fast ways of the engine then apply, and sparse rows. The state is the same. 
 measure could see the longer row, so such runs are played as they are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from olx.core import Learner, Rounds
+from olx.engine.game import Known, taken_apart
 from olx.engine.protocol import Watch
 from olx.frameworks.affine import as_linear, is_affine
 from olx.record import actions
@@ -17,16 +18,25 @@ from olx.streams.sparse_rows import SparseRows
 
 
 def unfolded(
-    owner: str, learner: Learner, rounds: Rounds | Iterable[Rounds], watch: Watch
-) -> tuple[Learner, Rounds | Iterable[Rounds]]:
-    """The learner and its rounds, as a linear learner where that is the same."""
-    if not is_affine(learner) or watch.record not in (None, actions) or watch.measure is not None:
-        return learner, rounds
+    owner: str,
+    game: Known,
+    rounds: Rounds | Iterable[Rounds],
+    watch: Watch,
+    arrange: Callable[[list], list] | None = None,
+) -> tuple[Known, Rounds | Iterable[Rounds]]:
+    """The game and its rounds, as those of a linear learner where that is the same.
+
+    arrange: changes the leaves of the learner, as for `known`.
+    """
+    seen = watch.record not in (None, actions) or watch.measure is not None
+    if seen or not is_affine(game.learner):
+        return game, rounds
+    game = taken_apart(owner, as_linear(game.learner), game.loss, arrange)
     check_iterable(owner, rounds)
     if isinstance(rounds, Rounds):
         check_rounds(owner, rounds)
-        return as_linear(learner), rounds._replace(context=appended(owner, rounds.context))
-    return as_linear(learner), _pieces(owner, rounds)
+        return game, rounds._replace(context=appended(owner, rounds.context))
+    return game, _pieces(owner, rounds)
 
 
 def unfolded_rows(owner: str, learner: Learner, rows: Any) -> tuple[Learner, Any]:

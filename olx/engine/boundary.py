@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
+from olx.engine.game import Game, Known
 from olx.needs import Need
 from olx.streams.judge import check_params, is_traced, remedy_of
 
@@ -81,6 +82,13 @@ def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
     return numbers, [field.name for field in fields if field.name in parts]
 
 
+def start_of(owner: str, known: Known, params: PyTree) -> PyTree:
+    """The first state of a game; refuses `params` that the learner cannot start from."""
+    check_params(owner, params)
+    state = _started(owner, known.learner, params, *_start_game(known.game, params))
+    return _apart(state, (params, known.game))
+
+
 def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
     """The first state; refuses `params` that the learner cannot start from."""
     check_params(owner, params)
@@ -118,7 +126,7 @@ def check_state(owner: str, state: PyTree, like: PyTree) -> None:
 
 def first_states(
     owner: str,
-    learners: Learner,
+    known: Known,
     params: PyTree,
     arrange: Callable[[PyTree], PyTree] | None = None,
     axes: PyTree = 0,
@@ -129,7 +137,8 @@ def first_states(
     axes: where the result has the axis of configurations.
     """
     check_params(owner, params)
-    return _started(owner, learners, params, *_start_each(arrange, axes, learners, params))
+    start = _start_each(arrange, axes, known.game, params)
+    return _apart(_started(owner, known.learner, params, *start), (params, known.game))
 
 
 def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
@@ -145,13 +154,18 @@ def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
 _start_in_one_call = jax.jit(_start)
 
 
+@jax.jit
+def _start_game(game: Game, params: PyTree) -> tuple[list, PyTree]:
+    return _start(game.parts()[0], params)
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _start_each(arrange: Callable | None, axes: PyTree, learners: Learner, params: PyTree):
+def _start_each(arrange: Callable | None, axes: PyTree, game: Game, params: PyTree):
     def one(learner: Learner) -> tuple[list, PyTree]:
         legal, state = _start(learner, params)
         return legal, state if arrange is None else arrange(state)
 
-    return jax.vmap(one, out_axes=(0, axes))(learners)
+    return jax.vmap(one, out_axes=(0, axes))(game.parts()[0])
 
 
 def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:
@@ -161,6 +175,12 @@ def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: P
             seen = np.array2string(first, threshold=6, precision=4)
             raise ValueError(f"{owner}: {need.owner}: {need.demand}, got {seen}{remedy_of(need)}.")
     return state
+
+
+def _apart(state: PyTree, given: PyTree) -> PyTree:
+    """The state without arrays of the caller: a program overwrites its state."""
+    others = {id(leaf) for leaf in jax.tree.leaves(given)}
+    return jax.tree.map(lambda leaf: jnp.array(leaf) if id(leaf) in others else leaf, state)
 
 
 def _about_params(learner: Learner) -> list[Need]:

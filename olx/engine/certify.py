@@ -19,9 +19,10 @@ from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.audit import audited, sides
 from olx.engine.boundary import check_game
 from olx.engine.feed import dense, peek
+from olx.engine.game import known
 from olx.engine.protocol import Watch
 from olx.engine.run import stream
-from olx.engine.sweep import streams
+from olx.engine.sweep import check_batch, padded, streams
 from olx.frameworks.lift import inside
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
@@ -164,16 +165,21 @@ def replayed(
     watch = Watch(sides, after=True)
     options = {"keep": keep, "progress": progress, "checkpoint": None, "explain": False}
     if isinstance(learner, Batch):
-        player, play = audited(learner.learners, asked, _repeated(u, len(learner))), streams
+        player = audited(learner.learners, asked, _repeated(u, len(learner)))
+        game, play = known("certify", player, loss, check_batch, padded), streams
     else:
         check_game("certify", learner, loss)
-        player, play = audited(learner, asked, u), stream
-    done = play(player, loss, rounds, params, watch, owner="certify", **options)
+        game, play = known("certify", audited(learner, asked, u), loss, _any_game), stream
+    done = play(game, rounds, params, watch, owner="certify", **options)
     if done.curve is None:
         kept = (dataclasses.replace(one, so_far=None) for one in done.trace)
     else:
         kept = (dataclasses.replace(one, at=done.curve.at) for one in done.trace)
     return Certificates(tuple(kept)), done
+
+
+def _any_game(owner: str, learner: Learner, loss: Loss) -> None:
+    """The game without the theorems was checked before."""
 
 
 def _repeated(tree: PyTree, count: int) -> PyTree:

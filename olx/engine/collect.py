@@ -70,6 +70,8 @@ class Collector:
 
     def joined(self, segments: list[Segment]) -> Segment:
         """Several consecutive segments as one."""
+        if len(segments) == 1:
+            return segments[0]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *segments)
 
     def result(self) -> tuple[Any, PyTree, Curve | None]:

@@ -7,6 +7,7 @@ is used whenever the compiler refuses, as it does for sorts, factorizations and 
 the same numbers.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
+
+from olx.engine.game import Game
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _UNFIT = {
@@ -36,7 +39,9 @@ _WIDE = 64  # from this width on, splitting a reduction into a tree costs more t
 class Program:
     """A function with a fast and a plain compiled form; its first argument is donated.
 
-    `choose` picks the form, once per shapes and dtypes of the arguments.
+    The function takes a state, a learner, a loss and more. A form takes a `Game` in place of the
+    learner and the loss, and has a second result, to be ignored; see `_reading`. `choose` picks the
+    form, once per shapes and dtypes of the arguments.
     """
 
     def __init__(
@@ -48,11 +53,11 @@ class Program:
         """
         self.function = function
         share = share or (lambda function: function)
-        self._plain = jax.jit(share(_reading(function, True)), donate_argnums=0)
+        self._plain = jax.jit(_of_game(_reading, function, share), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
-        fast = as_kernel(function, True) if fast is None else _reading(fast, True)
-        self._narrow = _compiled(share(fast), ["dot-library-rewriter"])
-        self._wide = _compiled(share(fast), ["dot-library-rewriter", "tree_reduction_rewriter"])
+        whole = _of_game(*(as_kernel, function) if fast is None else (_reading, fast), share)
+        self._narrow = _compiled(whole, ["dot-library-rewriter"])
+        self._wide = _compiled(whole, ["dot-library-rewriter", "tree_reduction_rewriter"])
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: Any) -> tuple[Callable, str]:
@@ -61,22 +66,19 @@ class Program:
         width: the length of the reductions of a round.
         """
         if reason := unavailable():
-            return _first_of(self._plain), f"plain loop: {reason}"
+            return self._plain, f"plain loop: {reason}"
         if width >= _HUGE:
-            return _first_of(self._plain), "plain loop: the rows are long enough for all cores"
+            return self._plain, "plain loop: the rows are long enough for all cores"
         leaves, structure = jax.tree.flatten(arguments)
-        if not all(np.size(leaf) for leaf in leaves):  # the compiler aborts on an empty argument
-            return _first_of(self._plain), "plain loop: one kernel cannot take an empty array"
-        kind = (
-            structure,
-            tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves),
-        )
+        kind = (structure, tuple(map(_kind, leaves)))
+        if any(0 in shape for shape, _ in kind[1]):  # the compiler aborts on an empty argument
+            return self._plain, "plain loop: one kernel cannot take an empty array"
         fast = self._wide if width >= _WIDE else self._narrow
         if kind not in self._refusals:
             self._refusals[kind] = _refusal(fast, arguments)
         if reason := self._refusals[kind]:
-            return _first_of(self._plain), f"plain loop: {reason}"
-        return _first_of(fast), self.form
+            return self._plain, f"plain loop: {reason}"
+        return fast, self.form
 
 
 @functools.cache
@@ -156,5 +158,17 @@ def _reading(function: Callable, donated: bool) -> Callable:
     return both
 
 
-def _first_of(form: Callable) -> Callable:
-    return lambda *arguments: form(*arguments)[0]
+def _of_game(make: Callable, function: Callable, share: Callable) -> Callable:
+    """The function in a form that takes a `Game`; `make` is `_reading` or `as_kernel`."""
+
+    def whole(state: Any, game: Game, *rest: Any) -> Any:
+        def flat(state: Any, own: list, other: list, *rest: Any) -> Any:
+            return function(state, *dataclasses.replace(game, own=own, other=other).parts(), *rest)
+
+        return share(make(flat, True))(state, game.own, game.other, *rest)
+
+    return whole
+
+
+def _kind(leaf: Any) -> tuple:
+    return (leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else ((), type(leaf))

@@ -11,13 +11,15 @@ class Progress:
 
     def __init__(self, show: bool | None, total: int | None, done: int):
         hidden = not sys.stderr.isatty() if show is None else not show
-        self._bar: Any = tqdm(
-            total=total, initial=done, unit=" rounds", disable=hidden, smoothing=0.1
-        )
+        self._bar: Any = None
+        if not hidden:
+            self._bar = tqdm(total=total, initial=done, unit=" rounds", smoothing=0.1)
 
     def advance(self, rounds: int, mean_loss: float) -> None:
-        self._bar.set_postfix_str(f"loss {mean_loss:.4g}", refresh=False)
-        self._bar.update(rounds)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {mean_loss:.4g}", refresh=False)
+            self._bar.update(rounds)
 
     def close(self) -> None:
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()

@@ -11,12 +11,13 @@ from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.affine import unfolded
-from olx.engine.boundary import check_game, first_state, given_state
+from olx.engine.boundary import check_game, given_state, start_of
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import single_program
 from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
+from olx.engine.game import Known, known
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
@@ -63,14 +64,13 @@ def run(
     [1000, 2000, 3000]
     """
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
-    check_game("run", learner, loss)
+    game = known("run", learner, loss, check_game)
     watch = watching("run", record, measure, keep)
-    return stream(learner, loss, rounds, params, watch, state=state, **options)
+    return stream(game, rounds, params, watch, state=state, **options)
 
 
 def stream(
-    learner: Learner,
-    loss: Loss,
+    game: Known,
     rounds: Rounds | Iterable[Rounds],
     params: PyTree,
     watch: Watch,
@@ -80,31 +80,33 @@ def stream(
     **options: Any,
 ) -> Run:
     """`run` with its `Watch`, for any `owner` of the error messages."""
-    learner, rounds = unfolded(owner, learner, rounds, watch)
+    game, rounds = unfolded(owner, game, rounds, watch)
+    learner = game.learner
     first, rounds = peek(owner, rounds)
-    rows, game = first.context, explained(owner, learner, loss, params, first, watch)
+    rows, traced = first.context, explained(owner, learner, game.loss, params, first, watch)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learner, params, rows, batched=False) if sparse else None
     continued = state is not None
     if state is None:
-        state = first_state(owner, learner, params)
+        state = start_of(owner, game, params)
     else:
         state = given_state(owner, learner, params, state)
-    state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
-    play = functools.partial(drive, owner, loss=loss, stream=rounds, params=params, **options)
+        state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
     if layout is None:
         program = lambda fields: single_program(watch._replace(fields=fields))
-        shows = functools.partial(shown, batched=False)
-        with game:
-            done = play(program, learner, state=state, shows=shows)
+        with traced:
+            done = drive(owner, game, program, _shown_alone, rounds, params, state, **options)
     else:
         form = form_of(learner, layout, False)
         program = lambda fields: sparse_program(
             watch._replace(fields=fields), layout, form, batched=False
         )
-        packed = jax.jit(packer(layout))(state)
         shows = functools.partial(shown_by, form)
-        with game:
-            done = play(program, learner, state=packed, shows=shows)
+        packed = jax.jit(packer(layout))(state)
+        with traced:
+            done = drive(owner, game, program, shows, rounds, params, packed, **options)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
-    return dataclasses.replace(done, continued=continued)
+    return dataclasses.replace(done, continued=True) if continued else done
+
+
+_shown_alone = functools.partial(shown, batched=False)

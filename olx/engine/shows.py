@@ -11,6 +11,7 @@ only if one of them is not finite. It looks at all other numbers before it plays
 """
 
 import functools
+from collections.abc import Set
 from typing import Any, NamedTuple
 
 import jax
@@ -18,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx.core import Feedback, Learner, Loss
+from olx.core import Feedback
 from olx.engine.feed import Plan
+from olx.engine.game import Game
 from olx.streams.sparse_rows import SparseRows
 
 MANY = 1 << 16  # numbers; a look at fewer of them costs less than a proof
@@ -48,7 +50,7 @@ def alarm(fields: tuple[str, ...], feedback: Feedback) -> Array | None:
     return ~jnp.isfinite(sum(jnp.sum(leaf) for leaf in leaves))
 
 
-def candidates(plan: Plan, told: set[str]) -> tuple[int, ...]:
+def candidates(plan: Plan, told: Set[str]) -> tuple[int, ...]:
     """The leaves of the rounds for which a proof is worth its time.
 
     They have many numbers per round, and they are many in all. They are floats that JAX takes as
@@ -68,27 +70,23 @@ def candidates(plan: Plan, told: set[str]) -> tuple[int, ...]:
     )
 
 
-def shown(
-    learner: Learner,
-    loss: Loss,
-    state: PyTree,
-    plan: Plan,
-    leaves: tuple[int, ...],
-    batched: bool,
-) -> Shows:
-    """Which of these leaves show in a round of `learner`, for dense rows.
+def shown(game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...], batched: bool) -> Shows:
+    """Which of these leaves show in a round of a game, for dense rows.
 
     leaves: the result of `candidates`.
-    batched: whether the numbers of `learner` and `state` have a leading axis of configurations.
+    batched: whether the numbers of the learner and `state` have a leading axis of configurations.
     """
     if not leaves:
         return Shows()
-    rows, kind = jax.tree.flatten(plan.first)
-    own, structure = jax.tree.flatten((learner, state))
-    other, form = jax.tree.flatten(loss)
-    game = tuple(_kind(leaf, batched) for leaf in own) + tuple(_kind(leaf, 0) for leaf in other)
-    here = tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows))
-    return _shown((structure, form, kind), game, here, leaves)
+    rows, form = jax.tree.flatten(plan.first)
+    held, structure = jax.tree.flatten(state)
+    kinds = (
+        tuple(_kind(leaf, batched) for leaf in game.own),
+        tuple(_kind(leaf, 0) for leaf in game.other),
+        tuple(_kind(leaf, batched) for leaf in held),
+        tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows)),
+    )
+    return _shown((*game.structure, structure, form), kinds, leaves)
 
 
 def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
@@ -104,16 +102,16 @@ def _kind(leaf: Any, lead: int) -> tuple:
 
 
 @functools.lru_cache(maxsize=1024)
-def _shown(structures: tuple, game: tuple, here: tuple, wide: tuple[int, ...]) -> Shows:
-    structs = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in game + here]
+def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...]) -> Shows:
+    parts = [[jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in own] for own in kinds]
     try:
-        closed = jax.make_jaxpr(functools.partial(_round, structures))(*structs)
+        closed = jax.make_jaxpr(functools.partial(_round, structures))(*parts)
     except Exception:  # the program of the round fails in the same way, and its error is better
         return Shows()
-    seen = {}
+    count, seen = sum(map(len, parts)), {}
     for number in wide:
-        levels = [_HIDDEN] * len(structs)
-        levels[len(game) + number] = _SOME
+        levels = [_HIDDEN] * count
+        levels[count - len(parts[-1]) + number] = _SOME
         *actions, value = _levels(closed.jaxpr, levels)
         seen[number] = {"value": value > _HIDDEN, "action": max(actions, default=0) > _HIDDEN}
     return _least(seen)
@@ -128,11 +126,9 @@ def _least(seen: dict[int, dict[str, bool]]) -> Shows:
     return Shows()
 
 
-def _round(structures: tuple, *leaves: Any) -> tuple[PyTree, Array]:
+def _round(structures: tuple, *parts: list) -> tuple[PyTree, Array]:
     """The action and the loss of a round."""
-    *sizes, _ = np.cumsum([structure.num_leaves for structure in structures])
-    parts = (leaves[a:b] for a, b in zip([0, *sizes], [*sizes, None], strict=True))
-    (learner, state), loss, here = map(jax.tree.unflatten, structures, parts)
+    learner, loss, state, here = map(jax.tree.unflatten, structures, parts)
     action = learner.predict(state, here.context)
     return action, jnp.asarray(loss(action, here.outcome))
 

@@ -48,7 +48,8 @@ def deferred(saves: bool) -> Iterator[Asked]:
 
     If a caller of this run already defers signals, its `Asked` is used.
     """
-    around = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+    present = signal.getsignal(signal.SIGINT)
+    around = getattr(present, "__self__", None)
     if saves and isinstance(around, Asked):
         yield around
         return
@@ -57,11 +58,8 @@ def deferred(saves: bool) -> Iterator[Asked]:
     if saves:
         usual[signal.SIGTERM] = signal.SIG_DFL
     if threading.current_thread() is threading.main_thread():
-        before = {
-            number: handler
-            for number, handler in usual.items()
-            if signal.getsignal(number) == handler
-        }
+        now = lambda number: present if number == signal.SIGINT else signal.getsignal(number)
+        before = {number: handler for number, handler in usual.items() if now(number) == handler}
     for number in before:
         signal.signal(number, asked.take)
     try:

@@ -17,6 +17,7 @@ from jaxtyping import Array, Int, PyTree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.feed import Plan
 from olx.engine.forms import Form, Round, adding, block_by_block, whole_row
+from olx.engine.game import Game
 from olx.engine.kernel import Program
 from olx.engine.lanes import lane_by_lane
 from olx.engine.loop import alone, at, over_rounds
@@ -45,9 +46,7 @@ def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
     return SIZED[whole_row]
 
 
-def shown_by(
-    form: Form, learner: Learner, loss: Loss, state: PyTree, plan: Plan, leaves: tuple[int, ...]
-) -> Shows:
+def shown_by(form: Form, game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...]) -> Shows:
     """Whether the row shows in a round of this form: some sum the products of all its entries.
 
     The rows must stay as they are until the round was played.

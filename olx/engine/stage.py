@@ -40,16 +40,21 @@ class Stage:
             self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), dtype)
         place = self._places[key]
         place[:count] = leaf
-        place[count:] = 0
+        if count < self._capacity:
+            place[count:] = 0
         return place
 
 
 def _is_aligned(leaf: np.ndarray) -> bool:
-    return leaf.flags.c_contiguous and leaf.ctypes.data % _LINE == 0
+    return leaf.flags.c_contiguous and _address(leaf) % _LINE == 0
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     room = np.empty(size + _LINE, np.uint8)
-    skip = -room.ctypes.data % _LINE
+    skip = -_address(room) % _LINE
     return room[skip : skip + size].view(dtype).reshape(shape)
+
+
+def _address(leaf: np.ndarray) -> int:
+    return leaf.__array_interface__["data"][0]

@@ -20,6 +20,7 @@ from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, tur
 from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
+from olx.engine.game import Known, known
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
@@ -62,17 +63,15 @@ def sweep(
     axes = None
     if isinstance(learners, Batch):
         learners, axes = learners.learners, learners.axes
-    check_learners("sweep", learners)
-    check_loss("sweep", loss)
+    game = known("sweep", learners, loss, check_batch, padded)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     watch = watching("sweep", record, measure, keep)
-    done = streams(learners, loss, rounds, params, watch, **options)
+    done = streams(game, rounds, params, watch, **options)
     return dataclasses.replace(done, axes=axes)
 
 
 def streams(
-    learners: Learner,
-    loss: Loss,
+    game: Known,
     rounds: Rounds | Iterable[Rounds],
     params: PyTree,
     watch: Watch,
@@ -81,36 +80,48 @@ def streams(
     **options: Any,
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
-    count = _configurations(owner, learners)
-    learners, rounds = unfolded(owner, learners, rounds, watch)
+    game, rounds = unfolded(owner, game, rounds, watch, padded)
+    learners, count = game.learner, np.shape(jax.tree.leaves(game.learner)[0])[0]
     first, rounds = peek(owner, rounds)
-    rows, game = first.context, explained(owner, learners, loss, params, first, watch, stacked=True)
+    rows = first.context
+    traced = explained(owner, learners, game.loss, params, first, watch, stacked=True)
     devices = min(jax.local_device_count(), count)
-    learners = jax.tree.map(lambda leaf: _pad(jnp.asarray(leaf), -count % devices), learners)
-    play = functools.partial(drive, owner, loss=loss, stream=rounds, params=params, **options)
-    play = functools.partial(play, learner=learners, configurations=count)
+    options["configurations"] = count
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
-        state = jax.tree.map(jnp.array, first_states(owner, learners, params))
+        state = first_states(owner, game, params)
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
-        with game:
-            done = play(one, state=state, shows=functools.partial(shown, batched=True))
+        with traced:
+            done = drive(owner, game, one, _shown_by_each, rounds, params, state, **options)
     else:
         share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
         one = lambda fields: sparse_program(
             watch._replace(fields=fields), layout, form, batched=True, share=share
         )
-        state = first_states(owner, learners, params, packer(layout), AXES)
-        rest = jax.tree.map(jnp.array, state.rest)  # a copy, since the program donates its state
+        state = first_states(owner, game, params, packer(layout), AXES)
         shows = functools.partial(shown_by, form)
-        with game:
-            done = play(one, state=state._replace(rest=rest), shows=shows)
+        with traced:
+            done = drive(owner, game, one, shows, rounds, params, state, **options)
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
+
+
+def check_batch(owner: str, learners: Learner, loss: Loss) -> None:
+    """Refuse all but a stack of learners and a loss of an action and an outcome."""
+    check_learners(owner, learners)
+    check_loss(owner, loss)
+    _configurations(owner, learners)
+
+
+def padded(leaves: list) -> list:
+    """The leaves of a batch, padded so that all devices get the same number of configurations."""
+    count = np.shape(leaves[0])[0]
+    short = -count % min(jax.local_device_count(), count)
+    return [_pad(jnp.asarray(leaf), short) for leaf in leaves]
 
 
 def _configurations(owner: str, learners: Learner) -> int:
@@ -139,3 +150,6 @@ def _trim(run: Run, count: int) -> Run:
     cut = lambda tree: jax.tree.map(lambda leaf: leaf[:count], tree)
     curve = run.curve and Curve(run.curve.at, *cut((run.curve.total, run.curve.sums)))
     return Run(cut(run.state), cut(run.losses), cut(run.trace), curve=curve)
+
+
+_shown_by_each = functools.partial(shown, batched=True)

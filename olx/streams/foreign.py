@@ -37,7 +37,7 @@ def refuse_piece(owner: str, piece: Any) -> NoReturn:
 _SPARSE = "`olx.streams.sparse_rows(matrix)` makes sparse rows of it"
 
 
-def refuse_stranger(owner: str, name: str, leaf: Any, remedy: str = _SPARSE) -> None:
+def refuse_stranger(owner: str, name: object, leaf: Any, remedy: str = _SPARSE) -> None:
     """Refuse a part of the rounds that is a table or a SciPy matrix, which no driver can cut.
 
     remedy: what to do with a SciPy matrix.

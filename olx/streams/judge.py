@@ -5,7 +5,7 @@ not legal, the losses are NaN from its round on.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,15 @@ from olx.streams.foreign import is_array, is_frame, refuse, refuse_piece, refuse
 from olx.streams.numbers import check_finite, check_kind, first_of
 from olx.streams.sparse_rows import SparseRows
 from olx.streams.stream import Stream
+
+
+class _Name(NamedTuple):
+    """The name of a leaf of the rounds; to spell it takes longer than to check a few numbers."""
+
+    path: tuple
+
+    def __str__(self) -> str:
+        return f"rounds{jax.tree_util.keystr(self.path)}"
 
 
 def check_iterable(owner: str, stream: Any) -> None:
@@ -46,19 +55,19 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
     leaves = jax.tree_util.tree_leaves_with_path(rounds)
     if not leaves:
         raise TypeError(f"{owner}: `rounds` holds no array; give `olx.Rounds(contexts, outcomes)`.")
-    lengths = {}
     for path, leaf in leaves:
-        refuse_stranger(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
+        refuse_stranger(owner, _Name(path), leaf)
         if np.ndim(leaf) == 0:
             _refuse_scalar(owner, rounds, path)
-        check_kind(owner, f"rounds{jax.tree_util.keystr(path)}", leaf)
-        lengths[jax.tree_util.keystr(path)] = np.shape(leaf)[0]
-    if len(set(lengths.values())) > 1:
-        seen = ", ".join(f"rounds{path}: {length}" for path, length in lengths.items())
+        check_kind(owner, _Name(path), leaf)
+    lengths = [np.shape(leaf)[0] for _, leaf in leaves]
+    if len(set(lengths)) > 1:
+        pairs = zip(leaves, lengths, strict=True)
+        seen = ", ".join(f"{_Name(path)}: {length}" for (path, _), length in pairs)
         raise TypeError(
             f"{owner}: leaves of `rounds` differ in length ({seen}); give one row per round."
         )
-    length = next(iter(lengths.values()))
+    length = lengths[0]
     if length == 0:
         raise ValueError(f"{owner}: `rounds` is empty.")
     if rounds.weight is not None and np.ndim(rounds.weight) != 1:
@@ -150,7 +159,7 @@ def judge(
             raise ValueError(f"{owner}: rounds.weight must be non-negative, got {value}{where}.")
     for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(part)):
         if number not in skip and path[0].name not in told and not is_traced(leaf):
-            check_finite(owner, f"rounds{jax.tree_util.keystr(path)}", leaf, start)
+            check_finite(owner, _Name(path), leaf, start)
     return traced
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from olx.streams.sparse_rows import SparseRows
 
 
-def check_kind(owner: str, name: str, leaf: Any) -> None:
-    """Refuse arrays that are masked or do not hold real numbers."""
+def check_kind(owner: str, name: Any, leaf: Any) -> None:
+    """Refuse arrays that are masked or do not hold real numbers. `name` is shown in the message."""
     refuse_masked(owner, name, leaf)
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     letter = getattr(kind, "kind", "V")
@@ -24,7 +24,7 @@ _LABELS = (
 )
 
 
-def refuse_masked(owner: str, name: str, leaf: Any) -> None:
+def refuse_masked(owner: str, name: Any, leaf: Any) -> None:
     if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError(
             f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop the "
@@ -32,7 +32,7 @@ def refuse_masked(owner: str, name: str, leaf: Any) -> None:
         )
 
 
-def check_finite(owner: str, name: str, leaf: Any, start: int = 0, row: str = "row") -> None:
+def check_finite(owner: str, name: Any, leaf: Any, start: int = 0, row: str = "row") -> None:
     """Refuse a number that is not finite, or that does not fit into the dtype that JAX gives it.
 
     start, row: the number and the name, for messages, of the first entry of the first axis.

@@ -7,10 +7,10 @@ import pytest
 
 import olx
 from olx import losses, mirrors, regularizers
-from olx._pytree import as_tree
 from olx.convex import sets
 from olx.engine import kernel
 from olx.engine.chunk import single_program, sweep_program
+from olx.engine.game import known
 from olx.engine.protocol import Watch
 
 ON_CPU = jax.default_backend() == "cpu"
@@ -108,7 +108,11 @@ def test_a_version_that_computes_something_else_is_noticed(monkeypatch):
 def arguments(inner, width=5):
     learner = jax.tree.map(jnp.asarray, olx.linear(inner))
     state = learner.init(jnp.full(width, 1 / width))
-    return state, learner, as_tree(losses.squared), stream(width), np.int32(40)
+    return state, game_of(learner), stream(width), np.int32(40)
+
+
+def game_of(learner):
+    return known("run", learner, losses.squared, lambda *_: None).game
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -125,11 +129,11 @@ def test_it_is_lowered_for_other_devices_without_a_word_about_cpus(name, platfor
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_a_sweep_is_lowered_for_other_devices(platform, monkeypatch):
     monkeypatch.setattr(kernel, "unavailable", lambda: "elsewhere")
-    _, _, loss, rounds, count = arguments(LEARNERS["adagrad"])
+    _, _, rounds, count = arguments(LEARNERS["adagrad"])
     make = lambda eta: olx.linear(olx.ftrl(eta, regularizers.adagrad()))
     learners = olx.batch(make, eta=jnp.array([0.1, 0.2])).learners
     states = jax.vmap(lambda learner: learner.init(jnp.zeros(5)))(learners)
-    given = states, learners, loss, rounds, count
+    given = states, game_of(learners), rounds, count
     call, _ = sweep_program(Watch()).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert "xla_cpu" not in exported.mlir_module()

@@ -8,8 +8,9 @@ import scipy.sparse
 
 import olx
 from olx import losses, mirrors, streams
-from olx._pytree import as_tree
 from olx.engine import feed, shows
+from olx.engine.boundary import check_game
+from olx.engine.game import known
 
 ROWS, CHUNK, WIDTH = 200, 64, 3
 DRAW = np.random.default_rng(0)
@@ -82,8 +83,9 @@ def wanted(learner, loss, rounds, owner, start=ZEROS):
 def fields_of(learner, loss, rounds, params=ZEROS):
     first = jax.tree.map(np.asarray, rounds)
     plan = feed.plan(first, params, 1, True)
-    given = as_tree(loss), learner.init(params), plan, shows.candidates(plan, set())
-    return shows.shown(learner, *given, batched=False)
+    game = known("run", learner, loss, check_game).game
+    leaves = shows.candidates(plan, set())
+    return shows.shown(game, learner.init(params), plan, leaves, batched=False)
 
 
 SUMS = {

@@ -1,0 +1,154 @@
+"""What generality costs: the kernel of a learner against one round written by hand in JAX.
+
+Both are compiled as one kernel with the same options and play the same arrays of the device; so the
+ratio is the cost of the learner, the loss and the feedback being separate things. `olx.run` is
+compared with its own kernel: the difference is cutting, checking and collecting. The last rows are
+the time of a call that plays 8 rounds, which is what a call costs besides its rounds.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import olx
+from benchmarks import data, jax_loops, targets
+from benchmarks.dense import ADA, BASIC, HINGE, LOG, OGD, PASSIVE
+from benchmarks.peers import ETA
+from benchmarks.race import Contestant, Timing, kept_race
+from benchmarks.report import Group, Row, compared
+from benchmarks.settings import Settings
+from olx.engine import feed, kernel
+from olx.engine.boundary import check_game, start_of
+from olx.engine.chunk import single_program
+from olx.engine.game import known
+from olx.engine.protocol import Watch
+from olx.engine.shows import candidates, shown
+
+WIDTHS = (10, 50, 64, 200, 1000)
+VALUES = 50_000_000  # the largest number of values in a data set
+EARLY = 200  # rounds whose losses are compared
+HAND, KERNEL, RUN = "JAX loop", "kernel of olx", "olx.run"
+
+
+class Entry(NamedTuple):
+    name: str
+    learner: olx.Learner
+    loss: Callable
+    step: Callable  # of `lax.scan`
+    start: Callable[[jax.Array], Any]  # zeros -> the first state of the step
+
+
+def _pair(zeros: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return zeros, zeros + 0
+
+
+ENTRIES = (
+    Entry("OGD hinge", OGD, HINGE, jax_loops.ogd_hinge, jnp.array),
+    Entry("OGD logistic", OGD, LOG, jax_loops.ogd_logistic, jnp.array),
+    Entry("PA", PASSIVE, HINGE, jax_loops.passive_aggressive, jnp.array),
+    Entry("AdaGrad hinge", ADA, HINGE, jax_loops.adagrad_hinge, _pair),
+    Entry("Perceptron", BASIC, HINGE, jax_loops.perceptron, jnp.array),
+    Entry("Hedge", olx.hedge(ETA), olx.losses.linear_loss, jax_loops.hedge, jnp.array),
+)
+
+
+def measure(settings: Settings) -> Group:
+    rows, timings = [], {}
+    for width in WIDTHS:
+        count = settings.size(min(100_000, VALUES // width), 4000)
+        examples = data.dense(count, width)
+        paid = np.random.default_rng(0).random((count, width), np.float32)
+        for entry in ENTRIES:
+            case = f"d={width}, {entry.name}"
+            experts = entry.step is jax_loops.hedge
+            given = (None, paid) if experts else examples
+            rounds = jax.tree.map(jnp.asarray, olx.Rounds(*given))
+            start = jnp.full(width, 1 / width) if experts else jnp.zeros(width)
+            contestants = [
+                Contestant(HAND, functools.partial(by_hand, entry, rounds, start), count),
+                Contestant(KERNEL, functools.partial(by_kernel, entry, rounds, start), count),
+                Contestant(RUN, functools.partial(by_run, entry, rounds, start), count),
+            ]
+            seen = kept_race(case, contestants, settings.rounds, timings)
+            rows += _rows(case, entry, seen, rounds, start)
+    return Group("Overhead", [*rows, *_calls(settings, timings)], timings)
+
+
+def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
+    passes = ["dot-library-rewriter"] + (["tree_reduction_rewriter"] if start.size >= 64 else [])
+    scan = lambda state, given: lax.scan(entry.step, state, given)
+    loop = kernel._compiled(kernel.as_kernel(scan, True), passes)
+    given = rounds.outcome if rounds.context is None else (rounds.context, rounds.outcome)
+    fresh = _copier(entry.start(jnp.zeros(start.size)))
+    return lambda: jax.block_until_ready(loop(fresh(), given))[0][1]
+
+
+def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
+    game = known("overhead", entry.learner, entry.loss, check_game)
+    state = start_of("overhead", game, start)
+    plan = feed.plan(jax.tree.map(np.asarray, rounds), start, 1, True)
+    watched = shown(game.game, state, plan, candidates(plan, game.parts), batched=False)
+    given = game.game, rounds, np.int32(feed.len_of(rounds))
+    program = single_program(Watch(fields=watched.fields))
+    call, path = program.choose(start.size, state, *given)
+    if path != "one kernel":
+        raise RuntimeError(f"{entry.name} is played as a {path}")
+    fresh = _copier(state)
+    return lambda: jax.block_until_ready(call(fresh(), *given))[0][1].paid[0]
+
+
+def by_run(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
+    return lambda: olx.run(entry.learner, entry.loss, rounds, start).losses
+
+
+def _copier(state: Any) -> Callable[[], Any]:
+    """A new copy in every call, since a program overwrites its state."""
+    copy = jax.jit(lambda state: jax.tree.map(lambda leaf: leaf + 0, state))
+    return lambda: copy(state)
+
+
+def _rows(
+    case: str, entry: Entry, seen: dict[str, Timing], rounds: olx.Rounds, start: jax.Array
+) -> list[Row]:
+    target = targets.at_most(targets.OVERHEAD)
+    early = jax.tree.map(lambda leaf: leaf[:EARLY], rounds)
+    apart = np.abs(by_hand(entry, early, start)() - by_run(entry, early, start)())
+    return [
+        compared(case, seen[KERNEL], seen[HAND], target, inverse=True),
+        compared(case, seen[RUN], seen[KERNEL], target, inverse=True),
+        Row(
+            case,
+            HAND,
+            float(np.max(apart)),
+            targets.at_most(targets.AGREEMENT),
+            "largest difference of losses",
+        ),
+    ]
+
+
+def _calls(settings: Settings, timings: dict[str, Any]) -> list[Row]:
+    rounds, start = olx.Rounds(jnp.ones((8, 10)), jnp.ones(8)), jnp.zeros(10)
+    make = lambda eta: olx.linear(olx.omd(eta, olx.mirrors.euclidean()))
+    batch = olx.batch(make, eta=jnp.geomspace(0.01, 1.0, 8))
+    calls = {
+        RUN: lambda: olx.run(OGD, HINGE, rounds, start),
+        "olx.sweep": lambda: olx.sweep(batch, HINGE, rounds, start),
+    }
+    contestants = [Contestant(name, lambda call=call: call, 1) for name, call in calls.items()]
+    seen = kept_race("a call", contestants, max(settings.rounds, 50), timings)
+    return [
+        Row(
+            "a call of 8 rounds",
+            name,
+            timing.nanoseconds and timing.nanoseconds / 1000,
+            targets.at_most(targets.CALL[name]),
+            "microseconds",
+            note=timing.failure,
+        )
+        for name, timing in seen.items()
+    ]
