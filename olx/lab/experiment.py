@@ -196,5 +196,5 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     def text(self) -> str:
         """The experiment as TOML, with settings of the command line; reads back as the same."""
         tree = self.plain()
-        tree["learners"] = [{**one, **one.pop("arguments", {})} for one in tree["learners"]]
+        tree["learners"] = [one | one.pop("arguments", {}) for one in tree["learners"]]
         return _toml.dumps(tree)

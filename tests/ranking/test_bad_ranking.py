@@ -80,7 +80,7 @@ def test_other_maps_and_numbers_are_refused():
     prior = mirrors.negative_entropy(prior=jnp.array([0.5, 0.5]))
     with pytest.raises(TypeError, match="without a prior"):
         ranking.label_ranking(1.0, prior, ranking.optimal(), 0.5)
-    with pytest.raises(TypeError, match="`update` must be a Update"):
+    with pytest.raises(TypeError, match="`update` must be an Update"):
         ranking.label_ranking(1.0, FLAT, olx.ascents.aggressive())
     with pytest.raises(ValueError, match="`eta` must be positive"):
         ranking.label_ranking(-1.0, FLAT, ranking.optimal())

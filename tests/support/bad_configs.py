@@ -186,7 +186,7 @@ DATA = {
         "did you mean stream:linear_class", name="stream:liner_classification"
     ),
     "a set misspelt": data("did you mean sklearn:iris", name="sklearn:irs", arguments={}),
-    "a source of nobody": data("no data set 'kaggle:titanic'", name="kaggle:titanic", arguments={}),
+    "a source of nobody": data("there is no module kaggle", name="kaggle:titanic", arguments={}),
     "no such file": data("nowhere.csv: no such file", name="nowhere.csv", arguments={}),
     "an unknown key of data": data("data.0.scal; did you mean scale", scal="rows"),
     "an order misspelt": data("data.0.order: .*did you mean shuffled", order="shufled"),
