@@ -116,7 +116,8 @@ def chunks(
     )
     for piece in pieces:
         length = len_of(piece)
-        _check_like(owner, piece, plan.first, start)
+        if piece is not plan.first:
+            _check_like(owner, piece, plan.first, start)
         begin = min(max(0, skip - start), length)
         if history is not None:
             history.skip(piece, start, start + begin)
