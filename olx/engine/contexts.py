@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx.streams.numbers import dtype_of
+
 
 def dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
     """The dtype of each leaf of the context after the cast.
@@ -27,7 +29,7 @@ def dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
     shapes = [(np.shape(x)[lead:], np.shape(w)) for x, w in zip(leaves, decision, strict=True)]
     if not all(x == w or (x and x == w[-len(x) :]) for x, w in shapes):
         return own
-    return [_wider(a, jnp.result_type(w)) for a, w in zip(own, decision, strict=True)]
+    return [_wider(a, dtype_of(w)) for a, w in zip(own, decision, strict=True)]
 
 
 def cast(context: PyTree, params: PyTree) -> PyTree:
@@ -44,7 +46,7 @@ def _as(leaf: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def _wider(own: np.dtype, wanted: np.dtype) -> Any:
     """The wider dtype. A float wider than `wanted` stays; the check of the update reports it."""
-    if not jnp.issubdtype(wanted, jnp.floating):
+    if own == wanted or not jnp.issubdtype(wanted, jnp.floating):
         return own
     if jnp.issubdtype(own, jnp.floating):
         return wanted if own.itemsize < wanted.itemsize else own

@@ -48,11 +48,13 @@ def drive(
         are played.
     """
     whole = isinstance(stream, Rounds)
-    refuse_tracers(owner, jax.tree.leaves((state, stream if whole else None)))
+    given = jax.tree.leaves(stream) if whole else []
+    refuse_tracers(owner, [*jax.tree.leaves(state), *given])
     check_checkpoint(owner, checkpoint)
     game, pieces = known.game, feed.pieces(owner, stream)
     first = next(pieces)
-    plan = feed.plan(first, params, configurations, whole)
+    ready = whole and all(isinstance(leaf, jax.Array) for leaf in given)
+    plan = feed.plan(first, params, configurations, whole, ready)
     shown = shows(game, state, plan, candidates(plan, known.parts))
     program = program_of(shown.fields)
     checks = Checks(owner, known.needs, params, shown.leaves)

@@ -19,6 +19,7 @@ from olx.streams.judge import check_iterable, check_piece
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # per chunk: large enough to hide the cost of a call, small enough for the cache
+_READY = 4  # times as many for arrays of the device, which are played where they are
 _MOST = 1 << 16  # rounds per chunk
 _DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
 
@@ -40,22 +41,27 @@ class Plan(NamedTuple):
     owned: bool  # whether pieces do not change while they are played; else they are copied
 
 
-def plan(first: Rounds, params: PyTree, configurations: int, whole: bool) -> Plan:
+def plan(
+    first: Rounds, params: PyTree, configurations: int, whole: bool, ready: bool = False
+) -> Plan:
     """The plan for a stream with the first piece `first`, and a learner that starts from `params`.
 
     whole: whether `first` is the whole stream. The pieces of an iterable may be overwritten as soon
         as the next piece is read.
+    ready: whether the arrays are those of the device. Others are copied to a buffer, which should
+        stay in the cache.
     """
     rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
     dtypes = contexts.dtypes(first.context, params, 1) + rest
-    return Plan(first, dtypes, _capacity(first, dtypes, configurations, whole), whole)
+    most = _BYTES * (_READY if ready else 1)
+    return Plan(first, dtypes, _capacity(first, dtypes, configurations, whole, most), whole)
 
 
-def _capacity(first: Rounds, dtypes: list, configurations: int, whole: bool) -> int:
+def _capacity(first: Rounds, dtypes: list, configurations: int, whole: bool, most: int) -> int:
     """The number of rounds per chunk, a power of two. Later pieces may be longer than `first`."""
     length = len_of(first)
     row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
-    best = _BYTES // row // max(1, configurations // 64)
+    best = most // row // max(1, configurations // 64)
     best = min(_MOST, max(4, best))
     if not whole:
         length = max(length, min(1024, best))
@@ -117,7 +123,8 @@ def chunks(
     )
     for piece in pieces:
         length = len_of(piece)
-        _check_like(owner, piece, plan.first, start)
+        if piece is not plan.first:
+            _check_like(owner, piece, plan.first, start)
         begin = min(max(0, skip - start), length)
         if history is not None:
             history.skip(piece, start, start + begin)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, PyTree
 from olx.core import Rounds
 from olx.needs import Need
 from olx.streams.foreign import is_array, is_frame, refuse, refuse_piece, refuse_stranger
-from olx.streams.numbers import check_finite, check_kind, first_of
+from olx.streams.numbers import check_finite, check_kind, dtype_of, first_of
 from olx.streams.sparse_rows import SparseRows
 from olx.streams.stream import Stream
 
@@ -106,8 +106,8 @@ def check_params(owner: str, params: PyTree) -> None:
             continue
         name = f"`params{jax.tree_util.keystr(path)}`"
         check_kind(owner, name, leaf)
-        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
-            kind = jnp.result_type(leaf)
+        kind = dtype_of(leaf)
+        if not jnp.issubdtype(kind, jnp.floating):
             raise TypeError(f"{owner}: {name} holds {kind}; give floats, as jnp.zeros(d).")
         check_finite(owner, name, np.asarray(leaf), 0, "entry")
 

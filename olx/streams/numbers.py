@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from olx.streams.sparse_rows import SparseRows
@@ -61,6 +62,15 @@ def check_finite(owner: str, name: Any, leaf: Any, start: int = 0, row: str = "r
             "enable 64 bits in JAX."
         )
     raise ValueError(f"{owner}: {name} holds {value}{where}; clean it first.")
+
+
+def dtype_of(leaf: Any) -> Any:
+    """The dtype that JAX gives an array or a number; `jnp.result_type` takes much longer."""
+    if isinstance(leaf, jax.Array):
+        return leaf.dtype
+    if isinstance(leaf, np.ndarray):
+        return jax.dtypes.canonicalize_dtype(leaf.dtype)
+    return jnp.result_type(leaf)
 
 
 def first_of(wrong: Any, leaf: Any, start: int, row: str) -> tuple[str, Any]:
