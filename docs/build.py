@@ -70,7 +70,7 @@ def generate(folder: Path, *, plots: bool = False) -> list:
         {
             "More": [
                 others.reproductions(folder),
-                "benchmarks.md",
+                others.benchmarks(folder),
                 *others.architecture(folder),
                 others.contributing(folder),
             ]

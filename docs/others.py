@@ -83,6 +83,15 @@ def _config(path: Path) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def benchmarks(folder: Path, measured: Path = ROOT / "results/benchmarks/benchmarks.md") -> str:
+    """The page of the benchmarks, with the tables of the last measurement if there is one."""
+    page = folder / "benchmarks.md"
+    if measured.is_file():
+        tables = re.sub(r"^#+ ", "### ", measured.read_text(), flags=re.M)
+        page.write_text(f"{page.read_text().rstrip()}\n\n## The last measurement\n\n{tables}")
+    return "benchmarks.md"
+
+
 def _details(title: str, text: str) -> str:
     inside = "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
     return f'??? note "{title}"\n\n{inside}' if text else ""

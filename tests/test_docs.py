@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from docs import algorithms, outputs, pages, reference
+from docs import algorithms, others, outputs, pages, reference
 from docs.build import CONCEPTS, HOWTO
 from docs.docstrings import linked, markdown
 from docs.public import ROOT, factories, rooms
@@ -111,6 +111,16 @@ def test_a_page_shows_what_its_code_prints(tmp_path):
     (kept,) = tmp_path.iterdir()
     kept.write_text(kept.read_text().replace("21", "22"))
     assert outputs.shown(text, tmp_path) == wanted.replace("21", "22")  # nothing is run again
+
+
+def test_the_tables_of_a_measurement_are_shown(tmp_path):
+    (tmp_path / "benchmarks.md").write_text("# Benchmarks\n")
+    assert others.benchmarks(tmp_path, tmp_path / "none") == "benchmarks.md"
+    assert (tmp_path / "benchmarks.md").read_text() == "# Benchmarks\n"
+    (tmp_path / "measured.md").write_text("# Dense\n\n| a |\n")
+    others.benchmarks(tmp_path, tmp_path / "measured.md")
+    wanted = "# Benchmarks\n\n## The last measurement\n\n### Dense\n\n| a |\n"
+    assert (tmp_path / "benchmarks.md").read_text() == wanted
 
 
 def test_parts_about_names_that_do_not_exist_are_left_out():
