@@ -71,10 +71,8 @@ def check_rounds(owner: str, rounds: Rounds) -> int:
     if length == 0:
         raise ValueError(f"{owner}: `rounds` is empty.")
     if rounds.weight is not None and np.ndim(rounds.weight) != 1:
-        raise TypeError(
-            f"{owner}: rounds.weight has shape {np.shape(rounds.weight)}; give one number per "
-            "round."
-        )
+        shape = np.shape(rounds.weight)
+        raise TypeError(f"{owner}: rounds.weight has shape {shape}; give one number per round.")
     return length
 
 
