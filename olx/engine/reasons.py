@@ -40,7 +40,7 @@ def of_action(game: Game, state: PyTree, error: Exception) -> str:
             f"this learner cannot act from a `state` that is a {kind}; give `run.state` of a run "
             "of this learner, or `learner.init(params)` to begin"
         )
-    if hasattr(start, "_fields"):
+    if hasattr(start, "_fields") and type(start).__name__.endswith("State"):
         return (
             f"`params` is a {type(start).__name__}; give the first decision, as jnp.zeros(d), and "
             "the state of an earlier run as `state`"

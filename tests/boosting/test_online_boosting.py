@@ -447,7 +447,8 @@ def test_bad_arguments_are_refused_by_name():
     refused(
         lambda: boost(WEAK, 3, online_bbm),
         TypeError,
-        "boost: `rule` must be a BoostingRule, got function.",
+        "boost: `rule` must be a BoostingRule, got function `online_bbm`; call it, as in "
+        "`online_bbm(...)`.",
     )
     refused(
         lambda: olx.run(boost(olx.ogd(0.1), 3, rule), losses.hinge, SOME, ZEROS),
