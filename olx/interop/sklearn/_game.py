@@ -3,6 +3,7 @@
 Rows of float32 are played in float32, all others in float64, as scikit-learn does.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,11 +21,16 @@ from olx.engine.run import run
 from olx.first_order.adagrad import adagrad
 from olx.frameworks.affine import as_linear, is_affine
 from olx.frameworks.lift import linear
+from olx.keep import totals
 from olx.losses.score import ScoreLoss
 from olx.streams.sparse_rows import sparse_rows
 
 _PIECE = 1 << 14  # rows
 _KINDS = [np.float64, np.float32]
+
+
+class Diverged(ValueError):
+    """The scores of a learner are not finite."""
 
 
 def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
@@ -44,7 +50,9 @@ def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
 
 
 def examples(estimator: Any, X: Any, y: Any, first: bool, **options: Any) -> tuple[Any, Any]:
-    """The rows and the labels, as scikit-learn reads them; `first` also learns their columns."""
+    """The rows and the labels, as scikit-learn reads them; `first` forgets what was learned."""
+    if first:
+        vars(estimator).pop("state_", None)  # it would not fit to what is read now
     kinds = _KINDS if first else estimator.dtype_
     read: Any = validate_data(
         estimator, X, y, reset=first, accept_sparse="csr", dtype=kinds, **options
@@ -52,29 +60,28 @@ def examples(estimator: Any, X: Any, y: Any, first: bool, **options: Any) -> tup
     return read
 
 
-def weights(sample_weight: Any, rows: Any) -> Any:
+def weighed(rows: Any, outcome: np.ndarray, sample_weight: Any) -> Rounds:
     if sample_weight is None:
-        return None
-    return _check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
+        return Rounds(rows, outcome)
+    weight: Any = _check_sample_weight(
+        sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
+    )
+    return Rounds(rows, outcome, weight)
 
 
-def learn(
-    estimator: Any,
-    rows: Any,
-    outcome: np.ndarray,
-    weight: Any,
-    first: bool,
-    times: int,
-) -> None:
+def learn(estimator: Any, read: Rounds, times: int) -> None:
     """Play the rows `times` times, from the start or from where the estimator is."""
-    state = None if first else estimator.state_
-    start = np.zeros((*estimator.scores_, rows.shape[1] + estimator.fit_intercept), rows.dtype)
-    learner, loss = estimator.learner_, estimator.loss_
-    with jax.enable_x64(rows.dtype == np.float64):
-        for _ in range(times):
-            rounds = _pieces(estimator, rows, outcome, weight)
-            state = run(learner, loss, rounds, start, state=state, progress=False).state
-    estimator.state_ = jax.tree.map(_kept, state)
+    state = getattr(estimator, "state_", None)
+    learner, loss, start = estimator.learner_, estimator.loss_, first_weights(estimator)
+    with jax.enable_x64(estimator.dtype_ == np.float64):
+        rounds = pieces(estimator, read, times)
+        done = run(learner, loss, rounds, start, state=state, keep=totals, progress=False)
+    estimator.state_ = jax.tree.map(kept, done.state)
+
+
+def first_weights(estimator: Any) -> np.ndarray:
+    width = estimator.n_features_in_ + bool(estimator.fit_intercept)
+    return np.zeros((*estimator.scores_, width), estimator.dtype_)
 
 
 def scores(estimator: Any, X: Any) -> np.ndarray:
@@ -85,7 +92,7 @@ def scores(estimator: Any, X: Any) -> np.ndarray:
     with jax.enable_x64(rows.dtype == np.float64):
         found = predict(estimator.learner_, estimator.state_, _context(estimator, rows))
     if not np.isfinite(found).all():
-        raise ValueError(
+        raise Diverged(
             f"{type(estimator).__name__}: the scores are not finite, since the learner diverged; "
             "scale the features and the target, or take a smaller step size."
         )
@@ -97,16 +104,17 @@ def check_passes(estimator: Any) -> int:
     return estimator.passes
 
 
-def _kept(leaf: Any) -> Any:
+def kept(leaf: Any) -> Any:
     """A leaf of the state as NumPy holds it: JAX would read float64 from a pickle as float32."""
     is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return leaf if is_key else np.asarray(leaf)
 
 
-def _pieces(estimator: Any, rows: Any, outcome: np.ndarray, weight: Any) -> Iterator[Rounds]:
+def pieces(estimator: Any, read: Rounds, times: int) -> Iterator[Rounds]:
     """The rounds, piece by piece, so that no second copy of all rows is made."""
+    rows, outcome, weight = read
     size = rows.shape[0] if scipy.sparse.issparse(rows) else _PIECE
-    for begin in range(0, rows.shape[0], size):
+    for begin in itertools.chain(*[range(0, rows.shape[0], size)] * times):
         here = slice(begin, begin + size)
         own = None if weight is None else weight[here]
         yield Rounds(_context(estimator, rows[here]), outcome[here], own)

@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from olx.core import Learner
+from olx.core import Learner, Rounds
 from olx.interop.sklearn import _game as game
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import cross_entropy, logistic
@@ -83,7 +83,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineClassifier":
         """Forget the past, then play the rows in their order."""
-        return _learn(self, X, y, None, sample_weight, True, game.check_passes(self))
+        passes = game.check_passes(self)
+        game.learn(self, read(self, X, y, sample_weight), passes)
+        return self
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -100,7 +102,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             )
         if not first and classes is not None:
             _check_same(self.classes_, unique_labels(classes))
-        return _learn(self, X, y, classes, sample_weight, first, 1)
+        game.learn(self, read(self, X, y, sample_weight, first=first, classes=classes), 1)
+        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """One score per row, positive for the larger label; one per class if there are several."""
@@ -131,35 +134,40 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _learn(
-    model: OnlineClassifier, X: Any, y: Any, classes: Any, weight: Any, first: bool, times: int
-) -> OnlineClassifier:
+def read(
+    model: OnlineClassifier, X: Any, y: Any, weight: Any, *, first: bool = True, classes: Any = None
+) -> Rounds:
+    """The rows with their outcomes; `first` also decides how the learner is played."""
     rows, labels = game.examples(model, X, y, first)
     check_classification_targets(labels)
     if first:
         _start(model, rows, np.unique(labels) if classes is None else unique_labels(classes))
-    outcome = _outcome(model, labels, rows.dtype)
-    game.learn(model, rows, outcome, game.weights(weight, rows), first, times)
-    return model
+    return game.weighed(rows, _outcome(model, labels, rows.dtype), weight)
 
 
 def _start(model: OnlineClassifier, rows: Any, known: np.ndarray) -> None:
-    """Choose how the learner is played, from the number of classes."""
-    learner, loss = game.parts(model, logistic)
     if len(known) < 2:
         raise ValueError(
             f"OnlineClassifier: needs labels of at least 2 classes, got one class {known.tolist()}."
         )
-    if len(known) > 2 and not loss.of_classes:
-        learner, loss = one_vs_rest(learner, len(known), loss=loss), multiclass_zero_one
+    model.classes_, model.dtype_ = known, rows.dtype
+    arrange(model)
+
+
+def arrange(model: OnlineClassifier) -> None:
+    """Choose how the learner is played, from the number of classes."""
+    learner, loss = game.parts(model, logistic)
+    k = len(model.classes_)
+    if k > 2 and not loss.of_classes:
+        learner, loss = one_vs_rest(learner, k, loss=loss), multiclass_zero_one
     copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row of weights
-    if copies and learner.hparams.code.classes != len(known):
+    if copies and learner.hparams.code.classes != k:
         raise ValueError(
             f"OnlineClassifier: `learner` is made for {learner.hparams.code.classes} classes, the "
-            f"labels are of {len(known)}: {known.tolist()}."
+            f"labels are of {k}: {model.classes_.tolist()}."
         )
-    model.classes_, model.learner_, model.loss_, model.dtype_ = known, learner, loss, rows.dtype
-    model.scores_ = (len(known),) if loss.of_classes and not copies else ()
+    model.learner_, model.loss_ = learner, loss
+    model.scores_ = (k,) if loss.of_classes and not copies else ()
 
 
 def _outcome(model: OnlineClassifier, labels: np.ndarray, kind: np.dtype) -> np.ndarray:

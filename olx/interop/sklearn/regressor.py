@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from olx.core import Learner
+from olx.core import Learner, Rounds
 from olx.interop.sklearn import _game as game
 from olx.losses.residual import squared
 from olx.losses.score import ScoreLoss
@@ -57,11 +57,15 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineRegressor":
         """Forget the past, then play the rows in their order."""
-        return _learn(self, X, y, sample_weight, True, game.check_passes(self))
+        passes = game.check_passes(self)
+        game.learn(self, read(self, X, y, sample_weight), passes)
+        return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineRegressor":
         """Continue with more rows."""
-        return _learn(self, X, y, sample_weight, not hasattr(self, "state_"), 1)
+        first = not hasattr(self, "state_")
+        game.learn(self, read(self, X, y, sample_weight, first=first), 1)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """One number per row."""
@@ -74,13 +78,15 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _learn(
-    model: OnlineRegressor, X: Any, y: Any, weight: Any, first: bool, times: int
-) -> OnlineRegressor:
-    rows, outcome = game.examples(model, X, y, first, y_numeric=True)
+def read(model: OnlineRegressor, X: Any, y: Any, weight: Any, *, first: bool = True) -> Rounds:
+    """The rows with their targets; `first` also decides how the learner is played."""
+    rows, target = game.examples(model, X, y, first, y_numeric=True)
     if first:
-        model.learner_, model.loss_ = game.parts(model, squared)
-        model.scores_, model.dtype_ = (), rows.dtype
-    weight = game.weights(weight, rows)
-    game.learn(model, rows, outcome.astype(rows.dtype), weight, first, times)
-    return model
+        model.dtype_ = rows.dtype
+        arrange(model)
+    return game.weighed(rows, target.astype(rows.dtype), weight)
+
+
+def arrange(model: OnlineRegressor) -> None:
+    model.learner_, model.loss_ = game.parts(model, squared)
+    model.scores_ = ()
