@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import olx
-from olx.interop.sklearn import OnlineClassifier, OnlineRegressor
+from olx.interop.sklearn import OnlineClassifier, OnlineRegressor, OnlineSearchCV
 
 DRAW = np.random.default_rng(0)
 ROWS = DRAW.normal(size=(60, 3))
@@ -133,6 +133,10 @@ def test_it_works_in_the_tools_of_scikit_learn():
 
 
 REFUSED = {
+    "`axes` holds no configuration": lambda: OnlineSearchCV(
+        OnlineRegressor(), olx.ogd, {"eta": []}
+    ).fit(ROWS, SIGNS),
+    "`estimator` must be": lambda: OnlineSearchCV(StandardScaler(), olx.ogd, {}).fit(ROWS, SIGNS),
     "needs labels of at least 2 classes": lambda: OnlineClassifier().fit(ROWS, np.ones(60)),
     "classes must be given in the first": lambda: OnlineClassifier().partial_fit(ROWS, WORDS),
     "'right' is none of the classes": lambda: OnlineClassifier().partial_fit(
@@ -161,3 +165,31 @@ def test_refusals_say_what_is_wrong(match):
 def test_classes_must_stay(fitted):
     with pytest.raises(ValueError, match="are not those of the first call"):
         clone(fitted).fit(ROWS, WORDS).partial_fit(ROWS, WORDS, ["up", "left"])
+
+
+def ogd(eta):
+    return olx.linear(olx.ogd(eta))
+
+
+@pytest.mark.parametrize("labels", [WORDS, THREE], ids=["two", "three"])
+def test_a_grid_in_one_sweep_scores_as_one_fit_after_the_other(labels):
+    etas = [1e-9, 0.05, 0.5]
+    model = OnlineClassifier(passes=2)
+    one = OnlineSearchCV(model, ogd, {"eta": etas}, cv=3).fit(ROWS, labels, WEIGHT)
+    other = GridSearchCV(model, {"learner": [ogd(eta) for eta in etas]}, cv=3)
+    other.fit(ROWS, labels, sample_weight=WEIGHT)
+    for name in ("mean_test_score", "std_test_score", "rank_test_score", "split1_test_score"):
+        np.testing.assert_allclose(one.cv_results_[name], other.cv_results_[name], atol=1e-12)
+    assert one.best_params_ == {"eta": etas[other.best_index_]}
+    found, wanted = one.predict_proba(ROWS), other.predict_proba(ROWS)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_a_configuration_that_diverges_is_never_the_best():
+    search = OnlineSearchCV(OnlineRegressor(), ogd, {"eta": [1e30, 0.01]}, cv=2)
+    search.fit(ROWS, SIGNS)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
+    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
+    assert search.best_params_ == {"eta": 0.01}
+    with pytest.raises(ValueError, match="every configuration diverged"):
+        clone(search).set_params(axes={"eta": [1e30, 1e31]}).fit(ROWS, SIGNS)

@@ -2,3 +2,4 @@
 
 from olx.interop.sklearn.classifier import OnlineClassifier as OnlineClassifier
 from olx.interop.sklearn.regressor import OnlineRegressor as OnlineRegressor
+from olx.interop.sklearn.search import OnlineSearchCV as OnlineSearchCV
