@@ -27,6 +27,7 @@ GROUPS = {
     "olx.boosting": "Boosting",
     "olx.meta": "Learners made of learners",
     "olx.interop.optax": "Optimizers of optax",
+    "olx.interop.sklearn": "Estimators of scikit-learn",
     "olx.mirrors": "Mirror maps",
     "olx.regularizers": "Regularizers",
     "olx.schedules": "Schedules",

@@ -31,6 +31,7 @@ HOWTO = (
     "large_streams",
     "resume",
     "serve",
+    "scikit_learn",
     "networks",
     "mini_batches",
     "experts_and_bandits",

@@ -14,7 +14,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from olx import _check as check
 from olx.core import Rounds
@@ -124,6 +123,8 @@ def from_dicts(
     >>> int(olx.run(learner, olx.losses.zero_one, rounds, jnp.zeros(8)).total), features.names
     (2, ['age', 'city=Oslo', 'city=Bonn'])
     """
+    import scipy.sparse  # loaded when it is needed: `import olx` stays quick
+
     check.instance("from_dicts", "features", features, Features)
     for rows, outcome, weight in batches("from_dicts", examples, size):
         found = [list(features.entries(row)) for row in rows]

@@ -4,7 +4,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 
 from olx import _check as check
 from olx.core import Rounds
@@ -28,6 +27,8 @@ def with_intercept(rounds: Rounds) -> Rounds:
 def appended(owner: str, rows: Any) -> Any:
     """The rows with a column of ones after the others."""
     if isinstance(rows, SparseRows):
+        import scipy.sparse  # loaded when it is needed: `import olx` stays quick
+
         there = rows.indices < rows.shape[1]
         row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.pointers))
         place = np.broadcast_to(row[:, None], there.shape)[there], rows.indices[there]

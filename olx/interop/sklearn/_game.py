@@ -1,0 +1,129 @@
+"""What the estimators share: how rows are read, and how a learner is played on them.
+
+Rows of float32 are played in float32, all others in float64, as scikit-learn does.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jaxtyping import PyTree
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from olx import _check as check
+from olx.core import Learner, Rounds
+from olx.engine.predict import predict
+from olx.engine.run import run
+from olx.first_order.adagrad import adagrad
+from olx.frameworks.affine import as_linear, is_affine
+from olx.frameworks.lift import linear
+from olx.keep import totals
+from olx.losses.score import ScoreLoss
+from olx.streams.sparse_rows import sparse_rows
+
+_PIECE = 1 << 14  # rows
+_KINDS = [np.float64, np.float32]
+
+
+class Diverged(ValueError):
+    """The scores of a learner are not finite."""
+
+
+def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
+    """The learner and the loss of an estimator; what was not given is the usual one."""
+    owner = type(estimator).__name__
+    learner = linear(adagrad(1.0)) if estimator.learner is None else estimator.learner
+    loss = usual if estimator.loss is None else estimator.loss
+    check.instance(owner, "learner", learner, Learner)
+    check.instance(owner, "loss", loss, ScoreLoss)
+    if not is_affine(learner):
+        return learner, loss
+    if not estimator.fit_intercept:
+        raise ValueError(
+            f"{owner}: `olx.affine` plays an intercept, but fit_intercept=False; take `olx.linear`."
+        )
+    return as_linear(learner), loss  # the intercept is the weight of a column of ones
+
+
+def examples(estimator: Any, X: Any, y: Any, first: bool, **options: Any) -> tuple[Any, Any]:
+    """The rows and the labels, as scikit-learn reads them; `first` forgets what was learned."""
+    if first:
+        vars(estimator).pop("state_", None)  # it would not fit to what is read now
+    kinds = _KINDS if first else estimator.dtype_
+    read: Any = validate_data(
+        estimator, X, y, reset=first, accept_sparse="csr", dtype=kinds, **options
+    )
+    return read
+
+
+def weighed(rows: Any, outcome: np.ndarray, sample_weight: Any) -> Rounds:
+    if sample_weight is None:
+        return Rounds(rows, outcome)
+    weight: Any = _check_sample_weight(
+        sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True
+    )
+    return Rounds(rows, outcome, weight)
+
+
+def learn(estimator: Any, read: Rounds, times: int) -> None:
+    """Play the rows `times` times, from the start or from where the estimator is."""
+    state = getattr(estimator, "state_", None)
+    learner, loss, start = estimator.learner_, estimator.loss_, first_weights(estimator)
+    with jax.enable_x64(estimator.dtype_ == np.float64):
+        rounds = pieces(estimator, read, times)
+        done = run(learner, loss, rounds, start, state=state, keep=totals, progress=False)
+    estimator.state_ = jax.tree.map(kept, done.state)
+
+
+def first_weights(estimator: Any) -> np.ndarray:
+    width = estimator.n_features_in_ + bool(estimator.fit_intercept)
+    return np.zeros((*estimator.scores_, width), estimator.dtype_)
+
+
+def scores(estimator: Any, X: Any) -> np.ndarray:
+    """What the learner plays on each row."""
+    rows: Any = validate_data(
+        estimator, X, reset=False, accept_sparse="csr", dtype=estimator.dtype_
+    )
+    with jax.enable_x64(rows.dtype == np.float64):
+        found = predict(estimator.learner_, estimator.state_, _context(estimator, rows))
+    if not np.isfinite(found).all():
+        raise Diverged(
+            f"{type(estimator).__name__}: the scores are not finite, since the learner diverged; "
+            "scale the features and the target, or take a smaller step size."
+        )
+    return found
+
+
+def check_passes(estimator: Any) -> int:
+    check.count(type(estimator).__name__, "passes", estimator.passes)
+    return estimator.passes
+
+
+def kept(leaf: Any) -> Any:
+    """A leaf of the state as NumPy holds it: JAX would read float64 from a pickle as float32."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return leaf if is_key else np.asarray(leaf)
+
+
+def pieces(estimator: Any, read: Rounds, times: int) -> Iterator[Rounds]:
+    """The rounds, piece by piece, so that no second copy of all rows is made."""
+    rows, outcome, weight = read
+    size = rows.shape[0] if scipy.sparse.issparse(rows) else _PIECE
+    for begin in itertools.chain(*[range(0, rows.shape[0], size)] * times):
+        here = slice(begin, begin + size)
+        own = None if weight is None else weight[here]
+        yield Rounds(_context(estimator, rows[here]), outcome[here], own)
+
+
+def _context(estimator: Any, rows: Any) -> PyTree:
+    """The rows for the engine, with a column of ones if there is an intercept."""
+    sparse = scipy.sparse.issparse(rows)
+    if estimator.fit_intercept:
+        ones = np.ones((rows.shape[0], 1), rows.dtype)
+        rows = scipy.sparse.hstack([rows, ones], "csr") if sparse else np.hstack([rows, ones])
+    return sparse_rows(rows) if sparse else rows

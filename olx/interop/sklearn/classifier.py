@@ -1,0 +1,196 @@
+r"""Classification by an online learner, as an estimator of scikit-learn.
+
+`fit` plays the rows in the order in which they are given: with score $s_t$ for row $x_t$ the
+learner pays $\ell(s_t, y_t)$ and moves. The prediction is that of the last state.
+
+- Two classes and a loss of one score: the label is $-1$ for the first class and $+1$ for the other.
+- More classes and a loss of one score: one copy of the learner per class (`one_vs_rest`).
+- A loss of a vector of scores: one row of weights per class.
+
+Probabilities are the inverse link of the loss: $1 / (1 + e^{-s})$ for the logistic loss, shared out
+so that they add up to 1 if there are several copies, and $e^{s_r} / \sum_j e^{s_j}$ for
+cross-entropy.
+
+Pedregosa et al., Scikit-learn: Machine Learning in Python, 2011.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+from jaxtyping import PyTree
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from olx.core import Learner, Rounds
+from olx.interop.sklearn import _game as game
+from olx.losses.class_hinges import multiclass_zero_one
+from olx.losses.entropic import cross_entropy, logistic
+from olx.losses.score import ScoreLoss
+from olx.multiclass._copies import ReductionHparams
+from olx.multiclass.reductions import one_vs_rest
+
+
+def _has_link(estimator: Any) -> bool:
+    loss = logistic if estimator.loss is None else estimator.loss
+    if getattr(loss, "value_fn", None) in (logistic.value_fn, cross_entropy.value_fn):
+        return True
+    raise AttributeError(
+        "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
+        f"probabilities, the loss is {loss!r}; use decision_function."
+    )
+
+
+class OnlineClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that learns row by row with any predictor of this library.
+
+    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`, or with a loss of classes
+        one of `olx.multiclass`; None is `olx.linear(olx.first_order.adagrad(1.0))`.
+    loss: a loss of `olx.losses`; None is `olx.losses.logistic`.
+    fit_intercept: whether to add a feature that is always 1 after the others.
+    passes: how often `fit` plays the rows; `partial_fit` plays them once.
+
+    >>> import numpy as np, olx
+    >>> from olx.interop.sklearn import OnlineClassifier
+    >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+    >>> labels = np.where(rows[:, 0] > rows[:, 1], "left", "right")
+    >>> model = OnlineClassifier(olx.linear(olx.ogd(0.5)), loss=olx.losses.logistic)
+    >>> bool(model.fit(rows, labels).score(rows, labels) > 0.9)
+    True
+    """
+
+    classes_: np.ndarray
+    learner_: Learner  # as it is played
+    loss_: ScoreLoss
+    state_: PyTree
+    scores_: tuple[int, ...]  # the shape of what it plays, in weights per feature
+    dtype_: np.dtype
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        loss: ScoreLoss | None = None,
+        *,
+        fit_intercept: bool = True,
+        passes: int = 1,
+    ):
+        self.learner = learner
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineClassifier":
+        """Forget the past, then play the rows in their order."""
+        passes = game.check_passes(self)
+        game.learn(self, read(self, X, y, sample_weight), passes)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> "OnlineClassifier":
+        """Continue with more rows.
+
+        classes: all labels that will ever come; needed in the first call only.
+        """
+        first = not hasattr(self, "state_")
+        if first and classes is None:
+            raise ValueError(
+                "OnlineClassifier: classes must be given in the first call of partial_fit, since "
+                "later rows may have labels that the first ones lack."
+            )
+        if not first and classes is not None:
+            _check_same(self.classes_, unique_labels(classes))
+        game.learn(self, read(self, X, y, sample_weight, first=first, classes=classes), 1)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """One score per row, positive for the larger label; one per class if there are several."""
+        check_is_fitted(self, "state_")
+        found = game.scores(self, X)
+        binary = len(self.classes_) == 2 and found.ndim == 2
+        return found[:, 1] - found[:, 0] if binary else found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label with the largest score."""
+        found = self.decision_function(X)
+        return self.classes_[(found > 0).astype(int) if found.ndim == 1 else found.argmax(1)]
+
+    @available_if(_has_link)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class."""
+        found = self.decision_function(X)
+        if found.ndim == 1:
+            share = scipy.special.expit(found)
+            return np.stack([scipy.special.expit(-found), share], 1)
+        if self.loss is not None and self.loss.of_classes:
+            return scipy.special.softmax(found, 1)
+        return scipy.special.softmax(scipy.special.log_expit(found), 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def read(
+    model: OnlineClassifier, X: Any, y: Any, weight: Any, *, first: bool = True, classes: Any = None
+) -> Rounds:
+    """The rows with their outcomes; `first` also decides how the learner is played."""
+    rows, labels = game.examples(model, X, y, first)
+    check_classification_targets(labels)
+    if first:
+        _start(model, rows, np.unique(labels) if classes is None else unique_labels(classes))
+    return game.weighed(rows, _outcome(model, labels, rows.dtype), weight)
+
+
+def _start(model: OnlineClassifier, rows: Any, known: np.ndarray) -> None:
+    if len(known) < 2:
+        raise ValueError(
+            f"OnlineClassifier: needs labels of at least 2 classes, got one class {known.tolist()}."
+        )
+    model.classes_, model.dtype_ = known, rows.dtype
+    arrange(model)
+
+
+def arrange(model: OnlineClassifier) -> None:
+    """Choose how the learner is played, from the number of classes."""
+    learner, loss = game.parts(model, logistic)
+    k = len(model.classes_)
+    if k > 2 and not loss.of_classes:
+        learner, loss = one_vs_rest(learner, k, loss=loss), multiclass_zero_one
+    copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row of weights
+    if copies and learner.hparams.code.classes != k:
+        raise ValueError(
+            f"OnlineClassifier: `learner` is made for {learner.hparams.code.classes} classes, the "
+            f"labels are of {k}: {model.classes_.tolist()}."
+        )
+    model.learner_, model.loss_ = learner, loss
+    model.scores_ = (k,) if loss.of_classes and not copies else ()
+
+
+def _outcome(model: OnlineClassifier, labels: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Each label as the loss takes it; a label that is not known is refused."""
+    known = model.classes_
+    if model.loss_.of_classes:
+        outcome = np.searchsorted(known, labels).clip(max=len(known) - 1).astype(np.int32)
+        strange = known[outcome] != labels
+    else:
+        larger = labels == known[1]
+        outcome = np.where(larger, kind.type(1), kind.type(-1))
+        strange = ~larger & (labels != known[0])
+    if strange.any():
+        raise ValueError(
+            f"OnlineClassifier: the label {labels[strange].tolist()[0]!r} is none of the classes "
+            f"{known.tolist()}; name all of them in the first call of partial_fit."
+        )
+    return outcome
+
+
+def _check_same(known: np.ndarray, given: np.ndarray) -> None:
+    if not np.array_equal(known, given):
+        raise ValueError(
+            f"OnlineClassifier: classes {given.tolist()} are not those of the first call, "
+            f"{known.tolist()}; call `fit` to start again."
+        )

@@ -1,0 +1,195 @@
+"""Learners as estimators of scikit-learn: its own checks, and the numbers of `olx.run`."""
+
+import collections
+import pickle
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import olx
+from olx.interop.sklearn import OnlineClassifier, OnlineRegressor, OnlineSearchCV
+
+DRAW = np.random.default_rng(0)
+ROWS = DRAW.normal(size=(60, 3))
+SIGNS = np.where(ROWS[:, 0] > ROWS[:, 1], 1.0, -1.0)
+WORDS = np.array(["left", "right"])[(SIGNS > 0).astype(int)]
+THREE = np.array(["x", "y", "z"])[ROWS.argmax(1)]
+WEIGHT = DRAW.integers(0, 3, 60).astype(float)
+LEARNER = olx.linear(olx.ogd(0.5))
+ORDER = "the result of an online learner depends on the order of its rows, which this check changes"
+UNEQUAL = {
+    "check_sample_weight_equivalence_on_dense_data": ORDER,
+    "check_sample_weight_equivalence_on_sparse_data": ORDER,
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks give bad data on purpose
+@pytest.mark.parametrize("made", [OnlineClassifier(), OnlineRegressor()], ids=repr)
+def test_the_checks_of_scikit_learn_pass(made):
+    done = check_estimator(made, expected_failed_checks=UNEQUAL, on_skip=None, on_fail=None)
+    bad = {one["check_name"]: one["exception"] for one in done if one["status"] == "failed"}
+    assert bad == {}
+    count = collections.Counter(one["status"] for one in done)
+    assert count["passed"] >= 50
+    assert count["xfail"] == 2
+    skipped = {one["check_name"] for one in done if one["status"] == "skipped"}
+    assert skipped <= {"check_array_api_input"}  # it needs SCIPY_ARRAY_API
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return OnlineClassifier(LEARNER).fit(ROWS, WORDS, WEIGHT)
+
+
+def played(learner, loss, outcome, start, rows=ROWS):
+    """The scores after one run."""
+    run = olx.run(learner, loss, olx.Rounds(rows, outcome, WEIGHT), start)
+    return olx.predict(learner, run.state, rows)
+
+
+def test_the_scores_are_those_of_a_run(fitted):
+    wanted = played(olx.affine(olx.ogd(0.5)), olx.losses.logistic, SIGNS, np.zeros(4))
+    np.testing.assert_allclose(fitted.decision_function(ROWS), wanted, atol=1e-12)
+    assert (fitted.predict(ROWS) == np.where(wanted > 0, "right", "left")).all()
+    share = fitted.predict_proba(ROWS)
+    np.testing.assert_allclose(share[:, 1], 1 / (1 + np.exp(-wanted)), atol=1e-12)
+    np.testing.assert_allclose(share.sum(1), 1.0, atol=1e-12)
+
+
+def test_parts_and_sparse_rows_and_a_pickle_give_the_same(fitted):
+    parts = OnlineClassifier(LEARNER)
+    for here in (slice(0, 25), slice(25, 60)):
+        part = scipy.sparse.csr_array(ROWS[here])
+        parts.partial_fit(part, WORDS[here], ["right", "left"], WEIGHT[here])
+    wanted = fitted.decision_function(ROWS)
+    np.testing.assert_allclose(parts.decision_function(ROWS), wanted, atol=1e-12)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.decision_function(ROWS), wanted)
+
+
+def test_float64_is_kept_where_jax_is_in_single_precision(fitted):
+    with jax.enable_x64(False):
+        single = OnlineClassifier(LEARNER).fit(ROWS, WORDS, WEIGHT)
+        found = pickle.loads(pickle.dumps(single)).decision_function(ROWS)
+    np.testing.assert_allclose(found, fitted.decision_function(ROWS), atol=1e-12)
+    small = OnlineClassifier(LEARNER).fit(ROWS.astype(np.float32), WORDS, WEIGHT)
+    assert small.decision_function(ROWS).dtype == np.float32
+
+
+@pytest.mark.parametrize("loss", [olx.losses.logistic, olx.losses.cross_entropy], ids=repr)
+def test_more_than_two_classes(loss):
+    model = OnlineClassifier(LEARNER, loss, fit_intercept=False).fit(ROWS, THREE, WEIGHT)
+    found, share = model.decision_function(ROWS), model.predict_proba(ROWS)
+    label = ROWS.argmax(1)
+    if loss.of_classes:
+        wanted = played(LEARNER, loss, label, np.zeros((3, 3)))
+        expected = np.exp(wanted)
+    else:
+        copies = olx.multiclass.one_vs_rest(LEARNER, 3, loss=loss)
+        wanted = played(copies, olx.losses.multiclass_zero_one, label, np.zeros(3))
+        expected = 1 / (1 + np.exp(-wanted))
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    np.testing.assert_allclose(share, expected / expected.sum(1, keepdims=True), atol=1e-12)
+    assert (model.predict(ROWS) == np.array(["x", "y", "z"])[wanted.argmax(1)]).all()
+
+
+def test_a_loss_of_classes_on_two_classes():
+    model = OnlineClassifier(LEARNER, olx.losses.cross_entropy).fit(ROWS, WORDS)
+    score = model.decision_function(ROWS)
+    assert score.shape == (60,)
+    np.testing.assert_allclose(model.predict_proba(ROWS)[:, 1], 1 / (1 + np.exp(-score)))
+    assert model.score(ROWS, WORDS) > 0.9
+
+
+def test_a_regressor_plays_what_run_plays_in_every_pass():
+    target = ROWS @ [1.0, -2.0, 0.5] + 3.0
+    learner, loss = olx.affine(olx.ogd(0.1)), olx.losses.squared
+    twice = olx.Rounds(np.tile(ROWS, (2, 1)), np.tile(target, 2))
+    run = olx.run(learner, loss, twice, np.zeros(4))
+    model = OnlineRegressor(learner, loss, passes=2).fit(ROWS, target)
+    np.testing.assert_allclose(
+        model.predict(ROWS), olx.predict(learner, run.state, ROWS), atol=1e-12
+    )
+
+
+def test_it_works_in_the_tools_of_scikit_learn():
+    scaler = StandardScaler().set_output(transform="pandas")
+    pipe = make_pipeline(scaler, OnlineClassifier(LEARNER))
+    assert cross_val_score(pipe, ROWS, WORDS, cv=3).min() > 0.7
+    grid = {"onlineclassifier__learner": [olx.linear(olx.ogd(eta)) for eta in (1e-9, 0.5)]}
+    search = GridSearchCV(pipe, grid, cv=2, error_score="raise").fit(ROWS, WORDS)
+    assert search.best_index_ == 1
+    assert list(search.best_estimator_[-1].feature_names_in_) == ["x0", "x1", "x2"]
+    copied = clone(OnlineClassifier(LEARNER, olx.losses.hinge, passes=3))
+    assert copied.passes == 3
+    assert not hasattr(copied, "predict_proba")
+
+
+REFUSED = {
+    "`axes` holds no configuration": lambda: OnlineSearchCV(
+        OnlineRegressor(), olx.ogd, {"eta": []}
+    ).fit(ROWS, SIGNS),
+    "`estimator` must be": lambda: OnlineSearchCV(StandardScaler(), olx.ogd, {}).fit(ROWS, SIGNS),
+    "needs labels of at least 2 classes": lambda: OnlineClassifier().fit(ROWS, np.ones(60)),
+    "classes must be given in the first": lambda: OnlineClassifier().partial_fit(ROWS, WORDS),
+    "'right' is none of the classes": lambda: OnlineClassifier().partial_fit(
+        ROWS[:1], WORDS[WORDS == "right"][:1], ["left", "up"]
+    ),
+    "`passes` must be an integer": lambda: OnlineRegressor(passes=0).fit(ROWS, SIGNS),
+    "`learner` must be a Learner": lambda: OnlineRegressor("ogd").fit(ROWS, SIGNS),
+    "plays an intercept, but": lambda: OnlineRegressor(
+        olx.affine(olx.ogd(0.1)), fit_intercept=False
+    ).fit(ROWS, SIGNS),
+    "`learner` is made for 4 classes": lambda: OnlineClassifier(
+        olx.multiclass.one_vs_rest(LEARNER, 4), olx.losses.multiclass_hinge
+    ).fit(ROWS, THREE),
+    "the learner diverged": lambda: (
+        OnlineRegressor(olx.linear(olx.ogd(1e30))).fit(ROWS, SIGNS).predict(ROWS)
+    ),
+}
+
+
+@pytest.mark.parametrize("match", REFUSED)
+def test_refusals_say_what_is_wrong(match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        REFUSED[match]()
+
+
+def test_classes_must_stay(fitted):
+    with pytest.raises(ValueError, match="are not those of the first call"):
+        clone(fitted).fit(ROWS, WORDS).partial_fit(ROWS, WORDS, ["up", "left"])
+
+
+def ogd(eta):
+    return olx.linear(olx.ogd(eta))
+
+
+@pytest.mark.parametrize("labels", [WORDS, THREE], ids=["two", "three"])
+def test_a_grid_in_one_sweep_scores_as_one_fit_after_the_other(labels):
+    etas = [1e-9, 0.05, 0.5]
+    model = OnlineClassifier(passes=2)
+    one = OnlineSearchCV(model, ogd, {"eta": etas}, cv=3).fit(ROWS, labels, WEIGHT)
+    other = GridSearchCV(model, {"learner": [ogd(eta) for eta in etas]}, cv=3)
+    other.fit(ROWS, labels, sample_weight=WEIGHT)
+    for name in ("mean_test_score", "std_test_score", "rank_test_score", "split1_test_score"):
+        np.testing.assert_allclose(one.cv_results_[name], other.cv_results_[name], atol=1e-12)
+    assert one.best_params_ == {"eta": etas[other.best_index_]}
+    found, wanted = one.predict_proba(ROWS), other.predict_proba(ROWS)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_a_configuration_that_diverges_is_never_the_best():
+    search = OnlineSearchCV(OnlineRegressor(), ogd, {"eta": [1e30, 0.01]}, cv=2)
+    search.fit(ROWS, SIGNS)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
+    assert search.cv_results_["rank_test_score"].tolist() == [2, 1]
+    assert search.best_params_ == {"eta": 0.01}
+    with pytest.raises(ValueError, match="every configuration diverged"):
+        clone(search).set_params(axes={"eta": [1e30, 1e31]}).fit(ROWS, SIGNS)
