@@ -5,6 +5,7 @@ function at a time and on shapes alone, to find the function that refuses and wh
 A round that can be played costs nothing more.
 """
 
+import re
 from typing import Any
 
 import jax
@@ -15,6 +16,8 @@ from olx.engine import contexts
 from olx.engine.audit import AuditHparams
 from olx.engine.protocol import Watch, feedback_of
 from olx.engine.reasons import TRACE_IT, Game, cause, is_traced, of_action, of_loss, said
+from olx.streams.judge import is_traced as is_tracer
+from olx.streams.judge import judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -51,12 +54,20 @@ class explained:
 
     def raise_found(self, error: Exception) -> None:
         """Raise an error that says what to do; return if none is found."""
+        self._refuse_first_row()
         try:
             found = self.found(error)
         except Exception:  # the first error stands
             return
         if found is not None:
             raise found[0] from found[1]
+
+    def _refuse_first_row(self) -> None:
+        """Refuse a row that the learner or the loss does not take, in their own words."""
+        owner, learner, loss, params, rounds = self.game
+        if params is not None and not is_tracer((params, rounds)):
+            first = jax.tree.map(lambda leaf: on_host(leaf)[:1], rounds)
+            judge(owner, needs_of(learner, loss), params, first)
 
     def found(self, error: Exception) -> tuple[Exception, Exception | None] | None:
         learner, rounds = self.game.learner, self.game.one
@@ -79,6 +90,8 @@ def explain(
         action = jax.eval_shape(learner.predict, state, context)
         game = game._replace(params=action) if params is None else game
     except Exception as problem:
+        if cause(problem) is None and re.match(r"(?!linear)\w+: ", str(problem)):
+            return None  # it names a factory and what to do
         return TypeError(f"{owner}: {of_action(game, state, problem)}."), cause(problem)
     weight = 1.0 if one.weight is None else one.weight
     reveal = lambda x, action, outcome: feedback_of(loss, x, action, outcome, weight)
