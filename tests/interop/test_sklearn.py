@@ -14,7 +14,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import olx
-from olx.interop.sklearn import OnlineClassifier, OnlineRegressor, OnlineSearchCV
+from olx.interop.sklearn import (
+    ExpertRegressor,
+    OnlineClassifier,
+    OnlineRegressor,
+    OnlineSearchCV,
+)
 
 DRAW = np.random.default_rng(0)
 ROWS = DRAW.normal(size=(60, 3))
@@ -31,14 +36,14 @@ UNEQUAL = {
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks give bad data on purpose
-@pytest.mark.parametrize("made", [OnlineClassifier(), OnlineRegressor()], ids=repr)
-def test_the_checks_of_scikit_learn_pass(made):
-    done = check_estimator(made, expected_failed_checks=UNEQUAL, on_skip=None, on_fail=None)
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor, ExpertRegressor])
+def test_the_checks_of_scikit_learn_pass(kind):
+    done = check_estimator(kind(), expected_failed_checks=UNEQUAL, on_skip=None, on_fail=None)
     bad = {one["check_name"]: one["exception"] for one in done if one["status"] == "failed"}
     assert bad == {}
     count = collections.Counter(one["status"] for one in done)
     assert count["passed"] >= 50
-    assert count["xfail"] == 2
+    assert count["xfail"] == sum(one["check_name"] in UNEQUAL for one in done) > 0
     skipped = {one["check_name"] for one in done if one["status"] == "skipped"}
     assert skipped <= {"check_array_api_input"}  # it needs SCIPY_ARRAY_API
 
@@ -193,3 +198,18 @@ def test_a_configuration_that_diverges_is_never_the_best():
     assert search.best_params_ == {"eta": 0.01}
     with pytest.raises(ValueError, match="every configuration diverged"):
         clone(search).set_params(axes={"eta": [1e30, 1e31]}).fit(ROWS, SIGNS)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e4])
+def test_a_mixture_of_forecasts_does_not_depend_on_the_unit(unit):
+    truth = ROWS[:, 0]
+    forecasts = truth[:, None] + ROWS * [0.0, 0.1, 2.0]
+    learner = olx.linear(olx.experts.linearized(olx.experts.adahedge(low=-100.0, high=100.0)))
+    rounds = olx.Rounds(forecasts, truth)
+    wanted = olx.run(learner, olx.losses.squared, rounds, np.ones(3) / 3).state
+    model = ExpertRegressor().partial_fit(unit * forecasts[:20], unit * truth[:20])
+    model.partial_fit(unit * forecasts[20:], unit * truth[20:])
+    weights = olx.predict(learner, wanted, np.eye(3))
+    np.testing.assert_allclose(model.weights_, weights, atol=1e-7)
+    np.testing.assert_allclose(model.predict(forecasts), forecasts @ weights, atol=1e-6)
+    assert model.weights_.argmax() == 0

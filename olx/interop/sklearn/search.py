@@ -161,10 +161,9 @@ def _scores(
         return one.learner_
 
     axes = {name: np.asarray(values, float) for name, values in search.axes.items()}
-    start = game.first_weights(model)
     with jax.enable_x64(model.dtype_ == np.float64):
         learners = batch(played, **grid(**axes))
-        done = sweep(learners, model.loss_, rounds, start, keep=totals, progress=False)
+        done = sweep(learners, model.loss_, rounds, model.start_, keep=totals, progress=False)
         chosen = [(learners[i], _at(done.state, i)) for i in range(len(tried))]
     held = [part(thing, test) for thing in (X, y, weight)]
     return [_score(search, model, learner, state, *held) for learner, state in chosen]
