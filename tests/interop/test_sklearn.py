@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import olx
 from olx.interop.sklearn import (
+    BoostedClassifier,
     ExpertRegressor,
     OnlineClassifier,
     OnlineRegressor,
@@ -138,6 +139,9 @@ def test_it_works_in_the_tools_of_scikit_learn():
 
 
 REFUSED = {
+    "must be a loss of one score": lambda: BoostedClassifier(loss=olx.losses.cross_entropy).fit(
+        ROWS, WORDS
+    ),
     "`axes` holds no configuration": lambda: OnlineSearchCV(
         OnlineRegressor(), olx.ogd, {"eta": []}
     ).fit(ROWS, SIGNS),
@@ -213,3 +217,18 @@ def test_a_mixture_of_forecasts_does_not_depend_on_the_unit(unit):
     np.testing.assert_allclose(model.weights_, weights, atol=1e-7)
     np.testing.assert_allclose(model.predict(forecasts), forecasts @ weights, atol=1e-6)
     assert model.weights_.argmax() == 0
+
+
+def test_a_boosted_classifier_plays_what_run_plays():
+    voters = olx.boosting.boost(
+        olx.affine(olx.ogd(0.5)), 3, olx.boosting.adaboost_ol(), loss=olx.losses.logistic
+    )
+    wanted = played(voters, olx.losses.logistic, SIGNS, np.zeros(4))
+    model = BoostedClassifier(LEARNER, n=3).fit(ROWS, WORDS, WEIGHT)
+    np.testing.assert_allclose(model.decision_function(ROWS), wanted, atol=1e-12)
+    parts = BoostedClassifier(LEARNER, n=3)
+    for here in (slice(0, 25), slice(25, 60)):
+        parts.partial_fit(ROWS[here], WORDS[here], ["left", "right"], WEIGHT[here])
+    assert (parts.predict(ROWS) == model.predict(ROWS)).all()
+    assert model.classes_.tolist() == ["left", "right"]
+    assert not hasattr(model, "predict_proba")

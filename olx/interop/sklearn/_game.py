@@ -106,6 +106,16 @@ def actions(estimator: Any, context: PyTree) -> np.ndarray:
     return found
 
 
+def shows(estimator: Any, inner: Any) -> Any:
+    """The estimator, with what it tells about the rows that its inner one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_", "classes_"):
+        if hasattr(inner, name):
+            setattr(estimator, name, getattr(inner, name))
+        else:
+            vars(estimator).pop(name, None)
+    return estimator
+
+
 def check_passes(estimator: Any) -> int:
     check.count(type(estimator).__name__, "passes", estimator.passes)
     return estimator.passes

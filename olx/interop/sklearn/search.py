@@ -104,10 +104,7 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_score_, self.best_params_ = mean[self.best_index_], tried[self.best_index_]
         self.best_estimator_ = _with(self, self.make(**self.best_params_))
         self.best_estimator_.fit(X, y, weight)
-        for name in ("n_features_in_", "feature_names_in_", "classes_"):
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
-        return self
+        return game.shows(self, self.best_estimator_)
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "best_estimator_")
