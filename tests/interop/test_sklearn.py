@@ -20,6 +20,7 @@ from olx.interop.sklearn import (
     OnlineClassifier,
     OnlineRegressor,
     OnlineSearchCV,
+    _game,
 )
 
 DRAW = np.random.default_rng(0)
@@ -78,6 +79,13 @@ def test_parts_and_sparse_rows_and_a_pickle_give_the_same(fitted):
     np.testing.assert_allclose(parts.decision_function(ROWS), wanted, atol=1e-12)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.decision_function(ROWS), wanted)
+
+
+def test_rows_in_many_pieces_give_the_same(fitted, monkeypatch):
+    monkeypatch.setattr(_game, "_PIECE", 7)
+    model = OnlineClassifier(LEARNER).fit(ROWS, WORDS, WEIGHT)
+    found = model.decision_function(ROWS)
+    np.testing.assert_allclose(found, fitted.decision_function(ROWS), atol=1e-12)
 
 
 def test_float64_is_kept_where_jax_is_in_single_precision(fitted):
