@@ -14,7 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import olx
-from olx.interop.sklearn import OnlineClassifier, OnlineRegressor, OnlineSearchCV
+from olx.interop.sklearn import (
+    BoostedClassifier,
+    ExpertRegressor,
+    OnlineClassifier,
+    OnlineRegressor,
+    OnlineSearchCV,
+    _game,
+)
 
 DRAW = np.random.default_rng(0)
 ROWS = DRAW.normal(size=(60, 3))
@@ -31,14 +38,14 @@ UNEQUAL = {
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks give bad data on purpose
-@pytest.mark.parametrize("made", [OnlineClassifier(), OnlineRegressor()], ids=repr)
-def test_the_checks_of_scikit_learn_pass(made):
-    done = check_estimator(made, expected_failed_checks=UNEQUAL, on_skip=None, on_fail=None)
+@pytest.mark.parametrize("kind", [OnlineClassifier, OnlineRegressor, ExpertRegressor])
+def test_the_checks_of_scikit_learn_pass(kind):
+    done = check_estimator(kind(), expected_failed_checks=UNEQUAL, on_skip=None, on_fail=None)
     bad = {one["check_name"]: one["exception"] for one in done if one["status"] == "failed"}
     assert bad == {}
     count = collections.Counter(one["status"] for one in done)
     assert count["passed"] >= 50
-    assert count["xfail"] == 2
+    assert count["xfail"] == sum(one["check_name"] in UNEQUAL for one in done) > 0
     skipped = {one["check_name"] for one in done if one["status"] == "skipped"}
     assert skipped <= {"check_array_api_input"}  # it needs SCIPY_ARRAY_API
 
@@ -72,6 +79,13 @@ def test_parts_and_sparse_rows_and_a_pickle_give_the_same(fitted):
     np.testing.assert_allclose(parts.decision_function(ROWS), wanted, atol=1e-12)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.decision_function(ROWS), wanted)
+
+
+def test_rows_in_many_pieces_give_the_same(fitted, monkeypatch):
+    monkeypatch.setattr(_game, "_PIECE", 7)
+    model = OnlineClassifier(LEARNER).fit(ROWS, WORDS, WEIGHT)
+    found = model.decision_function(ROWS)
+    np.testing.assert_allclose(found, fitted.decision_function(ROWS), atol=1e-12)
 
 
 def test_float64_is_kept_where_jax_is_in_single_precision(fitted):
@@ -133,6 +147,9 @@ def test_it_works_in_the_tools_of_scikit_learn():
 
 
 REFUSED = {
+    "must be a loss of one score": lambda: BoostedClassifier(loss=olx.losses.cross_entropy).fit(
+        ROWS, WORDS
+    ),
     "`axes` holds no configuration": lambda: OnlineSearchCV(
         OnlineRegressor(), olx.ogd, {"eta": []}
     ).fit(ROWS, SIGNS),
@@ -193,3 +210,33 @@ def test_a_configuration_that_diverges_is_never_the_best():
     assert search.best_params_ == {"eta": 0.01}
     with pytest.raises(ValueError, match="every configuration diverged"):
         clone(search).set_params(axes={"eta": [1e30, 1e31]}).fit(ROWS, SIGNS)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e4])
+def test_a_mixture_of_forecasts_does_not_depend_on_the_unit(unit):
+    truth = ROWS[:, 0]
+    forecasts = truth[:, None] + ROWS * [0.0, 0.1, 2.0]
+    learner = olx.linear(olx.experts.linearized(olx.experts.adahedge(low=-100.0, high=100.0)))
+    rounds = olx.Rounds(forecasts, truth)
+    wanted = olx.run(learner, olx.losses.squared, rounds, np.ones(3) / 3).state
+    model = ExpertRegressor().partial_fit(unit * forecasts[:20], unit * truth[:20])
+    model.partial_fit(unit * forecasts[20:], unit * truth[20:])
+    weights = olx.predict(learner, wanted, np.eye(3))
+    np.testing.assert_allclose(model.weights_, weights, atol=1e-7)
+    np.testing.assert_allclose(model.predict(forecasts), forecasts @ weights, atol=1e-6)
+    assert model.weights_.argmax() == 0
+
+
+def test_a_boosted_classifier_plays_what_run_plays():
+    voters = olx.boosting.boost(
+        olx.affine(olx.ogd(0.5)), 3, olx.boosting.adaboost_ol(), loss=olx.losses.logistic
+    )
+    wanted = played(voters, olx.losses.logistic, SIGNS, np.zeros(4))
+    model = BoostedClassifier(LEARNER, n=3).fit(ROWS, WORDS, WEIGHT)
+    np.testing.assert_allclose(model.decision_function(ROWS), wanted, atol=1e-12)
+    parts = BoostedClassifier(LEARNER, n=3)
+    for here in (slice(0, 25), slice(25, 60)):
+        parts.partial_fit(ROWS[here], WORDS[here], ["left", "right"], WEIGHT[here])
+    assert (parts.predict(ROWS) == model.predict(ROWS)).all()
+    assert model.classes_.tolist() == ["left", "right"]
+    assert not hasattr(model, "predict_proba")

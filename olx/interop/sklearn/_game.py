@@ -49,14 +49,15 @@ def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
     return as_linear(learner), loss  # the intercept is the weight of a column of ones
 
 
-def examples(estimator: Any, X: Any, y: Any, first: bool, **options: Any) -> tuple[Any, Any]:
+def examples(
+    estimator: Any, X: Any, y: Any, first: bool, sparse: bool = True, **options: Any
+) -> tuple[Any, Any]:
     """The rows and the labels, as scikit-learn reads them; `first` forgets what was learned."""
     if first:
         vars(estimator).pop("state_", None)  # it would not fit to what is read now
     kinds = _KINDS if first else estimator.dtype_
-    read: Any = validate_data(
-        estimator, X, y, reset=first, accept_sparse="csr", dtype=kinds, **options
-    )
+    accept = {"accept_sparse": "csr" if sparse else False, "dtype": kinds}
+    read: Any = validate_data(estimator, X, y, reset=first, **accept, **options)
     return read
 
 
@@ -72,16 +73,17 @@ def weighed(rows: Any, outcome: np.ndarray, sample_weight: Any) -> Rounds:
 def learn(estimator: Any, read: Rounds, times: int) -> None:
     """Play the rows `times` times, from the start or from where the estimator is."""
     state = getattr(estimator, "state_", None)
-    learner, loss, start = estimator.learner_, estimator.loss_, first_weights(estimator)
+    learner, loss, start = estimator.learner_, estimator.loss_, estimator.start_
     with jax.enable_x64(estimator.dtype_ == np.float64):
         rounds = pieces(estimator, read, times)
         done = run(learner, loss, rounds, start, state=state, keep=totals, progress=False)
     estimator.state_ = jax.tree.map(kept, done.state)
 
 
-def first_weights(estimator: Any) -> np.ndarray:
-    width = estimator.n_features_in_ + bool(estimator.fit_intercept)
-    return np.zeros((*estimator.scores_, width), estimator.dtype_)
+def zeros(estimator: Any, *scores: int) -> np.ndarray:
+    """Where a linear learner starts: one row of weights, or one per score."""
+    width = estimator.n_features_in_ + _has_intercept(estimator)
+    return np.zeros((*scores, width), estimator.dtype_)
 
 
 def scores(estimator: Any, X: Any) -> np.ndarray:
@@ -89,14 +91,29 @@ def scores(estimator: Any, X: Any) -> np.ndarray:
     rows: Any = validate_data(
         estimator, X, reset=False, accept_sparse="csr", dtype=estimator.dtype_
     )
-    with jax.enable_x64(rows.dtype == np.float64):
-        found = predict(estimator.learner_, estimator.state_, _context(estimator, rows))
+    return actions(estimator, _context(estimator, rows))
+
+
+def actions(estimator: Any, context: PyTree) -> np.ndarray:
+    with jax.enable_x64(estimator.dtype_ == np.float64):
+        found = predict(estimator.learner_, estimator.state_, context)
     if not np.isfinite(found).all():
         raise Diverged(
-            f"{type(estimator).__name__}: the scores are not finite, since the learner diverged; "
-            "scale the features and the target, or take a smaller step size."
+            f"{type(estimator).__name__}: the scores are not finite, since the learner diverged or "
+            "its range of losses was broken; scale the features and the target, or change the "
+            "numbers of the learner."
         )
     return found
+
+
+def shows(estimator: Any, inner: Any) -> Any:
+    """The estimator, with what it tells about the rows that its inner one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_", "classes_"):
+        if hasattr(inner, name):
+            setattr(estimator, name, getattr(inner, name))
+        else:
+            vars(estimator).pop(name, None)
+    return estimator
 
 
 def check_passes(estimator: Any) -> int:
@@ -120,10 +137,14 @@ def pieces(estimator: Any, read: Rounds, times: int) -> Iterator[Rounds]:
         yield Rounds(_context(estimator, rows[here]), outcome[here], own)
 
 
+def _has_intercept(estimator: Any) -> bool:
+    return bool(getattr(estimator, "fit_intercept", False))
+
+
 def _context(estimator: Any, rows: Any) -> PyTree:
     """The rows for the engine, with a column of ones if there is an intercept."""
     sparse = scipy.sparse.issparse(rows)
-    if estimator.fit_intercept:
+    if _has_intercept(estimator):
         ones = np.ones((rows.shape[0], 1), rows.dtype)
         rows = scipy.sparse.hstack([rows, ones], "csr") if sparse else np.hstack([rows, ones])
     return sparse_rows(rows) if sparse else rows

@@ -65,7 +65,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     learner_: Learner  # as it is played
     loss_: ScoreLoss
     state_: PyTree
-    scores_: tuple[int, ...]  # the shape of what it plays, in weights per feature
+    start_: np.ndarray  # the weights before the first row
     dtype_: np.dtype
 
     def __init__(
@@ -167,7 +167,7 @@ def arrange(model: OnlineClassifier) -> None:
             f"labels are of {k}: {model.classes_.tolist()}."
         )
     model.learner_, model.loss_ = learner, loss
-    model.scores_ = (k,) if loss.of_classes and not copies else ()
+    model.start_ = game.zeros(model, k) if loss.of_classes and not copies else game.zeros(model)
 
 
 def _outcome(model: OnlineClassifier, labels: np.ndarray, kind: np.dtype) -> np.ndarray:

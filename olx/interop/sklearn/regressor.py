@@ -39,7 +39,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
     learner_: Learner  # as it is played
     loss_: ScoreLoss
     state_: PyTree
-    scores_: tuple[int, ...]  # the shape of what it plays, in weights per feature
+    start_: np.ndarray  # the weights before the first row
     dtype_: np.dtype
 
     def __init__(
@@ -89,4 +89,4 @@ def read(model: OnlineRegressor, X: Any, y: Any, weight: Any, *, first: bool = T
 
 def arrange(model: OnlineRegressor) -> None:
     model.learner_, model.loss_ = game.parts(model, squared)
-    model.scores_ = ()
+    model.start_ = game.zeros(model)

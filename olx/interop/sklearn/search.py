@@ -104,10 +104,7 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_score_, self.best_params_ = mean[self.best_index_], tried[self.best_index_]
         self.best_estimator_ = _with(self, self.make(**self.best_params_))
         self.best_estimator_.fit(X, y, weight)
-        for name in ("n_features_in_", "feature_names_in_", "classes_"):
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
-        return self
+        return game.shows(self, self.best_estimator_)
 
     def predict(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "best_estimator_")
@@ -161,10 +158,9 @@ def _scores(
         return one.learner_
 
     axes = {name: np.asarray(values, float) for name, values in search.axes.items()}
-    start = game.first_weights(model)
     with jax.enable_x64(model.dtype_ == np.float64):
         learners = batch(played, **grid(**axes))
-        done = sweep(learners, model.loss_, rounds, start, keep=totals, progress=False)
+        done = sweep(learners, model.loss_, rounds, model.start_, keep=totals, progress=False)
         chosen = [(learners[i], _at(done.state, i)) for i in range(len(tried))]
     held = [part(thing, test) for thing in (X, y, weight)]
     return [_score(search, model, learner, state, *held) for learner, state in chosen]
