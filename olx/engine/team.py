@@ -89,8 +89,10 @@ class Team:
             pool.shutdown(cancel_futures=True)
 
     def _play(self, thread: int, rest: tuple) -> list[Seen]:
+        """The outputs of the shares of a thread; the last one may still be computed."""
         outs = []
         for share in range(thread, self._cut.shares, self._threads):
+            jax.block_until_ready(outs[-1:])  # else JAX could compute two at the same time
             (new, out), _ = self._call(self._states[share], self._games[share], *rest)
             self._states[share] = new
             outs.append(out)
