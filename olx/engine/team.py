@@ -56,16 +56,15 @@ class Team:
         other = list(map(jnp.asarray, game.other))
         self._games = [dataclasses.replace(game, own=own, other=other) for own in owns]
         self._pools: list[ThreadPoolExecutor] = []
+        self._compiled: dict[tuple, Callable] = {}  # by the shapes of a chunk; sparse ones may grow
 
     def choose(self, program: Program, width: int, *rest: Any) -> str:
         """Choose the form that plays a share, and say which; empty if it is the plain loop."""
-        one = self._states[0], self._games[0], *rest
-        self._call, path = program.choose(width, *one)
-        if self._call is program.plain:
+        self._like = jax.tree.map(_shape, (self._states[0], self._games[0]))
+        self._form, path = program.choose(width, self._states[0], self._games[0], *rest)
+        if self._form is program.plain:
             return ""
         if self._threads > 1:
-            # Settings of JAX may be those of one thread: only the thread of the caller compiles.
-            self._call = self._call.lower(*one).compile()
             self._pools = [ThreadPoolExecutor(1, "olx") for _ in range(self._threads)]
         of = f"{self._cut.shares} shares of {self._cut.width} configurations"
         return f"{path}, {of} on {self._threads} thread{'s' * (self._threads > 1)}"
@@ -73,10 +72,15 @@ class Team:
     def __call__(self, _: "Team", __: Game, *rest: Any) -> tuple[tuple["Team", Any], None]:
         """Play a chunk, as a form of a `Program` does; its output is for `parts`."""
         if not self._pools:
-            played = self._play(0, rest)
+            played = self._play(self._form, 0, rest)
             return (self, _Output(self._cut, [lambda: played])), None
         rest = jax.device_put(rest)
-        found = [pool.submit(self._finish, i, rest) for i, pool in enumerate(self._pools)]
+        # Settings of JAX may be those of one thread: only the thread of the caller compiles.
+        shapes = tuple(leaf.shape for leaf in jax.tree.leaves(rest))
+        if shapes not in self._compiled:
+            self._compiled[shapes] = self._form.lower(*self._like, *rest).compile()
+        call = self._compiled[shapes]
+        found = [pool.submit(self._finish, call, i, rest) for i, pool in enumerate(self._pools)]
         return (self, _Output(self._cut, [one.result for one in found])), None
 
     def whole(self) -> PyTree:
@@ -88,18 +92,18 @@ class Team:
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 
-    def _play(self, thread: int, rest: tuple) -> list[Seen]:
+    def _play(self, call: Callable, thread: int, rest: tuple) -> list[Seen]:
         """The outputs of the shares of a thread; the last one may still be computed."""
         outs = []
         for share in range(thread, self._cut.shares, self._threads):
             jax.block_until_ready(outs[-1:])  # else JAX could compute two at the same time
-            (new, out), _ = self._call(self._states[share], self._games[share], *rest)
+            (new, out), _ = call(self._states[share], self._games[share], *rest)
             self._states[share] = new
             outs.append(out)
         return outs
 
-    def _finish(self, thread: int, rest: tuple) -> list[Seen]:
-        return jax.block_until_ready(self._play(thread, rest))
+    def _finish(self, *what: Any) -> list[Seen]:
+        return jax.block_until_ready(self._play(*what))
 
 
 class _Output(NamedTuple):
@@ -145,3 +149,7 @@ def close(state: PyTree) -> None:
     """Wait until no thread reads the rounds."""
     if isinstance(state, Team):
         state.close()
+
+
+def _shape(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)

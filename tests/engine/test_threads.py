@@ -113,6 +113,17 @@ def test_a_checkpoint_may_be_continued_by_fewer_threads(tmp_path):
     same(everything(resumed), everything(sweep(adagrad, pieces(), 65, threads=2)))
 
 
+def growing():
+    for least, rows in ((0.5, slice(0, 20)), (0.0, slice(20, 70))):
+        x = olx.streams.sparse_rows(csr_array(X[rows] * (abs(X[rows]) >= least)))
+        yield olx.Rounds(x, LABELS[rows])
+
+
+def test_sparse_rows_may_grow_from_piece_to_piece():
+    one, two = (sweep(adagrad, growing(), 128, threads=n) for n in (1, 2))
+    same(everything(two), everything(one))
+
+
 def idle():
     return not any(thread.name.startswith("olx") for thread in threading.enumerate())
 
@@ -127,10 +138,10 @@ def fails():
 def test_an_error_in_one_share_ends_the_sweep(act, error, monkeypatch):
     play = team.Team._play
 
-    def disturbed(self, thread, rest):
+    def disturbed(self, call, thread, rest):
         if thread == 1:
             act()
-        return play(self, thread, rest)
+        return play(self, call, thread, rest)
 
     monkeypatch.setattr(team.Team, "_play", disturbed)
     with pytest.raises(error):
