@@ -152,4 +152,5 @@ def close(state: PyTree) -> None:
 
 
 def _shape(leaf: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+    weak = getattr(leaf, "weak_type", False)  # a random key has none
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 import olx
 from olx import losses, regularizers
 from olx.engine import cut, team
+from olx.engine.collect import data_of
 
 X = np.random.default_rng(0).normal(size=(70, 32)) / 6
 LABELS = np.sign(X[:, 0])
@@ -111,6 +112,15 @@ def test_a_checkpoint_may_be_continued_by_fewer_threads(tmp_path):
         sweep(adagrad, pieces(40), 65, threads=2, checkpoint=saved())
     resumed = sweep(adagrad, pieces(), 65, threads=1, checkpoint=saved())
     same(everything(resumed), everything(sweep(adagrad, pieces(), 65, threads=2)))
+
+
+def test_random_keys_are_cut_and_joined():
+    keys = jax.random.split(jax.random.key(0), 65)
+    learners = olx.batch(olx.experts.exp3, eta=np.geomspace(0.01, 0.1, 65), key=keys)
+    game = learners, losses.linear_loss, olx.Rounds(None, abs(X)), jnp.full(32, 1 / 32)
+    one, two = (olx.sweep(*game, threads=n) for n in (1, 2))
+    numbers = lambda run: (*jax.tree.map(data_of, run.state), run.losses)
+    same(numbers(two), numbers(one))
 
 
 def growing():
