@@ -1,5 +1,6 @@
 """The outputs of the chunks, collected on the host; only the rounds to keep are stored."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -35,23 +36,28 @@ class Collector:
         self.structure: PyTree = None  # of the output for a chunk; used only to resume
 
     @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
-    def add(self, chunk: Chunk, out: Seen) -> None:
-        """Add the output of the program for a chunk; waits until it is computed."""
-        paid = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out.paid)
-        if self.total is None:
-            self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), paid)
+    def add(self, chunk: Chunk, outs: list[Seen]) -> None:
+        """Add the output of the program for a chunk; waits until it is computed.
+
+        outs: one output for all configurations, or one for each share of them.
+        """
+        paid, trace = [out.paid for out in outs], [out.kept for out in outs]
+        first = lambda leaf: _first(leaf, chunk.count)
         stop = chunk.start + chunk.count
         if self.keep is None:
-            trace = jax.tree.map(lambda leaf: _first(leaf, chunk.count), out.kept)
+            paid, trace = _beside(first, paid), _beside(first, trace)
             self.segments.append(Segment(paid[0], np.zeros(0, int), None, trace))
-            add = lambda before, rows: before + rows.sum(0, dtype=np.float64)
-            self.total = jax.tree.map(add, self.total, paid)
+            sums = jax.tree.map(lambda rows: rows.sum(0, dtype=np.float64), paid)
+            self.total = sums if self.total is None else jax.tree.map(np.add, self.total, sums)
         else:
             kept = np.union1d(rounds_kept(self.keep, chunk.start, stop), [stop])
             ends = kept - chunk.start
-            add = lambda before, rows: before + np.cumsum(_parts(rows, ends), axis=0)
-            totals = jax.tree.map(add, self.total, paid)
-            self.segments.append(Segment(None, kept, totals, _rows(out.kept, ends - 1)))
+            sums = _beside(lambda leaf: np.cumsum(_parts(first(leaf), ends), axis=0), paid)
+            if self.total is None:
+                self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), sums)
+            totals = jax.tree.map(np.add, self.total, sums)
+            trace = _beside(lambda leaf: np.asarray(data_of(leaf))[ends - 1], trace)
+            self.segments.append(Segment(None, kept, totals, trace))
             self.total = jax.tree.map(lambda rows: rows[-1], totals)
         self.played = stop
 
@@ -86,6 +92,12 @@ class Collector:
             found = jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, 1), found)
         losses, trace, totals = found
         return losses, trace, None if self.keep is None else Curve(segment.at, *totals)
+
+
+def _beside(function: Callable[[Any], np.ndarray], trees: list[PyTree]) -> PyTree:
+    """`function` of every leaf of every share; the shares beside each other, on the second axis."""
+    both = lambda rows: rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+    return jax.tree.map(lambda *leaves: both([function(leaf) for leaf in leaves]), *trees)
 
 
 def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from olx.engine.collect import Collector
 from olx.engine.feed import Chunk
 from olx.engine.progress import Progress
 from olx.engine.signals import Asked
+from olx.engine.team import parts, whole
 
 
 class Desk:
@@ -61,7 +62,7 @@ class Desk:
         """Collect the last output, and save if there is a checkpoint."""
         self._clear()
         if self._checkpoint is not None:
-            self._checkpoint.save(state, self._collector, self._digest)
+            self._checkpoint.save(whole(state), self._collector, self._digest)
 
     def stop(self, state: PyTree) -> None:
         """Save, and print the directory."""
@@ -78,10 +79,11 @@ class Desk:
         if self._pending is None:
             return
         (chunk, out), self._pending = self._pending, None
+        outs = parts(out)
         if chunk.look is not None:
-            chunk.look.after(out.alarm)
+            chunk.look.after([np.all(np.asarray(out.alarm)) for out in outs])
         collector = self._collector
-        collector.add(chunk, out)
+        collector.add(chunk, outs)
         self._digest = chunk.digest
         lowest = float(np.fmin.reduce(collector.total[0], None))
         self._bar.advance(chunk.count, lowest / collector.played)

@@ -12,10 +12,11 @@ from jaxtyping import PyTree
 
 from olx._not_kept import NOT_KEPT
 from olx.core import Rounds, Run
-from olx.engine import feed, signals
+from olx.engine import feed, signals, team
 from olx.engine.checkpoint import Checkpoint, check_checkpoint
 from olx.engine.checks import Checks
 from olx.engine.collect import Collector
+from olx.engine.cut import ALONE, Cut
 from olx.engine.describe import describe
 from olx.engine.desk import Desk
 from olx.engine.game import Known, refuse_tracers
@@ -35,7 +36,8 @@ def drive(
     params: PyTree,
     state: PyTree,
     *,
-    configurations: int = 1,
+    cut: Cut = ALONE,
+    threads: int = 1,
     keep: Keep | None,
     progress: bool | None,
     checkpoint: Checkpoint | None,
@@ -46,6 +48,7 @@ def drive(
     program_of: the program that watches the given fields of the feedback.
     shows: (game, state, plan, leaves) -> which leaves of the rounds need not be checked before they
         are played.
+    cut: how the configurations are cut into shares, which `threads` play.
     """
     whole = isinstance(stream, Rounds)
     given = jax.tree.leaves(stream) if whole else []
@@ -54,7 +57,7 @@ def drive(
     game, pieces = known.game, feed.pieces(owner, stream)
     first = next(pieces)
     ready = whole and all(isinstance(leaf, jax.Array) for leaf in given)
-    plan = feed.plan(first, params, configurations, whole, ready)
+    plan = feed.plan(first, params, cut.configurations, whole, ready)
     shown = shows(game, state, plan, candidates(plan, known.parts))
     program = program_of(shown.fields)
     checks = Checks(owner, known.needs, params, shown.leaves)
@@ -78,12 +81,14 @@ def drive(
         chunks = feed.chunks(owner, itertools.chain([first], pieces), plan, checks, history)
         call = None
         while (chunk := desk.wait_for(chunks, asked, state)) is not None:
-            arguments = (state, game, chunk.rounds, np.int32(chunk.count))
+            rest = chunk.rounds, np.int32(chunk.count)
             if call is None:
-                call, path = program.choose(_width(state), *arguments)
+                form = program, cut, threads, _width(state)
+                state, call, path = team.chosen(*form, state, game, *rest)
+                stack.callback(team.close, state)
                 if explain:
                     print(f"{owner}: {path}; chunks of {plan.capacity} rounds on {_device()}.")
-            (state, out), _ = call(*arguments)
+            (state, out), _ = call(state, game, *rest)
             desk.put(chunk, out)
             if asked.by is not None:
                 desk.stop(state)
@@ -94,7 +99,7 @@ def drive(
         if asked.by is not None:
             raise asked.error()
     losses, trace, curve = collector.result()
-    return Run(state, losses if curve is None else NOT_KEPT, trace, curve=curve)
+    return Run(team.whole(state), losses if curve is None else NOT_KEPT, trace, curve=curve)
 
 
 def _width(state: PyTree) -> int:

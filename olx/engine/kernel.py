@@ -53,7 +53,7 @@ class Program:
         """
         self.function = function
         share = share or (lambda function: function)
-        self._plain = jax.jit(_of_game(_reading, function, share), donate_argnums=0)
+        self.plain = jax.jit(_of_game(_reading, function, share), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_game(*(as_kernel, function) if fast is None else (_reading, fast), share)
         self._narrow = _compiled(whole, ["dot-library-rewriter"])
@@ -66,18 +66,18 @@ class Program:
         width: the length of the reductions of a round.
         """
         if reason := unavailable():
-            return self._plain, f"plain loop: {reason}"
+            return self.plain, f"plain loop: {reason}"
         if width >= _HUGE:
-            return self._plain, "plain loop: the rows are long enough for all cores"
+            return self.plain, "plain loop: the rows are long enough for all cores"
         leaves, structure = jax.tree.flatten(arguments)
         kind = (structure, tuple(map(_kind, leaves)))
         if any(0 in shape for shape, _ in kind[1]):  # the compiler aborts on an empty argument
-            return self._plain, "plain loop: one kernel cannot take an empty array"
+            return self.plain, "plain loop: one kernel cannot take an empty array"
         fast = self._wide if width >= _WIDE else self._narrow
         if kind not in self._refusals:
             self._refusals[kind] = _refusal(fast, arguments)
         if reason := self._refusals[kind]:
-            return self._plain, f"plain loop: {reason}"
+            return self.plain, f"plain loop: {reason}"
         return fast, self.form
 
 

@@ -17,14 +17,16 @@ from olx.engine.block import block_program, fits
 from olx.engine.boundary import check_learners, check_loss, first_states
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, turns_program
+from olx.engine.cut import Cut, cut_of
 from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
-from olx.engine.feed import peek
+from olx.engine.feed import len_of, peek
 from olx.engine.game import Known, known
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
 from olx.engine.table import AXES, Packed, layout_of, packer, unpack
+from olx.engine.team import threads_of
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 
@@ -41,15 +43,18 @@ def sweep(
     progress: bool | None = None,
     checkpoint: Checkpoint | None = None,
     explain: bool = False,
+    threads: int | None = None,
 ) -> Run:
     """Play every learner of a batch on the same stream; the leaves of the run get a leading axis.
 
     The numbers are those of `jax.vmap` of `rollout` over the learners. The arguments are those of
-    `run`. The configurations are spread over all local devices. `axes` of the result holds the
-    values of each configuration, by name. With `keep=olx.keep.totals` thousands of configurations
-    over millions of rounds fit in memory.
+    `run`. The configurations are spread over all local devices, and on one CPU over all its cores.
+    `axes` of the result holds the values of each configuration, by name. With
+    `keep=olx.keep.totals` thousands of configurations over millions of rounds fit in memory.
 
     learners: a batch, or a learner whose leaves have a leading axis.
+    threads: at most how many threads play; None is the number in the environment variable
+        OLX_THREADS, else one for each core. The numbers do not depend on it, to the last bit.
 
     A configuration that diverges has non-finite losses at its own index; the others are unchanged.
 
@@ -65,6 +70,7 @@ def sweep(
         learners, axes = learners.learners, learners.axes
     game = known("sweep", learners, loss, check_batch, padded)
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
+    options["threads"] = threads
     watch = watching("sweep", record, measure, keep)
     done = streams(game, rounds, params, watch, **options)
     return dataclasses.replace(done, axes=axes)
@@ -77,26 +83,33 @@ def streams(
     watch: Watch,
     *,
     owner: str = "sweep",
+    threads: int | None = None,
     **options: Any,
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
+    options["threads"] = threads_of(owner, threads)
     game, rounds = unfolded(owner, game, rounds, watch, padded)
     learners, count = game.learner, np.shape(jax.tree.leaves(game.learner)[0])[0]
     first, rounds = peek(owner, rounds)
     rows = first.context
     traced = explained(owner, learners, game.loss, params, first, watch, stacked=True)
     devices = min(jax.local_device_count(), count)
-    options["configurations"] = count
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
         state = first_states(owner, game, params)
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
+        work = len_of(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
+        cut = cut_of(count, _LEAST[program], work) if devices == 1 else Cut(count)
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
         with traced:
-            done = drive(owner, game, one, _shown_by_each, rounds, params, state, **options)
+            done = drive(
+                owner, game, one, _shown_by_each, rounds, params, state, cut=cut, **options
+            )
     else:
+        work = rows.values.size * count
+        cut = cut_of(count, _LEAST[sparse_program], work, AXES) if devices == 1 else Cut(count)
         share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
         one = lambda fields: sparse_program(
@@ -105,7 +118,7 @@ def streams(
         state = first_states(owner, game, params, packer(layout), AXES)
         shows = functools.partial(shown_by, form)
         with traced:
-            done = drive(owner, game, one, shows, rounds, params, state, **options)
+            done = drive(owner, game, one, shows, rounds, params, state, cut=cut, **options)
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
 
@@ -153,3 +166,5 @@ def _trim(run: Run, count: int) -> Run:
 
 
 _shown_by_each = functools.partial(shown, batched=True)
+_LEAST = {block_program: 128, sweep_program: 32, turns_program: 1, sparse_program: 64}
+"""Configurations per share; with fewer of them a share costs more than its part of the whole."""

@@ -1,0 +1,76 @@
+"""Cut the configurations of a sweep into shares of one width.
+
+The cut depends on the number of configurations, the form of the program and the rounds, never on
+the number of threads that play the shares. So the numbers do not depend on it either.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import PyTree
+
+_MOST = 16  # shares; each costs a call per chunk
+_WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
+
+
+class Cut(NamedTuple):
+    """How many shares of how many configurations; the last one may repeat a configuration."""
+
+    configurations: int
+    shares: int = 1
+    width: int = 1  # configurations per share
+    axes: Any = 0  # where the axis of configurations is in the state, as for `jax.vmap`
+
+
+ALONE = Cut(1)
+
+
+def cut_of(configurations: int, least: int, work: int, axes: Any = 0) -> Cut:
+    """Equal shares, each of at least `least` configurations; one share if there is little work.
+
+    Their number is a power of two where that fits, so that most numbers of threads divide it.
+
+    work: about how many numbers the first piece of the stream changes, over all configurations.
+    """
+    if work < _WORK:
+        return Cut(configurations)
+    shares = 1 << max(min(configurations // least, _MOST).bit_length() - 1, 0)
+    width = -(-configurations // shares)
+    return Cut(configurations, -(-configurations // width), width, axes)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def shared(cut: Cut, state: PyTree, own: list) -> tuple[list, list]:
+    """The shares of the states and of the numbers of the learners."""
+    short = cut.shares * cut.width - cut.configurations
+
+    def share(i: int, leaf: Any, axis: int) -> Any:
+        start, end = i * cut.width, min((i + 1) * cut.width, cut.configurations)
+        part = lax.slice_in_dim(leaf, start, end, axis=axis)
+        again = [lax.slice_in_dim(leaf, end - 1, end, axis=axis)] * short
+        return jnp.concatenate([part, *again], axis) if end - start < cut.width else part
+
+    each = range(cut.shares)
+    states = [_over(functools.partial(share, i), cut.axes, state) for i in each]
+    return states, [[share(i, leaf, 0) for leaf in own] for i in each]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def joined(cut: Cut, states: list) -> PyTree:
+    """The states of all configurations."""
+
+    def join(axis: int, *leaves: Any) -> Any:
+        return lax.slice_in_dim(jnp.concatenate(leaves, axis), 0, cut.configurations, axis=axis)
+
+    axes = _over(lambda _, axis: axis, cut.axes, states[0])
+    return jax.tree.map(join, axes, *states)
+
+
+def _over(function: Callable, axes: Any, state: PyTree) -> PyTree:
+    """`function` of each leaf and its axis; `axes` is a prefix of `state`."""
+    under = lambda axis, tree: jax.tree.map(lambda leaf: function(leaf, axis), tree)
+    return jax.tree.map(under, axes, state)

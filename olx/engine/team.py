@@ -1,0 +1,156 @@
+"""Threads that play the shares of a sweep at the same time, by one compiled program.
+
+JAX releases the lock of the interpreter while a program runs. A plain loop is not cut into shares:
+XLA spreads its operations over the cores.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from olx import _check as check
+from olx.engine.collect import data_of
+from olx.engine.cut import Cut, joined, shared
+from olx.engine.game import Game
+from olx.engine.kernel import Program
+from olx.engine.protocol import Seen
+
+_OF_ONE_THREAD = ("jax_debug_nans", "jax_debug_infs")  # checks that other threads would not make
+
+
+def threads_of(owner: str, threads: int | None) -> int:
+    """How many threads play: `threads`, else OLX_THREADS, else as many as there are cores."""
+    if threads is not None:
+        check.count(owner, "threads", threads)
+        return int(threads)
+    asked = os.environ.get("OLX_THREADS", "").strip()
+    if not asked:
+        usable = getattr(os, "sched_getaffinity", None)  # not on all systems
+        return len(usable(0)) if usable else os.cpu_count() or 1
+    if not (asked.isascii() and asked.isdecimal()) or int(asked) < 1:
+        raise ValueError(
+            f"{owner}: the environment variable OLX_THREADS must be an integer of at least 1, got "
+            f"{asked!r}; unset it to use all cores."
+        )
+    return int(asked)
+
+
+class Team:
+    """Threads that play the shares, and the states of the shares.
+
+    Each thread has its own shares, and the caller goes on while they play. A team of one is the
+    thread of the caller.
+    """
+
+    def __init__(self, cut: Cut, threads: int, state: PyTree, game: Game):
+        alone = any(getattr(jax.config, name) for name in _OF_ONE_THREAD)
+        self._cut, self._threads = cut, 1 if alone else min(threads, cut.shares)
+        self._states, owns = shared(cut, state, game.own)
+        other = list(map(jnp.asarray, game.other))
+        self._games = [dataclasses.replace(game, own=own, other=other) for own in owns]
+        self._pools: list[ThreadPoolExecutor] = []
+        self._compiled: dict[tuple, Callable] = {}  # by the shapes of a chunk; sparse ones may grow
+
+    def choose(self, program: Program, width: int, *rest: Any) -> str:
+        """Choose the form that plays a share, and say which; empty if it is the plain loop."""
+        self._like = jax.tree.map(_shape, (self._states[0], self._games[0]))
+        self._form, path = program.choose(width, self._states[0], self._games[0], *rest)
+        if self._form is program.plain:
+            return ""
+        if self._threads > 1:
+            self._pools = [ThreadPoolExecutor(1, "olx") for _ in range(self._threads)]
+        of = f"{self._cut.shares} shares of {self._cut.width} configurations"
+        return f"{path}, {of} on {self._threads} thread{'s' * (self._threads > 1)}"
+
+    def __call__(self, _: "Team", __: Game, *rest: Any) -> tuple[tuple["Team", Any], None]:
+        """Play a chunk, as a form of a `Program` does; its output is for `parts`."""
+        if not self._pools:
+            played = self._play(self._form, 0, rest)
+            return (self, _Output(self._cut, [lambda: played])), None
+        rest = jax.device_put(rest)
+        # Settings of JAX may be those of one thread: only the thread of the caller compiles.
+        shapes = tuple(leaf.shape for leaf in jax.tree.leaves(rest))
+        if shapes not in self._compiled:
+            self._compiled[shapes] = self._form.lower(*self._like, *rest).compile()
+        call = self._compiled[shapes]
+        found = [pool.submit(self._finish, call, i, rest) for i, pool in enumerate(self._pools)]
+        return (self, _Output(self._cut, [one.result for one in found])), None
+
+    def whole(self) -> PyTree:
+        """The state of all configurations, once all outputs were waited for."""
+        return joined(self._cut, self._states)
+
+    def close(self) -> None:
+        """Wait until no thread reads the rounds."""
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
+
+    def _play(self, call: Callable, thread: int, rest: tuple) -> list[Seen]:
+        """The outputs of the shares of a thread; the last one may still be computed."""
+        outs = []
+        for share in range(thread, self._cut.shares, self._threads):
+            jax.block_until_ready(outs[-1:])  # else JAX could compute two at the same time
+            (new, out), _ = call(self._states[share], self._games[share], *rest)
+            self._states[share] = new
+            outs.append(out)
+        return outs
+
+    def _finish(self, *what: Any) -> list[Seen]:
+        return jax.block_until_ready(self._play(*what))
+
+
+class _Output(NamedTuple):
+    """The output of a chunk, which the threads may still be computing."""
+
+    cut: Cut
+    found: list[Callable[[], list[Seen]]]  # each waits for the outputs of a thread
+
+    def parts(self) -> list[Seen]:
+        found = [wait() for wait in self.found]
+        outs = [found[i % len(found)][i // len(found)] for i in range(self.cut.shares)]
+        real = self.cut.configurations - (self.cut.shares - 1) * self.cut.width
+        if real < self.cut.width:
+            own = lambda leaf: np.asarray(data_of(leaf))[:, :real]
+            paid, kept = jax.tree.map(own, (outs[-1].paid, outs[-1].kept))
+            outs[-1] = outs[-1]._replace(paid=paid, kept=kept)
+        return outs
+
+
+def chosen(
+    program: Program, cut: Cut, threads: int, width: int, state: PyTree, game: Game, *rest: Any
+) -> tuple[PyTree, Callable, str]:
+    """The state for the first call, the form to call, and which form it is, in words."""
+    if cut.shares > 1:
+        team = Team(cut, threads, state, game)
+        if path := team.choose(program, width, *rest):
+            jax.tree.map(lambda leaf: leaf.delete(), state)  # as a program donates its state
+            return team, team, path
+    return state, *program.choose(width, state, game, *rest)
+
+
+def parts(out: Any) -> list[Seen]:
+    """The outputs of all shares, in their order; waits for them."""
+    return out.parts() if isinstance(out, _Output) else [out]
+
+
+def whole(state: PyTree) -> PyTree:
+    """The state of all configurations."""
+    return state.whole() if isinstance(state, Team) else state
+
+
+def close(state: PyTree) -> None:
+    """Wait until no thread reads the rounds."""
+    if isinstance(state, Team):
+        state.close()
+
+
+def _shape(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+    weak = getattr(leaf, "weak_type", False)  # a random key has none
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)
