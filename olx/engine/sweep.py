@@ -20,7 +20,7 @@ from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, tur
 from olx.engine.cut import Cut, cut_of
 from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
-from olx.engine.feed import len_of, peek
+from olx.engine.feed import peek
 from olx.engine.game import Known, known
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
@@ -100,7 +100,7 @@ def streams(
         state = first_states(owner, game, params)
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
-        work = len_of(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
+        work = _length(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
         cut = cut_of(count, _LEAST[program], work) if devices == 1 else Cut(count)
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
         with traced:
@@ -121,6 +121,12 @@ def streams(
             done = drive(owner, game, one, shows, rounds, params, state, cut=cut, **options)
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
     return done if count % devices == 0 else _trim(done, count)
+
+
+def _length(first: Rounds) -> int:
+    """The number of rounds of a piece; 0 if it is not legal, which is refused later."""
+    leaves = jax.tree.leaves(first)
+    return np.shape(leaves[0])[0] if leaves and np.ndim(leaves[0]) else 0
 
 
 def check_batch(owner: str, learners: Learner, loss: Loss) -> None:
