@@ -37,7 +37,7 @@ def check_learner(
     - The gradient of the total loss is finite; in float64 it agrees with finite differences.
     - A run that stops and resumes has the same bits. A round of weight zero changes nothing.
     - A dictionary of parameters gives the same losses as one vector.
-    - Its `facts` are true: sweeps of 1 to 128 configurations and sparse rows equal `rollout`, also
+    - Its `facts` are true: sweeps of 1 to 65 configurations and sparse rows equal `rollout`, also
       in float32. A point learner is put into `olx.linear` for this. If it says that it is still,
       its decisions with zero gradient stay.
     - Its theorems hold after every round.

@@ -117,5 +117,11 @@ ALIKE = {
     "anytime hedge",
     "committed",
     "mix, algorithms",
+    "newton, epochs",
+    "newton, adaptive oja",
+    "dual ascent, own loss",
+    "dual ascent, mini-updates",
+    "gradient boost",
+    "optimistic",
 }
 EACH = [name for name in TABLE if name not in ALIKE]
