@@ -271,7 +271,7 @@ def test_float32_stays_float32():
         ),
         (
             lambda: mirrors.leafwise({"a": 3.0}), TypeError,
-            "leafwise: `maps` must be a MirrorMap, got float.",
+            "leafwise: `maps` must be a MirrorMap, got float; take one of `olx.mirrors`",
         ),
         (
             lambda: mirrors.precompose(mirrors.euclidean(), np.ones((2, 3))), TypeError,
