@@ -52,8 +52,8 @@ def compare(
     ...     "learning_rate": 0.1, "linear": True}}
     >>> rounds = olx.Rounds(jnp.eye(2).repeat(5, 0), jnp.ones(10))
     >>> result = olx.lab.compare(mine, rounds, title="Two learners")
-    >>> result.configurations.column("h.eta").to_pylist()
-    [0.01, 0.1, None]
+    >>> result.configurations.column("learner").to_pylist()
+    ['descent', 'descent', 'adam', 'baseline: majority class']
     """
     from olx.lab.config import ConfigError, parse
     from olx.lab.run import run
