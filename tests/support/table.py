@@ -123,5 +123,23 @@ ALIKE = {
     "dual ascent, mini-updates",
     "gradient boost",
     "optimistic",
+    "EG+-",
+    "dual ascent, entropy",
+    "boost, OSBoost.OCP",
+    "gradient boost, linearized",
 }
 EACH = [name for name in TABLE if name not in ALIKE]
+
+# Of these, a loss or a number handed to classes and labels: the engine plays them by one form.
+ONE_FORM = {
+    "multiclass PA",
+    "multiclass PA-II",
+    "multiclass perceptron, uniform",
+    "multiclass aggressive, costs",
+    "multiclass aggressive, squared",
+    "multiclass aggressive, average",
+    "multiclass self-tuned",
+    "softmax regression, adagrad",
+    "label ranking, conservative",
+    "label ranking, aggressive",
+}
