@@ -60,3 +60,8 @@ def test_a_start_without_the_intercept_is_refused():
         olx.run(AFFINE, SQUARED, ROUNDS, jnp.zeros(3), record=actions)
     with pytest.raises(TypeError, match=r"shape|\(4,\)|3"):
         olx.run(AFFINE, SQUARED, ROUNDS, jnp.zeros(3))
+
+
+def test_its_score_is_the_model_of_a_comparator():
+    u, x = jnp.array([1.0, 2.0, 0.5]), jnp.array([3.0, 4.0])
+    assert olx.affine_dot(u, x) == 11.5
