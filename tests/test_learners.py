@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from table import EACH, ONE_FORM, TABLE
+from table import EACH, TABLE
 
 import olx
 from olx.testing.widths import check_widths
@@ -23,9 +23,7 @@ def takes_another_form(learner):
 
 
 FORMS = [
-    name
-    for name, case in TABLE.items()
-    if name not in {*EACH, *ONE_FORM} and takes_another_form(case.learner)
+    name for name, case in TABLE.items() if name not in EACH and takes_another_form(case.learner)
 ]
 
 
