@@ -57,8 +57,13 @@ def largest_log(theta):
 
 def below_top(theta):
     """The centering for decisions with a fixed sum: make the largest dual coordinate 0."""
-    top = lax.stop_gradient(jnp.max(ravel_pytree(theta)[0]))  # does not change the decision
-    return jax.tree.map(lambda leaf: leaf - top, theta)
+    highest = top(ravel_pytree(theta)[0])
+    return jax.tree.map(lambda leaf: leaf - highest, theta)
+
+
+def top(flat):
+    """The largest entry, as a number that does not change the decision."""
+    return lax.stop_gradient(jnp.max(flat))
 
 
 def rounding(flat):

@@ -20,12 +20,12 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program, as_kernel
-from olx.engine.loop import added, nothing
+from olx.engine.loop import added, at, nothing, put
 from olx.engine.protocol import Seen, Watch, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
 
-ROWS = 32  # the largest number of rounds per block; a chunk of very wide rows has fewer
+ROWS = 32  # at most so many rounds per block, `stage.ZEROS` at most; very wide rows have fewer
 LEAST = 64  # configurations; for fewer of them the loop over rounds is faster
 
 
@@ -73,28 +73,29 @@ def _triangle(
     gram: Float[Array, "B B"],
     scores: Float[Array, "B N"],
     rounds: Rounds,
-    count: Int[Array, ""],
+    span: Int[Array, "2"],
 ) -> tuple[Float[Array, "B N"], Seen]:
-    """Play the rounds of a block one by one: their coefficients and their outputs."""
-    at = lambda leaf, i: lax.dynamic_index_in_dim(leaf, i, keepdims=False)
-    put = lambda rows, row, i: lax.dynamic_update_index_in_dim(rows, row, i, 0)
+    """Play the rounds of a block one by one: their coefficients and their outputs.
+
+    The coefficients of rows outside `span` are 0.
+    """
 
     def play(i: Int[Array, ""], score: Float[Array, " N"]) -> tuple[Array, Seen]:
-        return one(learner, loss, score, jax.tree.map(lambda leaf: at(leaf, i), rounds))
+        return one(learner, loss, score, at(rounds, i))
 
     def step(i: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
         coefficients, out = carry
         line = at(gram, i)
         earlier = lambda j, score: score + at(line, j) * at(coefficients, j)
-        a, seen = play(i, lax.fori_loop(0, i, earlier, at(scores, i)))
+        a, seen = play(i, lax.fori_loop(span[0], i, earlier, at(scores, i)))
         return put(coefficients, a, i), added(lambda rows, row: put(rows, row, i), out, seen)
 
-    empty = nothing(jax.eval_shape(play, count, scores[0])[1], len(gram))
-    return lax.fori_loop(0, count, step, (jnp.zeros_like(scores), empty))
+    empty = nothing(jax.eval_shape(play, span[0], scores[0])[1], len(gram))
+    return lax.fori_loop(span[0], span[1], step, (jnp.zeros_like(scores), empty))
 
 
 def _play(
-    triangle, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, count: Int[Array, ""]
+    triangle, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, span: Int[Array, "2"]
 ) -> tuple[PyTree, Seen]:
     (start,), structure = jax.tree.flatten(state)
     product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
@@ -107,16 +108,16 @@ def _play(
     def solve(k: Int[Array, ""], w: Float[Array, "d N"]) -> tuple[Array, Array, Seen]:
         here = block(k)
         x = here.context
-        left = jnp.minimum(count - k * size, size)
-        a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, left)
+        own = jnp.clip(span - k * size, 0, size)
+        a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, own)
         return x, a, seen
 
     def step(k: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
         w, out = carry
         x, a, seen = solve(k, w)
-        put = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * size, 0)
-        return w + product(x.T, a), added(put, out, seen)
+        write = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * size, 0)
+        return w + product(x.T, a), added(write, out, seen)
 
-    empty = nothing(jax.eval_shape(solve, count, start.T)[2], capacity, size)
-    w, out = lax.fori_loop(0, (count + size - 1) // size, step, (start.T, empty))
+    empty = nothing(jax.eval_shape(solve, span[0], start.T)[2], capacity, size)
+    w, out = lax.fori_loop(span[0] // size, (span[1] + size - 1) // size, step, (start.T, empty))
     return jax.tree.unflatten(structure, [w.T]), out

@@ -92,16 +92,16 @@ def _play(
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
-    count: Int[Array, ""],
+    span: Int[Array, "2"],
 ) -> tuple[PyTree, Seen]:
-    """The state after the first `count` rounds, and the output of each round."""
+    """The state after the rounds of `span`, and the output of each round."""
     one = over(functools.partial(_round, watch), (0, 0, None, None))
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Seen]:
         new, due, seen = one(learner, state, loss, at(rounds, i))
         return refreshed(over, learner, new, due), seen
 
-    return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])
+    return over_rounds(play, state, span, jax.tree.leaves(rounds)[0].shape[0])
 
 
 def _in_turn(
@@ -110,9 +110,9 @@ def _in_turn(
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
-    count: Int[Array, ""],
+    span: Int[Array, "2"],
 ) -> tuple[PyTree, Seen]:
-    play = lambda own: _play(alone, watch, own[0], own[1], loss, rounds, count)
+    play = lambda own: _play(alone, watch, own[0], own[1], loss, rounds, span)
     state, out = lax.map(play, (state, learner))
     paid, kept = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (out.paid, out.kept))
     return state, Seen(paid, kept, out.alarm)

@@ -42,21 +42,22 @@ class Collector:
         outs: one output for all configurations, or one for each share of them.
         """
         paid, trace = [out.paid for out in outs], [out.kept for out in outs]
-        first = lambda leaf: _first(leaf, chunk.count)
+        played = lambda leaf: _played(leaf, *chunk.span)
         stop = chunk.start + chunk.count
         if self.keep is None:
-            paid, trace = _beside(first, paid), _beside(first, trace)
+            paid, trace = _beside(played, paid), _beside(played, trace)
             self.segments.append(Segment(paid[0], np.zeros(0, int), None, trace))
             sums = jax.tree.map(lambda rows: rows.sum(0, dtype=np.float64), paid)
             self.total = sums if self.total is None else jax.tree.map(np.add, self.total, sums)
         else:
             kept = np.union1d(rounds_kept(self.keep, chunk.start, stop), [stop])
             ends = kept - chunk.start
-            sums = _beside(lambda leaf: np.cumsum(_parts(first(leaf), ends), axis=0), paid)
+            sums = _beside(lambda leaf: np.cumsum(_parts(played(leaf), ends), axis=0), paid)
             if self.total is None:
                 self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), sums)
             totals = jax.tree.map(np.add, self.total, sums)
-            trace = _beside(lambda leaf: np.asarray(data_of(leaf))[ends - 1], trace)
+            rows = chunk.span[0] + ends - 1
+            trace = _beside(lambda leaf: np.asarray(data_of(leaf))[rows], trace)
             self.segments.append(Segment(None, kept, totals, trace))
             self.total = jax.tree.map(lambda rows: rows[-1], totals)
         self.played = stop
@@ -118,9 +119,9 @@ def data_of(leaf: Any) -> Any:
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
-def _first(leaf: Any, count: int) -> np.ndarray:
-    rows = np.asarray(data_of(leaf))[:count]
-    return rows if 2 * count > len(leaf) else rows.copy()  # frees a large, mostly unused buffer
+def _played(leaf: Any, start: int, stop: int) -> np.ndarray:
+    rows = np.asarray(data_of(leaf))[start:stop]
+    return rows if 2 * len(rows) > len(leaf) else rows.copy()  # frees a large, mostly unused buffer
 
 
 def _rows(tree: PyTree, rows: Any) -> PyTree:

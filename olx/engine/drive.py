@@ -81,7 +81,7 @@ def drive(
         chunks = feed.chunks(owner, itertools.chain([first], pieces), plan, checks, history)
         call = None
         while (chunk := desk.wait_for(chunks, asked, state)) is not None:
-            rest = chunk.rounds, np.int32(chunk.count)
+            rest = chunk.rounds, chunk.span
             if call is None:
                 form = program, cut, threads, _width(state)
                 state, call, path = team.chosen(*form, state, game, *rest)

@@ -19,17 +19,22 @@ from olx.streams.judge import check_iterable, check_piece
 from olx.streams.sparse_rows import SparseRows
 
 _BYTES = 1 << 21  # per chunk: large enough to hide the cost of a call, small enough for the cache
-_READY = 4  # times as many for arrays of the device, which are played where they are
+_READY = 16  # times as many for arrays of the device, which are played where they are
 _MOST = 1 << 16  # rounds per chunk
 _DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
 
 
 class Chunk(NamedTuple):
     rounds: Rounds  # NumPy arrays of one length, the capacity
-    count: int  # the number of real rounds; the rest is padding
-    start: int  # number of the first one, from 0
+    span: np.ndarray  # the first row to play, and one past the last
+    start: int  # number of the first round, from 0
     digest: bytes = b""  # of all rounds up to its last, if the stream has a history
     look: Look | None = None  # what is left to check after it is played
+
+    @property
+    def count(self) -> int:
+        """The number of rounds to play."""
+        return int(self.span[1] - self.span[0])
 
 
 class Plan(NamedTuple):
@@ -58,14 +63,18 @@ def plan(
 
 
 def _capacity(first: Rounds, dtypes: list, configurations: int, whole: bool, most: int) -> int:
-    """The number of rounds per chunk, a power of two. Later pieces may be longer than `first`."""
+    """The number of rounds per chunk, a power of two. Later pieces may be longer than `first`.
+
+    A long stream has at least one full chunk: only those are played where they are.
+    """
     length = len_of(first)
     row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
     best = most // row // max(1, configurations // 64)
     best = min(_MOST, max(4, best))
     if not whole:
         length = max(length, min(1024, best))
-    return 1 << (min(best, length) - 1).bit_length()
+    rounds = min(best, length)
+    return 1 << (rounds.bit_length() - 1 if rounds * row > _BYTES else (rounds - 1).bit_length())
 
 
 def len_of(rounds: Rounds) -> int:
@@ -130,18 +139,17 @@ def chunks(
             history.skip(piece, start, start + begin)
         if isinstance(piece.context, SparseRows):
             room = room.grown(piece.context, begin, capacity)
-        for low in range(begin, length, capacity):
-            part = take(piece, low, low + capacity)
-            count = len_of(part)
-            staged = stage.put(part)
-            real = take(staged, 0, count)
+        for left, low, high in stage.windows(piece, begin):
+            staged = stage.put(take(piece, left, high))
+            span = np.array([low - left, high - left], np.int32)
+            real = take(staged, *span)
             checks.before(real, start + low)
             look = Look(checks, real, start + low) if checks.shown else None
             if isinstance(piece.context, SparseRows):
                 cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
                 staged = staged._replace(context=cut if plan.owned else jax.tree.map(np.array, cut))
-            digest = b"" if history is None else history.add(part)
-            yield Chunk(staged, count, start + low, digest, look)
+            digest = b"" if history is None else history.add(take(piece, low, high))
+            yield Chunk(staged, span, start + low, digest, look)
         start += length
     if start < skip:
         raise ValueError(

@@ -1,5 +1,6 @@
 """The loop over the rounds of a chunk, shared by the programs of the engine."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,25 +15,24 @@ from olx.engine.protocol import Seen
 def over_rounds(
     one: Callable[[PyTree, Array], tuple[PyTree, Seen]],
     state: PyTree,
-    count: Int[Array, ""],
+    span: Int[Array, "2"],
     capacity: int,
 ) -> tuple[PyTree, Seen]:
-    """The state after the first `count` rounds, and the outputs of these rounds.
+    """The state after the rounds of a chunk from `span[0]` up to `span[1]`, and their outputs.
 
     one: (state, number of the round) -> (next state, output of the round).
 
-    `count` is traced, so streams of any length use one program. Rows after `count` are neither read
-    nor written. The first axis of the outputs is time.
+    `span` is traced, so streams of any length use one program. Rows outside it are neither read nor
+    written. The first axis of the outputs is time.
     """
 
     def step(i: Int[Array, ""], carry: tuple[PyTree, Seen]) -> tuple[PyTree, Seen]:
         state, out = carry
         state, seen = one(state, i)
-        write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
-        return state, added(write, out, seen)
+        return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
-    shapes = jax.eval_shape(one, state, count)[1]
-    return lax.fori_loop(0, count, step, (state, nothing(shapes, capacity)))
+    shapes = jax.eval_shape(one, state, span[0])[1]
+    return lax.fori_loop(span[0], span[1], step, (state, nothing(shapes, capacity)))
 
 
 def nothing(seen: Seen, capacity: int, rounds: int = 0) -> Seen:
@@ -53,8 +53,16 @@ def added(write: Callable[[Array, Array], Array], out: Seen, seen: Seen) -> Seen
 
 
 def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
-    """Entry `i` of every leaf."""
-    return jax.tree.map(lambda leaf: lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
+    """Entry `i` of every leaf; `i` is not negative, which saves a comparison."""
+    take = functools.partial(
+        lax.dynamic_index_in_dim, index=i, keepdims=False, allow_negative_indices=False
+    )
+    return jax.tree.map(take, tree)
+
+
+def put(rows: Array, row: Array, i: Int[Array, ""]) -> Array:
+    """The array with another entry `i`, which is not negative."""
+    return lax.dynamic_update_index_in_dim(rows, row, i, 0, allow_negative_indices=False)
 
 
 def alone(function: Callable, *_: Any) -> Callable:

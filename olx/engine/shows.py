@@ -86,7 +86,8 @@ def shown(game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...], batche
         tuple(_kind(leaf, batched) for leaf in held),
         tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows)),
     )
-    return _shown((*game.structure, structure, form), kinds, leaves)
+    double = jax.config.read("jax_enable_x64")
+    return _shown((*game.structure, structure, form), kinds, leaves, double)
 
 
 def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
@@ -97,13 +98,14 @@ def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
 
 
 def _kind(leaf: Any, lead: int) -> tuple:
-    weak = isinstance(leaf, int | float) or getattr(leaf, "weak_type", False)
-    return np.shape(leaf)[lead:], jnp.result_type(leaf), weak
+    if isinstance(leaf, int | float):
+        return (), type(leaf), True
+    return leaf.shape[lead:], leaf.dtype, getattr(leaf, "weak_type", False)
 
 
 @functools.lru_cache(maxsize=1024)
-def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...]) -> Shows:
-    parts = [[jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in own] for own in kinds]
+def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...], _: bool) -> Shows:
+    parts = [list(map(_struct, own)) for own in kinds]
     try:
         closed = jax.make_jaxpr(functools.partial(_round, structures))(*parts)
     except Exception:  # the program of the round fails in the same way, and its error is better
@@ -115,6 +117,11 @@ def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...]) -> Shows:
         *actions, value = _levels(closed.jaxpr, levels)
         seen[number] = {"value": value > _HIDDEN, "action": max(actions, default=0) > _HIDDEN}
     return _least(seen)
+
+
+def _struct(kind: tuple) -> jax.ShapeDtypeStruct:
+    shape, dtype, weak = kind
+    return jax.ShapeDtypeStruct(shape, jnp.result_type(dtype), weak_type=weak)
 
 
 def _least(seen: dict[int, dict[str, bool]]) -> Shows:

@@ -75,9 +75,9 @@ def _play(
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
-    count: Int[Array, ""],
+    span: Int[Array, "2"],
 ) -> tuple[Packed, Seen]:
-    """The state after the first `count` rounds, and the output of each round."""
+    """The state after the rounds of `span`, and the output of each round."""
     rows, table = rounds.context, packed.table
 
     def one(carry: tuple[Packed, Array], i: Int[Array, ""]) -> tuple[tuple[Packed, Array], Seen]:
@@ -94,5 +94,5 @@ def _play(
 
     size = rows.widest.size * LANES if form is lane_by_lane else 1
     room = jnp.zeros((size, *table.shape[1:]), table.dtype)
-    (packed, _), out = over_rounds(one, (packed, room), count, rows.first.shape[0])
+    (packed, _), out = over_rounds(one, (packed, room), span, rows.first.shape[0])
     return packed, out

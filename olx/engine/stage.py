@@ -1,6 +1,7 @@
 """Aligned buffers for chunks, which a device reads without another copy."""
 
 import math
+from collections.abc import Iterator
 
 import jax
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from olx.core import Rounds
 from olx.streams.sparse_rows import SparseRows
 
+ZEROS = 64  # rows after the last one; programs that play blocks of rows may read them
 _LINE = 64  # bytes: JAX does not copy an array that begins at a multiple of it
 
 
@@ -22,8 +24,45 @@ class Stage:
         self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
         self._places: dict[tuple[int, int], np.ndarray] = {}
 
+    def windows(self, piece: Rounds, low: int) -> Iterator[tuple[int, int, int]]:
+        """Where the chunks of a piece begin, and the first row and one past the last to play.
+
+        A long rest at the end of the piece is played in a window that begins before it, so that it
+        need not be copied. A few rows may then be left.
+
+        low: the first row to play.
+        """
+        length, capacity, step = jax.tree.leaves(piece)[0].shape[0], self._capacity, 0
+        while length - low >= capacity:
+            yield low, low, low + capacity
+            low += capacity
+        if length >= capacity and length - low >= capacity // 16:
+            step = self._step(piece)
+        if step:
+            begin = (length - capacity) // step * step
+            if begin + capacity > low:
+                yield begin, low, begin + capacity
+                low = begin + capacity
+        if low < length:
+            yield low, low, length
+
+    def _step(self, piece: Rounds) -> int:
+        """A full window that begins at a multiple of it is used directly; 0 if none is."""
+        leaves = jax.tree.leaves(piece)
+        if not self._owned or any(isinstance(leaf, SparseRows) for leaf in leaves):
+            return 0
+        fit = map(self._fits, range(len(leaves)), leaves)
+        rows = [_LINE // math.gcd(_LINE, leaf.strides[0]) for leaf in leaves]
+        return max(rows) if all(fit) else 0
+
+    def _fits(self, number: int, leaf: np.ndarray) -> bool:
+        return leaf.dtype == self._dtypes[number] and _is_aligned(leaf)
+
     def put(self, part: Rounds) -> Rounds:
-        """The rounds in a buffer, padded with zeros up to the capacity."""
+        """The rounds in a buffer of the capacity, with some rows of zeros after them.
+
+        No program reads further rows: to fill new memory would take longer than a short run.
+        """
         self._turn ^= 1
         leaves, structure = jax.tree.flatten(part)
         return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
@@ -32,16 +71,14 @@ class Stage:
         count, dtype = leaf.shape[0], self._dtypes[number]
         if isinstance(leaf, SparseRows):
             return leaf
-        ready = leaf.dtype == dtype and count == self._capacity and _is_aligned(leaf)
-        if self._owned and ready:
+        if self._owned and count == self._capacity and self._fits(number, leaf):
             return leaf
         key = number, self._turn
         if key not in self._places:
             self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), dtype)
         place = self._places[key]
         place[:count] = leaf
-        if count < self._capacity:
-            place[count:] = 0
+        place[count : count + ZEROS] = 0
         return place
 
 

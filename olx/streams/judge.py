@@ -22,12 +22,13 @@ from olx.streams.stream import Stream
 
 
 class _Name(NamedTuple):
-    """The name of a leaf of the rounds; to spell it takes longer than to check a few numbers."""
+    """The name of a leaf; to spell it takes longer than to check a few numbers."""
 
     path: tuple
+    form: str = "rounds{}"
 
     def __str__(self) -> str:
-        return f"rounds{jax.tree_util.keystr(self.path)}"
+        return self.form.format(jax.tree_util.keystr(self.path))
 
 
 def check_iterable(owner: str, stream: Any) -> None:
@@ -102,7 +103,7 @@ def check_params(owner: str, params: PyTree) -> None:
     for path, leaf in leaves:
         if isinstance(leaf, Tracer):
             continue
-        name = f"`params{jax.tree_util.keystr(path)}`"
+        name = _Name(path, "`params{}`")
         check_kind(owner, name, leaf)
         kind = dtype_of(leaf)
         if not jnp.issubdtype(kind, jnp.floating):

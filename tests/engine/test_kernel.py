@@ -108,7 +108,7 @@ def test_a_version_that_computes_something_else_is_noticed(monkeypatch):
 def arguments(inner, width=5):
     learner = jax.tree.map(jnp.asarray, olx.linear(inner))
     state = learner.init(jnp.full(width, 1 / width))
-    return state, game_of(learner), stream(width), np.int32(40)
+    return state, game_of(learner), stream(width), np.array([0, 40], np.int32)
 
 
 def game_of(learner):

@@ -11,6 +11,8 @@ import pytest
 
 import olx
 from olx import losses, regularizers
+from olx.engine import feed
+from olx.engine.stage import Stage
 
 X = np.random.default_rng(0).normal(size=(9_000, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -65,6 +67,43 @@ def test_a_memory_map_is_played_from_the_file(tmp_path):
 def test_arrays_need_not_be_contiguous():
     rounds = olx.Rounds(np.asfortranarray(X), np.repeat(ROUNDS.outcome, 2)[::2])
     same_bits(run(rounds), run(ROUNDS))
+
+
+@pytest.mark.parametrize("length", [63, 64, 67, 68, 80, 96, 101, 128, 169])
+@pytest.mark.parametrize("begin", [0, 1, 64])
+def test_windows_cover_each_row_once(length, begin):
+    """Rows of 32 bytes and outcomes of 8 bytes: a window may begin at any multiple of 8 rows."""
+    piece = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf))[:length], ROUNDS)
+    stage = Stage(64, [leaf.dtype for leaf in jax.tree.leaves(piece)], owned=True)
+    played, copied = [], 0
+    for start, low, high in stage.windows(piece, begin):
+        assert 0 <= start <= low < high <= min(start + 64, length)
+        played += range(low, high)
+        put = stage.put(jax.tree.map(lambda leaf, a=start, b=high: leaf[a:b], piece))
+        np.testing.assert_array_equal(put.context[: high - start], piece.context[start:high])
+        copied += 0 if np.shares_memory(put.context, piece.context) else high - low
+    assert played == list(range(begin, length))
+    assert copied < 8 or length < 64 or begin == 1
+
+
+def test_windows_that_overlap_give_the_numbers_of_rollout(monkeypatch):
+    monkeypatch.setattr(feed, "_MOST", 64)
+    rounds = jax.tree.map(lambda leaf: jnp.asarray(leaf[: 2 * 64 + 43]), ROUNDS)
+    wanted = olx.rollout(LEARNER, losses.squared, rounds, START, record=olx.record.trace)
+    seen = run(rounds, record=olx.record.trace)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12), seen, wanted)
+    kept = run(rounds, record=olx.record.trace, keep=olx.keep.every(50))
+    np.testing.assert_array_equal(kept.curve.at, [50, 100, 150, 171])
+    jax.tree.map(
+        lambda a, b: np.testing.assert_array_equal(a, b[[49, 99, 149, 170]]),
+        kept.trace,
+        seen.trace,
+    )
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.geomspace(0.01, 0.1, 64))
+    alone = lambda one: olx.rollout(one, losses.squared, rounds, START)
+    in_blocks = olx.sweep(learners, losses.squared, rounds, START)
+    wanted = jax.vmap(alone)(learners.learners)
+    np.testing.assert_allclose(in_blocks.losses, wanted.losses, 1e-9, 1e-15)
 
 
 def test_a_stream_is_left_as_it_was():
