@@ -14,9 +14,10 @@ that of the best of the grid. The columns are:
 
   rounds   rounds played until then, divided by the rounds of the stream. A round with the
            derivatives by n numbers counts 1 + n
+  all      the same for the whole call, also what it plays after it has arrived
   time     CPU seconds of all threads, divided by those of one `olx.run` of one configuration,
-           which is timed before and after. For `olx.tune` it is that of the whole call, also what
-           it plays after it has arrived. Nothing is compiled in it: the same call came before
+           which is timed before and after. For `olx.tune` it is that of the whole call. Nothing
+           is compiled in it: the same call came before
   end      the lowest total loss of the method, divided by the best of the grid
   first    wall seconds of the first call, which compiles
 
@@ -41,29 +42,17 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments.tuning_report import COLUMNS, NEAR, Row, draw, path, table
 from experiments.tuning_streams import Case, cases, ranges
 
-NEAR = 1.01
 SHAPE = (40, 25)  # of the grid
 TRIALS = 200  # of Optuna, at most
-COLUMNS = ("stream", "method", "rounds", "time", "end", "first")
-
-
-class Row(NamedTuple):
-    """A line of the table; infinite if the method did not arrive."""
-
-    stream: str
-    method: str
-    rounds: float
-    time: float
-    end: float
-    first: float | None = None
 
 
 def whole_grid(case: Case) -> np.ndarray:
@@ -118,7 +107,7 @@ def tuned(name: str, case: Case, best: float, method: Callable) -> tuple[Row, ol
     run = statistics.mean([before, one_run(case, found.numbers)])
     rounds = arrival(found, NEAR * best)
     cost = spent / run if np.isfinite(rounds) else np.inf
-    return Row(name, method.__name__, rounds, cost, found.total / best, first), found
+    return Row(name, method.__name__, rounds, found.runs, cost, found.total / best, first), found
 
 
 def searched(name: str, case: Case, best: float, seeds: int) -> tuple[Row, list[np.ndarray]]:
@@ -141,7 +130,8 @@ def searched(name: str, case: Case, best: float, seeds: int) -> tuple[Row, list[
         paths.append(np.minimum.accumulate(values) / best)
     end = statistics.median(path[-1] for path in paths)
     label = f"Optuna, TPE (worst of {seeds}: {max(rounds):g})"
-    return Row(name, label, statistics.median(rounds), statistics.median(costs), end), paths
+    median = statistics.median(rounds)
+    return Row(name, label, median, median, statistics.median(costs), end), paths
 
 
 def _ask(study: Any, case: Case) -> float:
@@ -168,58 +158,13 @@ def compare(name: str, case: Case, seeds: int) -> tuple[list[Row], dict[str, lis
         row, found = tuned(name, case, best, method)
         rows.append(row)
         paths[method.__name__] = [path(found, best)]
-    rows.append(Row(name, "grid, as one sweep", count, spent / one_run(case, middle), 1.0))
-    rows.append(Row(name, "grid, in random order", expected, expected, 1.0))
+    rows.append(Row(name, "grid, as one sweep", count, count, spent / one_run(case, middle), 1.0))
+    rows.append(Row(name, "grid, in random order", expected, count, expected, 1.0))
     if seeds:
         row, each = searched(name, case, best, seeds)
         rows.append(row)
         paths["Optuna, TPE"] = [(np.arange(1, len(one) + 1), one) for one in each]
     return rows, paths
-
-
-def path(found: olx.tune.Tuned, best: float) -> tuple[np.ndarray, np.ndarray]:
-    """The cost in runs, and the lowest loss of a whole run so far; of those that finished."""
-    length = max(one.rounds for one in found.history)
-    whole = [one for one in found.history if one.rounds == length]
-    prices = np.array([1.0 + len(one.numbers) if one.slopes else 0.0 for one in whole])
-    at = found.runs - prices.sum() + np.cumsum(prices)
-    low = np.minimum.accumulate([one.total if np.isfinite(one.total) else np.inf for one in whole])
-    return at, low / best
-
-
-def table(rows: list[Row]) -> str:
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-    show = lambda value: "" if value is None else "never" if np.isinf(value) else f"{value:.1f}"
-    lines += [
-        f"| {row.stream} | {row.method} | {show(row.rounds)} | {show(row.time)} "
-        f"| {row.end:.4f} | {show(row.first)} |"
-        for row in rows
-    ]
-    mine = [row for row in rows if row.method == "both"]
-    met = [row.stream for row in mine if max(row.rounds, row.time) <= 60]
-    lines.append(
-        f"\n`olx.tune.both` arrives with at most 60 runs of rounds and of time on {len(met)} of "
-        f"{len(mine)} streams{': ' * bool(met)}{', '.join(met)}."
-    )
-    return "\n".join(lines)
-
-
-def draw(paths: dict[str, dict[str, list]], out: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.1 * len(paths), 3.0), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(paths)))
-    for axes, (stream, methods) in zip(panels, paths.items(), strict=True):
-        for i, (method, each) in enumerate(methods.items()):
-            for k, (at, ratio) in enumerate(each):
-                label = method if k == 0 else None
-                axes.step(at, ratio, where="post", color=f"C{i}", lw=1.2, label=label, marker=".")
-        axes.axhline(NEAR, color="grey", lw=0.8)
-        axes.set(title=stream, xscale="log", ylim=(0.97, 1.25), xlabel="runs of rounds")
-    panels[0].set_ylabel("lowest loss / best of the grid")
-    panels[0].legend(frameon=False, fontsize=8)
-    figure.savefig(out / "tuning.png", dpi=110)
-    figure.savefig(out / "tuning.svg")
 
 
 def main() -> None:

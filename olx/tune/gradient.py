@@ -36,8 +36,8 @@ def by_gradient(
     params: PyTree,
     *,
     over: Mapping[str, Any],
-    starts: int = 8,
-    steps: int = 12,
+    starts: int = 4,
+    steps: int = 8,
 ) -> Tuned:
     r"""Choose numbers by gradient steps from several starts.
 
@@ -54,7 +54,7 @@ def by_gradient(
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=400, features=5)
     >>> make = lambda eta: olx.linear(olx.ogd(eta))
     >>> found = olx.tune.by_gradient(
-    ...     make, olx.losses.squared, rounds, jnp.zeros(5), over={"eta": (1e-4, 1.0)}, starts=4
+    ...     make, olx.losses.squared, rounds, jnp.zeros(5), over={"eta": (1e-4, 1.0)}
     ... )
     >>> best = found.numbers["eta"]
     >>> near = [olx.run(make(eta), olx.losses.squared, rounds, jnp.zeros(5)).total
