@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.feed import take
 from olx.streams.sparse_rows import SparseRows
@@ -97,7 +98,7 @@ def _look(
     """The total losses at `places`, and their slopes in the unit box."""
     numbers = given.numbers(places)
     learners = sloped(given.make, given.loss, {k: jnp.asarray(v) for k, v in numbers.items()})
-    loss = OfAction(given.loss)
+    loss = OfAction(as_tree(given.loss))
     run = paid(given.owner, learners, loss, given.rounds, given.params, measure=slopes)
     values, own = np.asarray(run.total), np.asarray(run.curve.sums)[:, -1]
     rows = given.rows(numbers)
