@@ -62,5 +62,5 @@ def both(
         return tuned(given, history, runs)  # refuses
     best = sorted(whole, key=lambda trial: trial.total)[:starts]
     places = [[one.place(t.numbers[name]) for name, one in given.ranges.items()] for t in best]
-    more, cost = descended(given, np.clip(np.array(places, float), 0.0, 1.0), steps)
+    more, cost = descended(given, np.clip(places, 0.0, 1.0), steps, configurations)
     return tuned(given, history + more, runs + cost)

@@ -1,15 +1,19 @@
 r"""Quasi-Newton descent in the unit box, with steps of bounded length.
 
-From the best point $z$ so far, with slope $g$ and a matrix $H$ that approximates the inverse of the
-second derivative, the next point is
+From a point $z$ with slope $g$, and with a matrix $H$ that approximates the inverse of the second
+derivative, the next point is
 
 $$z + \Pi_\rho(-H g), \qquad\text{projected to the box,}$$
 
 where $\Pi_\rho$ shortens a step to the radius $\rho$. A coordinate at an end of its range whose
-slope points outwards stays there. If the value falls, the point is kept; the radius doubles after a
-full step. If it rises or is not finite, the point stays and the radius becomes a quarter of the
-step. In both cases the pair of steps and slopes updates $H$ by the rule of Broyden, Fletcher,
-Goldfarb and Shanno, if it shows positive curvature.
+slope points outwards stays there. If the value falls, the walk goes to the new point; the radius
+doubles after a full step. If it rises or is not finite, the walk stays and the radius becomes a
+quarter of the step. In both cases the pair of steps and slopes updates $H$ by the rule of Broyden,
+Fletcher, Goldfarb and Shanno, if it shows positive curvature.
+
+With large step sizes a run can be chaotic: its total loss is jagged, and the slope at one point
+says nothing about the valley around it. If the value rises twice in a row, the walk goes on from
+the lower of the two points that it tried.
 
 Nocedal, Wright, Numerical Optimization, 2006, chapters 4 and 6.
 """
@@ -18,19 +22,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-FIRST = 0.1  # the first radius, in units of a range
-LARGEST = 0.25
-LEAST = 1e-3  # a shorter step is not worth a run
+LARGEST = 0.25  # radius, in units of a range
+LEAST = 1e-4  # a shorter step changes nothing
+WORTH = 1e-6  # of the value; a step that promises less is not worth a run
 
 
 class Walk(NamedTuple):
-    """A descent: its best point, what is known there, and how to go on."""
+    """A descent: where it is, what is known there, and how to go on."""
 
     at: np.ndarray  # [n]
     value: float
     slope: np.ndarray  # [n]
+    radius: float = 0.1
     inverse: np.ndarray | None = None  # [n, n]; None before the first step
-    radius: float = FIRST
+    risen: "Walk | None" = None  # the point that was tried last, if its value was higher
 
 
 def proposal(walk: Walk) -> np.ndarray | None:
@@ -38,16 +43,17 @@ def proposal(walk: Walk) -> np.ndarray | None:
     if not (np.isfinite(walk.value) and np.all(np.isfinite(walk.slope))):
         return None
     outwards = (walk.at <= 0) & (walk.slope > 0) | (walk.at >= 1) & (walk.slope < 0)
-    free, slope = ~outwards, np.where(outwards, 0.0, walk.slope)
-    if not np.any(slope):
+    slope = np.where(outwards, 0.0, walk.slope)
+    size = float(np.linalg.norm(slope))
+    if size == 0:
         return None
     if walk.inverse is None:
-        step = -slope * walk.radius / np.linalg.norm(slope)
+        step = -slope * walk.radius / size
     else:
-        inside = np.outer(free, free)
-        step = -np.where(inside, walk.inverse, 0.0) @ slope
-    length = np.linalg.norm(step)
-    step = step * min(1.0, walk.radius / length)
+        step = -np.where(np.outer(~outwards, ~outwards), walk.inverse, 0.0) @ slope
+        if -0.5 * float(step @ slope) < WORTH * abs(walk.value):
+            return None
+    step = step * min(1.0, walk.radius / float(np.linalg.norm(step)))
     point = np.clip(walk.at + step, 0.0, 1.0)
     return None if np.linalg.norm(point - walk.at) < LEAST else point
 
@@ -58,21 +64,23 @@ def after(walk: Walk, point: np.ndarray, value: float, slope: np.ndarray) -> Wal
     length = float(np.linalg.norm(step))
     if not (np.isfinite(value) and np.all(np.isfinite(slope))):
         return walk._replace(radius=length / 4)
-    inverse = _bent(walk, step, slope - walk.slope)
-    if value > walk.value:
-        return walk._replace(inverse=inverse, radius=length / 4)
-    full = length > 0.99 * walk.radius
-    radius = min(LARGEST, 2 * walk.radius) if full else walk.radius
-    return Walk(point, value, slope, inverse, radius)
+    inverse = _bent(walk.inverse, step, slope - walk.slope)
+    if value <= walk.value:
+        full = length > 0.99 * walk.radius
+        radius = min(LARGEST, 2 * walk.radius) if full else walk.radius
+        return Walk(point, value, slope, radius, inverse)
+    tried = Walk(point, value, slope, min(LARGEST, 2 * length))
+    if walk.risen is None:
+        return walk._replace(radius=length / 4, inverse=inverse, risen=tried)
+    return min(tried, walk.risen, key=lambda one: one.value)
 
 
-def _bent(walk: Walk, step: np.ndarray, change: np.ndarray) -> np.ndarray | None:
-    """The approximation of the inverse after a pair of steps and slopes."""
+def _bent(inverse: np.ndarray | None, step: np.ndarray, change: np.ndarray) -> np.ndarray | None:
+    """The approximation of the inverse after a step and the change of the slope along it."""
     curvature = float(step @ change)
     if curvature <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
-        return walk.inverse
-    before = walk.inverse
-    if before is None:
-        before = np.eye(len(step)) * curvature / float(change @ change)
+        return inverse
+    if inverse is None:
+        inverse = np.eye(len(step)) * curvature / float(change @ change)
     side = np.eye(len(step)) - np.outer(step, change) / curvature
-    return side @ before @ side.T + np.outer(step, step) / curvature
+    return side @ inverse @ side.T + np.outer(step, step) / curvature

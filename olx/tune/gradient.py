@@ -22,7 +22,7 @@ from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds
 from olx.engine.feed import take
 from olx.streams.sparse_rows import SparseRows
-from olx.tune.descent import Walk, after, proposal
+from olx.tune.descent import LARGEST, Walk, after, proposal
 from olx.tune.game import paid
 from olx.tune.problem import Problem, problem
 from olx.tune.ranges import spread
@@ -67,18 +67,24 @@ def by_gradient(
     check.count("by_gradient", "starts", starts)
     check.count("by_gradient", "steps", steps)
     check_smooth(given)
-    history, runs = descended(given, spread(starts, len(given.ranges)), steps)
+    history, runs = descended(given, spread(starts, len(given.ranges)), steps, starts)
     _check_starts(given, history[:starts])
     return tuned(given, history, runs)
 
 
-def descended(given: Problem, places: np.ndarray, steps: int) -> tuple[list[Trial], float]:
+def descended(
+    given: Problem, places: np.ndarray, steps: int, among: int
+) -> tuple[list[Trial], float]:
     """All trials, and their cost in runs; `places` [K, n] are the starts.
+
+    among: how many points were spread over the ranges; the first radius is half their distance.
 
     A descent ends where the slope is 0 or not finite.
     """
     history: list[Trial] = []
-    walks = [Walk(*one) for one in zip(places, *_look(given, places, history), strict=True)]
+    radius = min(LARGEST, 0.5 * among ** (-1 / len(given.ranges)))
+    first = zip(places, *_look(given, places, history), strict=True)
+    walks = [Walk(*one, radius) for one in first]
     for _ in range(steps):
         tries = [proposal(walk) for walk in walks]
         live = [i for i, point in enumerate(tries) if point is not None]
