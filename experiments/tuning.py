@@ -44,6 +44,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -82,30 +83,36 @@ def one_run(case: Case, numbers: dict[str, float], times: int = 7) -> float:
     return statistics.median(busy(lambda: play(case, **numbers))[1] for _ in range(times))
 
 
-def arrival(found: olx.tune.Tuned, goal: float) -> float:
-    """Rounds played, in runs, until a configuration has a total loss of at most `goal`."""
-    length, played, before = max(one.rounds for one in found.history), 0.0, {}
-    for trial in found.history:
-        if trial.slopes is not None:
-            played += 1.0 + len(trial.numbers)
-        else:
-            key = tuple(trial.numbers.values())
-            played += (trial.rounds - before.get(key, 0)) / length
-            before[key] = trial.rounds
-        if trial.rounds == length and trial.total <= goal:
+def arrival(found: olx.tune.Tuned, goal: float, beside: int) -> float:
+    """Rounds played, in runs, until a configuration has a total loss of at most `goal`.
+
+    beside: how many descents are played side by side. A rung is also played as a whole.
+    """
+    length = max(one.rounds for one in found.history)
+    whole = [one for one in found.history if one.rounds == length]
+    steps = [one for one in whole if one.slopes is not None]
+    price = 1.0 + len(found.numbers)
+    played = found.runs - price * len(steps)
+    near = lambda trials: any(one.total <= goal for one in trials)
+    if near(one for one in whole if one.slopes is None):
+        return played
+    for i in range(0, len(steps), beside):
+        played += price * beside
+        if near(steps[i : i + beside]):
             return played
     return np.inf
 
 
 def tuned(name: str, case: Case, best: float, method: Callable) -> tuple[Row, olx.tune.Tuned]:
     call = lambda: method(case.make, case.loss, case.rounds, case.start, over=case.over)
+    jax.clear_caches()  # so that the first call compiles all that it needs
     begin = time.perf_counter()
     found = call()
     first = time.perf_counter() - begin
     before = one_run(case, found.numbers)
     found, spent = busy(call)
     run = statistics.mean([before, one_run(case, found.numbers)])
-    rounds = arrival(found, NEAR * best)
+    rounds = arrival(found, NEAR * best, method.__kwdefaults__.get("starts", 1))
     cost = spent / run if np.isfinite(rounds) else np.inf
     return Row(name, method.__name__, rounds, found.runs, cost, found.total / best, first), found
 

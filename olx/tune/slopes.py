@@ -65,19 +65,22 @@ class OfAction:
 def sloped(make: Callable[..., Learner], loss: Loss, numbers: dict[str, Array]) -> Learner:
     """The stack of learners that `make` makes of each entry of `numbers`, with derivatives.
 
-    The derivatives are in the order of the names; a mapped function gets a dictionary sorted.
+    It is not compiled: `make` may depend on what changes between two calls.
     """
-    basis = dict(zip(numbers, jnp.eye(len(numbers), dtype=_dtype(numbers)), strict=True))
+    names, columns = tuple(numbers), list(numbers.values())
+    basis = list(jnp.eye(len(columns), dtype=columns[0].dtype))
 
-    def one(numbers: dict[str, Array]) -> Learner:
-        inner = make(**numbers)
-        made = lambda given: floats(make(**given))
-        ways = jax.vmap(lambda way: jax.jvp(made, (numbers,), (way,))[1])(basis)
+    def made(given: list[Array]) -> tuple[list, Learner]:
+        learner = make(**dict(zip(names, given, strict=True)))
+        return floats(learner), learner
+
+    def one(given: list[Array]) -> Learner:
+        inner, ways = _pushed(made, (given,), (basis,))
         hparams = SlopesHparams(inner, ways, as_tree(loss))
         needs = within(inner, "inner", *PARTS)
         return Learner(hparams, init, predict, update, needs=needs)
 
-    return jax.vmap(one)(numbers)
+    return jax.vmap(one)(columns)
 
 
 def init(hp: SlopesHparams, params: PyTree) -> Sloped:
@@ -126,10 +129,6 @@ def with_floats(tree: PyTree, new: list) -> PyTree:
     leaves, structure = jax.tree.flatten(tree)
     following = iter(new)
     return structure.unflatten([next(following) if _is_float(one) else one for one in leaves])
-
-
-def _dtype(numbers: dict[str, Array]) -> Any:
-    return next(iter(numbers.values())).dtype
 
 
 def _at(hp: SlopesHparams, state: Sloped) -> tuple[list, list]:
