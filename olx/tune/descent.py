@@ -9,7 +9,8 @@ where $\Pi_\rho$ shortens a step to the radius $\rho$. A coordinate at an end of
 slope points outwards stays there. If the value falls, the walk goes to the new point; the radius
 doubles after a full step. If it rises or is not finite, the walk stays and the radius becomes a
 quarter of the step. In both cases the pair of steps and slopes updates $H$ by the rule of Broyden,
-Fletcher, Goldfarb and Shanno, if it shows positive curvature.
+Fletcher, Goldfarb and Shanno, if it shows positive curvature. Where the value is steep, a step is
+not shorter than a two-hundredth of a range: a pair of far points can make $H$ too small.
 
 With large step sizes a run can be chaotic: its total loss is jagged, and the slope at one point
 says nothing about the valley around it. If the value rises twice in a row, the walk goes on from
@@ -24,6 +25,7 @@ import numpy as np
 
 LARGEST = 0.25  # radius, in units of a range
 LEAST = 1e-4  # a shorter step changes nothing
+SHORT, STEEP = 5e-3, 1e-3  # where a short step would change the value by so much, it is not shorter
 WORTH = 1e-6  # of the value; a step that promises less is not worth a run
 
 
@@ -51,7 +53,11 @@ def proposal(walk: Walk) -> np.ndarray | None:
         step = -slope * walk.radius / size
     else:
         step = -np.where(np.outer(~outwards, ~outwards), walk.inverse, 0.0) @ slope
-        if -0.5 * float(step @ slope) < WORTH * abs(walk.value):
+        short = min(SHORT, walk.radius)
+        length = float(np.linalg.norm(step))
+        if length < short and size * short > STEEP * abs(walk.value):
+            step = step * short / length  # the curvature of a far point was too large
+        elif -0.5 * float(step @ slope) < WORTH * abs(walk.value):
             return None
     step = step * min(1.0, walk.radius / float(np.linalg.norm(step)))
     point = np.clip(walk.at + step, 0.0, 1.0)

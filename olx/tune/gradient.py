@@ -60,7 +60,7 @@ def by_gradient(
     >>> best = found.numbers["eta"]
     >>> near = [olx.run(make(eta), olx.losses.squared, rounds, jnp.zeros(5)).total
     ...         for eta in (0.9 * best, 1.1 * best)]
-    >>> found.total < min(near)
+    >>> bool(found.total < min(near))
     True
     """
     given = problem("by_gradient", make, loss, rounds, params, over)

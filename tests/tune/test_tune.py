@@ -250,7 +250,7 @@ def test_a_descent_ends_at_the_lowest_point_of_the_box():
     while (point := proposal(walk)) is not None and tries < 40:
         assert np.all((point >= 0) & (point <= 1))
         walk, tries = after(walk, point, *value(point)), tries + 1
-    assert tries < 20
+    assert tries < 30
     fine = np.linspace(0, 1, 201)
     lowest = min(value([a, b])[0] for a in fine for b in fine)
     assert walk.value <= lowest + 1e-4
