@@ -106,7 +106,8 @@ def _look(
     learners = sloped(given.make, given.loss, {k: jnp.asarray(v) for k, v in numbers.items()})
     loss = OfAction(as_tree(given.loss))
     run = paid(given.owner, learners, loss, given.rounds, given.params, measure=slopes)
-    values, own = np.asarray(run.total), np.asarray(run.curve.sums)[:, -1]
+    curve: Any = run.curve
+    values, own = np.asarray(curve.total)[:, -1], np.asarray(curve.sums)[:, -1]
     rows = given.rows(numbers)
     for row, value, each in zip(rows, values, own, strict=True):
         named = dict(zip(given.ranges, each.tolist(), strict=True))

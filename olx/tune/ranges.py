@@ -91,7 +91,8 @@ def _range(owner: str, name: str, given: Any) -> Range:
             f"{owner}: the range of `{name}` must be a pair (low, high), got {given!r:.80}; "
             "`olx.tune.uniform` and `olx.tune.loguniform` also make one."
         )
-    return _checked(f"{owner}: the range of `{name}`", *given, None)
+    low, high = given
+    return _checked(f"{owner}: the range of `{name}`", low, high, None)
 
 
 def _checked(owner: str, low: Any, high: Any, logarithmic: bool | None) -> Range:

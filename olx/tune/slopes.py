@@ -112,10 +112,11 @@ def update(hp: SlopesHparams, state: Sloped, feedback: Feedback) -> Sloped:
 
 def slopes(feedback: Feedback) -> Float[Array, " n"]:
     """What a round adds to the derivative of the total loss by each number; for `measure`."""
-    along = lambda way: sum(
-        jnp.vdot(g, a)
-        for g, a in zip(jax.tree.leaves(feedback.grad.inner), jax.tree.leaves(way), strict=True)
-    )
+    toward = jax.tree.leaves(feedback.grad.inner)
+
+    def along(way: PyTree) -> Any:
+        return sum(map(jnp.vdot, toward, jax.tree.leaves(way)))
+
     return jax.vmap(along)(feedback.action.ways)
 
 

@@ -8,6 +8,7 @@ import reference_tuning as reference
 from scipy.sparse import csr_array
 
 import olx
+from experiments import tuning, tuning_report
 from olx.tune.descent import Walk, after, proposal
 from olx.tune.halving import rungs
 from olx.tune.ranges import spread
@@ -264,3 +265,22 @@ def test_a_descent_steps_back_from_where_runs_diverge():
     assert proposal(back) - 0.5 == pytest.approx((point - 0.5) / 4)
     assert proposal(Walk(np.array([1.0]), 1.0, np.array([-1.0]))) is None
     assert proposal(Walk(np.array([0.5]), np.nan, np.array([1.0]))) is None
+
+
+def test_the_experiment_counts_what_was_played_until_it_arrived():
+    numbers = {"eta": 1.0, "q": 2.0}
+    part = [olx.tune.Trial(numbers, 5, 1.0)] * 8
+    whole = [olx.tune.Trial(numbers, 20, total) for total in (9.0, np.nan)]
+    steps = [olx.tune.Trial(numbers, 20, total, numbers) for total in (8.0, 8.0, 7.0, 7.5)]
+    seen = olx.tune.Tuned(numbers, 7.0, None, (*part, *whole, *steps), 3.5 + 3 * 4)
+    assert tuning.arrival(seen, 9.0, 2) == 3.5
+    assert tuning.arrival(seen, 8.5, 2) == 3.5 + 6
+    assert tuning.arrival(seen, 7.0, 2) == 3.5 + 12
+    assert tuning.arrival(seen, 7.0, 1) == 3.5 + 9
+    assert tuning.arrival(seen, 6.0, 1) == np.inf
+    row = tuning_report.Row("one", "both", 3.5, 15.5, 61.0, 1.0)
+    assert "| one | both | 3.5 | 15.5 | 61.0 | 1.0000 |  |" in tuning_report.table([row])
+    assert "on 0 of 1 streams." in tuning_report.table([row])
+    at, low = tuning_report.path(seen, 7.0)
+    np.testing.assert_allclose(at, [3.5, 3.5, 6.5, 9.5, 12.5, 15.5])
+    np.testing.assert_allclose(low, np.array([9, 9, 8, 8, 7, 7]) / 7)
