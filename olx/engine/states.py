@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jaxtyping import PyTree
 
 from olx.core import Learner
 from olx.engine.boundary import check_state, first_states
+from olx.engine.collect import is_key
 from olx.engine.game import Known
 
 
@@ -32,13 +34,23 @@ def states_of(
     check_state(owner, state, jax.eval_shape(_init, known.learner, params))
     count = np.shape(jax.tree.leaves(known.learner)[0])[0]
     short = np.shape(known.game.own[0])[0] - count
-    state = jax.tree.map(lambda leaf: padding(jnp.array(leaf), short), state)  # copies
+    state = jax.tree.map(lambda leaf: padding(_copy(leaf), short), state)
     return state if arrange is None else _arranged(arrange, axes, state)
 
 
 def padding(leaf: jax.Array, short: int) -> jax.Array:
     """Repeat the last configuration `short` times, so that all devices get the same number."""
     return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], short, axis=0)]) if short else leaf
+
+
+def _copy(leaf: Any) -> jax.Array:
+    """A copy; it does not lie on the devices of the earlier sweep, which may be others."""
+    if jax.local_device_count() == 1:
+        return jnp.array(leaf)
+    if is_key(leaf):
+        data = np.asarray(jax.random.key_data(leaf))
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+    return jnp.asarray(np.array(leaf))
 
 
 def _init(learners: Learner, params: PyTree) -> PyTree:

@@ -40,17 +40,19 @@ class Walk(NamedTuple):
     risen: "Walk | None" = None  # the point that was tried last, if its value was higher
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a run that nearly diverges has huge slopes
 def proposal(walk: Walk) -> np.ndarray | None:
     """The next point to try; None if the walk is at its end."""
     if not (np.isfinite(walk.value) and np.all(np.isfinite(walk.slope))):
         return None
     outwards = (walk.at <= 0) & (walk.slope > 0) | (walk.at >= 1) & (walk.slope < 0)
     slope = np.where(outwards, 0.0, walk.slope)
-    size = float(np.linalg.norm(slope))
-    if size == 0:
+    top = np.abs(slope).max()
+    if top == 0:
         return None
+    size = float(top * np.linalg.norm(slope / top))
     if walk.inverse is None:
-        step = -slope * walk.radius / size
+        step = -walk.radius * (slope / top) / np.linalg.norm(slope / top)
     else:
         step = -np.where(np.outer(~outwards, ~outwards), walk.inverse, 0.0) @ slope
         short = min(SHORT, walk.radius)
@@ -64,6 +66,7 @@ def proposal(walk: Walk) -> np.ndarray | None:
     return None if np.linalg.norm(point - walk.at) < LEAST else point
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def after(walk: Walk, point: np.ndarray, value: float, slope: np.ndarray) -> Walk:
     """The walk after its proposal was tried."""
     step = point - walk.at
@@ -84,7 +87,9 @@ def after(walk: Walk, point: np.ndarray, value: float, slope: np.ndarray) -> Wal
 def _bent(inverse: np.ndarray | None, step: np.ndarray, change: np.ndarray) -> np.ndarray | None:
     """The approximation of the inverse after a step and the change of the slope along it."""
     curvature = float(step @ change)
-    if curvature <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+    if not np.isfinite(change @ change) or curvature <= 1e-10 * np.linalg.norm(
+        step
+    ) * np.linalg.norm(change):
         return inverse
     if inverse is None:
         inverse = np.eye(len(step)) * curvature / float(change @ change)

@@ -98,6 +98,7 @@ def descended(
     return history, len(history) * (1.0 + len(given.ranges))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a run may diverge
 def _look(
     given: Problem, places: np.ndarray, history: list[Trial]
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -68,6 +68,7 @@ def by_halving(
     return tuned(given, *halved(given, configurations, ratio, finalists))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a run may diverge
 def halved(
     given: Problem, configurations: int, ratio: int, finalists: int
 ) -> tuple[list[Trial], float]:

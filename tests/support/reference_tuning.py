@@ -3,19 +3,23 @@
 import numpy as np
 
 
-def losses(rows, targets, eta, power):
-    """The squared losses (s - y)^2 / 2 of every round of one run."""
-    w, paid = np.zeros(rows.shape[1]), []
-    for t, (x, y) in enumerate(zip(rows, targets, strict=True), start=1):
+def losses(rows, targets, weights, eta, power):
+    """The squared losses (s - y)^2 / 2 of every round of one run; weights scale the steps.
+
+    A round of weight 0 changes nothing, and is not counted by t.
+    """
+    w, t, paid = np.zeros(rows.shape[1]), 1, []
+    for x, y, weight in zip(rows, targets, weights, strict=True):
         error = w @ x - y
         paid.append(error**2 / 2)
-        w = w - eta / t**power * error * x
+        if weight > 0:
+            w, t = w - eta / t**power * weight * error * x, t + 1
     return np.array(paid)
 
 
-def slopes(rows, targets, eta, power):
+def slopes(rows, targets, weights, eta, power):
     """Central differences of the total loss by eta and by power."""
-    total = lambda eta, power: losses(rows, targets, eta, power).sum()
+    total = lambda eta, power: losses(rows, targets, weights, eta, power).sum()
     h = 1e-5
     return np.array(
         [

@@ -16,7 +16,8 @@ from olx.tune.ranges import spread
 DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(120, 3))
 Y = X @ np.array([1.0, -0.5, 0.2]) + 0.3 * DRAW.normal(size=120)
-ROUNDS, START = olx.Rounds(X, Y), jnp.zeros(3)
+WEIGHTS = DRAW.choice([0.0, 1.0, 2.0], size=120)
+ROUNDS, START = olx.Rounds(X, Y, WEIGHTS), jnp.zeros(3)
 OVER = {"power": (0.0, 1.0), "eta": (1e-3, 10.0)}  # not in the order of the alphabet
 
 
@@ -44,9 +45,9 @@ def stepped(found):
 def test_slopes_are_those_of_finite_differences(found):
     assert len(stepped(found)) > 2
     for trial in stepped(found):
-        total = reference.losses(X, Y, **trial.numbers).sum()
+        total = reference.losses(X, Y, WEIGHTS, **trial.numbers).sum()
         np.testing.assert_allclose(trial.total, total, 1e-10)
-        wanted = reference.slopes(X, Y, **trial.numbers)
+        wanted = reference.slopes(X, Y, WEIGHTS, **trial.numbers)
         seen = [trial.slopes["eta"], trial.slopes["power"]]
         np.testing.assert_allclose(seen, wanted, 1e-5, 1e-6 * total)
 
@@ -64,7 +65,7 @@ def test_halving_with_carried_states_is_halving_of_runs_played_whole(found):
     ends, sizes = rungs("me", 120, 12, 3, 2)
     assert (ends, sizes) == ([14, 40, 120], [12, 4, 2])
     first = [trial.numbers for trial in swept(found)[:12]]
-    cumulative = np.array([np.cumsum(reference.losses(X, Y, **one)) for one in first])
+    cumulative = np.array([np.cumsum(reference.losses(X, Y, WEIGHTS, **one)) for one in first])
     wanted = reference.halving(cumulative, ends, sizes)
     for trial, (i, end, total) in zip(swept(found), wanted, strict=True):
         assert trial.numbers == first[i]
@@ -81,7 +82,7 @@ def test_the_best_is_a_minimum_and_better_than_a_grid(found):
     assert found.total == min(trial.total for trial in found.history if trial.rounds == 120)
     etas, powers = np.geomspace(1e-3, 10, 25), np.linspace(0, 1, 11)
     with np.errstate(over="ignore", invalid="ignore"):
-        grid = [reference.losses(X, Y, a, b).sum() for a in etas for b in powers]
+        grid = [reference.losses(X, Y, WEIGHTS, a, b).sum() for a in etas for b in powers]
     assert found.total <= np.nanmin(grid)
     run = olx.run(found.learner, olx.losses.squared, ROUNDS, START)
     np.testing.assert_allclose(run.total, found.total, 1e-10)
