@@ -48,7 +48,7 @@ def _copy(leaf: Any) -> jax.Array:
     if jax.local_device_count() == 1:
         return jnp.array(leaf)
     if is_key(leaf):
-        data = np.asarray(jax.random.key_data(leaf))
+        data = jnp.asarray(np.asarray(jax.random.key_data(leaf)))
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
     return jnp.asarray(np.array(leaf))
 
