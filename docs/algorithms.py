@@ -34,6 +34,7 @@ GROUPS = {
     "olx.losses": "Losses",
     "olx.streams": "Streams and adversaries",
     "olx.hindsight": "Hindsight",
+    "olx.tune": "Tuning",
     "olx.convex": "Convex tools",
 }
 

@@ -25,6 +25,7 @@ HOWTO = (
     "own_loss",
     "own_learner",
     "sweep",
+    "tune",
     "tune_by_gradient",
     "certify",
     "sparse_rows",

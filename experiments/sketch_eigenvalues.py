@@ -28,8 +28,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments.held_out import errors
 from experiments.sketched_newton import eigenvalue_errors, sketched, slope_one
-from experiments.tuning import errors
 from olx.lab.data import load
 from olx.second_order import diagonal_adaptation, oja, sketched_newton
 

@@ -43,7 +43,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
-from experiments.tuning import Entry, Played, compared
+from experiments.held_out import Entry, Played, compared
 from olx import first_order, second_order
 
 TOP = 10  # the number of stretched directions, and of compared eigenvalues

@@ -77,6 +77,7 @@ if _TYPE_CHECKING:
     from olx import second_order as second_order
     from olx import structured as structured
     from olx import testing as testing
+    from olx import tune as tune
     from olx.hindsight.best import best_in_hindsight as best_in_hindsight
     from olx.hindsight.regret import regret as regret
     from olx.hindsight.regret import shifting_regret as shifting_regret
@@ -98,6 +99,7 @@ _ROOMS = (
     "second_order",
     "structured",
     "testing",
+    "tune",
 )
 _OF_HINDSIGHT = ("best_in_hindsight", "regret", "shifting_regret")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import olx
-from experiments import sketch_eigenvalues, sketched_newton, tuning
+from experiments import held_out, sketch_eigenvalues, sketched_newton
 from olx.second_order import oja
 from olx.second_order import sketched_newton as newton
 
@@ -21,7 +21,7 @@ def test_a_sketch_of_all_stretched_directions_errs_less_than_gradient_descent(ro
     grid = {"step": 2.0 ** np.arange(-9, -2)}
     other = olx.streams.stretched_classification(jax.random.key(1), 1500, 12, 2, 100.0).rounds
     error = lambda make, grid: (
-        tuning.compared(tuning.Entry(make, grid), olx.losses.logistic, other, rounds).error
+        held_out.compared(held_out.Entry(make, grid), olx.losses.logistic, other, rounds).error
     )
     sketch = functools.partial(sketched_newton.newton, 5)
     sketched = error(sketch, grid | {"curvature": np.array([0.1])})
@@ -29,16 +29,16 @@ def test_a_sketch_of_all_stretched_directions_errs_less_than_gradient_descent(ro
 
 
 def test_numbers_are_chosen_on_the_other_stream(rounds):
-    entry = tuning.Entry(sketched_newton.descent, {"step": 2.0 ** np.arange(-15, 6, 3)})
+    entry = held_out.Entry(sketched_newton.descent, {"step": 2.0 ** np.arange(-15, 6, 3)})
     few = jax.tree.map(lambda leaf: leaf[:200], rounds._replace(weight=None))
     long = few._replace(context=30 * few.context)
     loss = olx.losses.logistic
-    choose = lambda rounds: tuning.errors(entry.make, loss, rounds, **entry.grid).argmin()
+    choose = lambda rounds: held_out.errors(entry.make, loss, rounds, **entry.grid).argmin()
     assert choose(few) != choose(long)
     for other, shown in ((few, long), (long, few)):
-        played = tuning.compared(entry, loss, other, shown)
+        played = held_out.compared(entry, loss, other, shown)
         assert played.numbers["step"] == entry.grid["step"][choose(other)]
-        assert played.error == tuning.errors(entry.make, loss, shown, **entry.grid)[choose(other)]
+        assert played.error == held_out.errors(entry.make, loss, shown, **entry.grid)[choose(other)]
 
 
 def test_errors_of_eigenvalues_fall_as_rows_are_seen(rounds):
@@ -58,7 +58,7 @@ def test_exact_eigenvalues_have_no_error():
 
 
 def test_the_table_shows_the_step_of_each_learner():
-    played = [tuning.Played(0.25, {"step": 2.0**-9})]
+    played = [held_out.Played(0.25, {"step": 2.0**-9})]
     text = sketched_newton.table([10.0], dict.fromkeys(sketched_newton.NAMES, played))
     assert text.count("0.2500 (2^-9)") == 4
     assert text.endswith("1.000")

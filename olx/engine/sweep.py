@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 from olx.core import Batch, Curve, Learner, Loss, Rounds, Run
 from olx.engine.affine import unfolded
 from olx.engine.block import block_program, fits
-from olx.engine.boundary import check_learners, check_loss, first_states
+from olx.engine.boundary import check_learners, check_loss
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunk import last, mine, spread, sweep_program, takes_turns, turns_program
 from olx.engine.cut import Cut, cut_of
@@ -25,6 +25,7 @@ from olx.engine.game import Known, known
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
+from olx.engine.states import padding, states_of
 from olx.engine.table import AXES, Packed, layout_of, packer, unpack
 from olx.engine.team import threads_of
 from olx.keep import Keep
@@ -40,6 +41,7 @@ def sweep(
     record: Record | None = None,
     measure: Measure | None = None,
     keep: Keep | None = None,
+    state: PyTree = None,
     progress: bool | None = None,
     checkpoint: Checkpoint | None = None,
     explain: bool = False,
@@ -53,6 +55,7 @@ def sweep(
     `keep=olx.keep.totals` thousands of configurations over millions of rounds fit in memory.
 
     learners: a batch, or a learner whose leaves have a leading axis.
+    state: continue from the `state` of an earlier sweep; learner i goes on from entry i of it.
     threads: at most how many threads play; None is the number in the environment variable
         OLX_THREADS, else one for each core. The numbers do not depend on it, to the last bit.
 
@@ -72,7 +75,7 @@ def sweep(
     options = {"keep": keep, "progress": progress, "checkpoint": checkpoint, "explain": explain}
     options["threads"] = threads
     watch = watching("sweep", record, measure, keep)
-    done = streams(game, rounds, params, watch, **options)
+    done = streams(game, rounds, params, watch, state=state, **options)
     return dataclasses.replace(done, axes=axes)
 
 
@@ -83,10 +86,12 @@ def streams(
     watch: Watch,
     *,
     owner: str = "sweep",
+    state: PyTree = None,
     threads: int | None = None,
     **options: Any,
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
+    continued = state is not None
     options["threads"] = threads_of(owner, threads)
     game, rounds = unfolded(owner, game, rounds, watch, padded)
     learners, count = game.learner, np.shape(jax.tree.leaves(game.learner)[0])[0]
@@ -97,7 +102,7 @@ def streams(
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
-        state = first_states(owner, game, params)
+        state = states_of(owner, game, params, state)
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         work = _length(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
@@ -115,12 +120,13 @@ def streams(
         one = lambda fields: sparse_program(
             watch._replace(fields=fields), layout, form, batched=True, share=share
         )
-        state = first_states(owner, game, params, packer(layout), AXES)
+        state = states_of(owner, game, params, state, packer(layout), AXES)
         shows = functools.partial(shown_by, form)
         with traced:
             done = drive(owner, game, one, shows, rounds, params, state, cut=cut, **options)
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
-    return done if count % devices == 0 else _trim(done, count)
+    done = done if count % devices == 0 else _trim(done, count)
+    return dataclasses.replace(done, continued=True) if continued else done
 
 
 def _length(first: Rounds) -> int:
@@ -140,7 +146,7 @@ def padded(leaves: list) -> list:
     """The leaves of a batch, padded so that all devices get the same number of configurations."""
     count = np.shape(leaves[0])[0]
     short = -count % min(jax.local_device_count(), count)
-    return [_pad(jnp.asarray(leaf), short) for leaf in leaves]
+    return [padding(jnp.asarray(leaf), short) for leaf in leaves]
 
 
 def _configurations(owner: str, learners: Learner) -> int:
@@ -157,11 +163,6 @@ def _configurations(owner: str, learners: Learner) -> int:
             "`olx.batch(make, eta=etas)`, or play a single learner with `olx.run`."
         )
     return lengths.pop()[0]
-
-
-def _pad(leaf: jax.Array, short: int) -> jax.Array:
-    """Repeat the last configuration, so that all devices get the same number."""
-    return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], short, axis=0)]) if short else leaf
 
 
 def _trim(run: Run, count: int) -> Run:

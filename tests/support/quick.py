@@ -48,6 +48,7 @@ test_promises.py::test_three_learning_rates_compile_once
 test_safe.py
 test_versions.py
 test_words.py
+tune/test_tune.py::test_it_is_refused_by_name
 """
 LEARNERS = (  # rows of the table, one of each family
     "omd euclidean",

@@ -19,6 +19,8 @@ def sweep_ten() -> dict[str, np.ndarray]:
     given = learners, losses.squared, ROUNDS, jnp.zeros(4)
     full = olx.sweep(*given, record=olx.record.actions)
     thinned = olx.sweep(*given, keep=olx.keep.every(20))
+    few = jax.tree.map(lambda leaf: leaf[:3], (learners.learners, full.state))  # on three devices
+    later = olx.sweep(few[0], *given[1:], state=few[1], keep=olx.keep.totals)
     return {
         "theta": np.asarray(full.state.theta),
         "losses": full.losses,
@@ -26,6 +28,7 @@ def sweep_ten() -> dict[str, np.ndarray]:
         "eta": np.asarray(full.axes["eta"]),
         "at": thinned.curve.at,
         "totals": thinned.curve.total,
+        "later": later.total,
     }
 
 
