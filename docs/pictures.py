@@ -48,6 +48,7 @@ def make(folder: Path) -> None:
     played = _hedge()
     save(folder, "regret", lambda axes: regret(axes, *played), (7.0, 3.2))
     save(folder, "certificate", lambda axes: certificate(axes, played[2]), (7.0, 3.2))
+    save(folder, "worst_cases", worst_cases, (8.0, 3.0))
     save(folder, "engine", engine, (8.0, 3.3))
 
 
@@ -140,3 +141,22 @@ def certificate(axes, proof) -> None:
     axes.axhline(0, color="#8891a5", lw=0.8)
     axes.set(xlabel="round")
     axes.legend(frameon=False, fontsize=9)
+
+
+def worst_cases(*panels) -> None:
+    """The numbers of the table of the page, for three of its methods."""
+    page = Path(__file__).resolve().parent / "pages/concepts/worst_cases.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    for axes, method in zip(panels, SHOWN, strict=True):
+        own = [row for row in cells if row[0] == method]
+        rounds = [int(row[1]) for row in own]
+        axes.plot(rounds, [float(row[5]) for row in own], "--", color="C3", label="bound")
+        axes.plot(rounds, [float(row[2]) for row in own], "s", color="C1", ms=8, label="exact")
+        axes.plot(rounds, [float(row[3]) for row in own], "o-", color="C0", ms=4, label="found")
+        axes.set(title=method, xlabel="rounds", xticks=rounds, ylim=(0, None))
+    panels[0].legend(frameon=False, fontsize=9)
+
+
+SHOWN = ("gradient descent", "optimistic gradient descent", "Hedge, 3 experts")
+worst_cases.panels = len(SHOWN)

@@ -1,0 +1,154 @@
+r"""Many searches for a stream of large regret: normalized gradient steps, projected.
+
+$$y_t \leftarrow \Pi_Y\Big( y_t + \epsilon_k s_Y \frac{\nabla_{y_t} R}{\|\nabla_{y_t} R\|} \Big),
+  \qquad \epsilon_k = \frac{\epsilon}{2} \Big( 1 + \cos \frac{\pi k}{K} \Big),$$
+
+for the contexts, the outcomes and the comparator. $s_Y$ is the size of the set. The length of a
+step does not depend on that of the gradient, so rounds that matter little are searched, too.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
+from optax import tree
+
+from olx import _safe as safe
+from olx.core import Learner, Loss, Rounds, Scalar
+from olx.engine.rollout import rollout
+from olx.hindsight.regret import comparator_losses
+from olx.hindsight.stream_sets import drawn, size_of
+
+
+class Game(NamedTuple):
+    """What does not change in a search."""
+
+    learner: Learner
+    loss: Loss
+    apply: Partial
+    params: PyTree
+
+
+class Play(NamedTuple):
+    """The contexts and outcomes of all rounds, and the comparator; or what belongs to each."""
+
+    context: Any
+    outcome: Any
+    u: Any
+
+
+class Climb(NamedTuple):
+    """The end of each search."""
+
+    play: Play  # the best one seen
+    value: Float[Array, " searches"]  # its regret
+    finite: Bool[Array, " searches"]  # whether all regrets and gradients were finite
+    moves: Bool[Array, " searches"]  # whether the first regret changes with the stream
+    integers: list  # of the state after the first stream
+
+
+def rounds_of(play: Play) -> Rounds:
+    return Rounds(play.context, play.outcome)
+
+
+def is_whole(leaf: Any) -> bool:
+    """Whether a part of a state holds integers or booleans."""
+    return jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype == bool
+
+
+def starts_of(
+    owner: str, parts: Play, params: PyTree, rounds: int, keys: Array
+) -> tuple[Play, Play]:
+    """A random start for each key, and the sizes of the sets; refuses an unbounded set."""
+    names = Play("streams.context", "streams.outcome", "comparators")
+    likes = Play(*(None if part is None else part.shape(params) for part in parts))
+    sizes = [
+        None if part is None else size_of(owner, name, part, like)
+        for name, part, like in zip(names, parts, likes, strict=True)
+    ]
+    return _draw(parts, likes, rounds, keys), Play(*sizes)
+
+
+@functools.partial(jax.jit, static_argnames="rounds")
+def _draw(parts: Play, likes: Play, rounds: int, keys: Array) -> Play:
+    def rows(part: Any, like: PyTree, key: Array) -> PyTree:
+        draw = lambda one: drawn(part, like, one)
+        return None if part is None else jax.vmap(draw)(jax.random.split(key, rounds))
+
+    def one(key: Array) -> Play:
+        context, outcome, u = jax.random.split(key, 3)
+        return Play(
+            rows(parts.context, likes.context, context),
+            rows(parts.outcome, likes.outcome, outcome),
+            drawn(parts.u, likes.u, u),
+        )
+
+    return jax.vmap(one)(keys)
+
+
+@functools.partial(jax.jit, static_argnames="steps")
+def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int) -> Climb:
+    """Search from each start; keep the best stream of each search."""
+    kind = jnp.result_type(*jax.tree.leaves(game.params))
+    angles = jnp.pi * jnp.arange(steps, dtype=kind) / steps
+    paces = jnp.asarray(pace, kind) * (1 + jnp.cos(angles)) / 2
+    look = jax.value_and_grad(functools.partial(_regret, game), has_aux=True)
+
+    def step(best: tuple, pace: Array) -> tuple:
+        play, kept, most = best
+        (value, integers), slope = look(play)
+        kept, most = _better(kept, most, play, value)
+        finite = jnp.isfinite(value) & _all_finite(slope)
+        moves = tree.norm((slope.context, slope.outcome)) > 0
+        return (_moved(parts, sizes, pace, play, slope), kept, most), (finite, moves, integers)
+
+    def search(start: Play) -> Climb:
+        lowest = jnp.asarray(-jnp.inf, kind)
+        (play, kept, most), seen = lax.scan(step, (start, start, lowest), paces)
+        kept, most = _better(kept, most, play, _regret(game, play)[0])
+        finite, moves, integers = seen
+        first = jax.tree.map(lambda leaf: leaf[0], (moves, integers))
+        return Climb(kept, most, jnp.all(finite), *first)
+
+    return jax.vmap(search)(starts)
+
+
+def _regret(game: Game, play: Play) -> tuple[Array, list]:
+    """The regret after the last round, and the integers of the last state."""
+    rounds = rounds_of(play)
+    run = rollout(game.learner, game.loss, rounds, game.params)
+    theirs = comparator_losses(game.loss, rounds, play.u, game.apply)
+    return jnp.sum(run.losses - theirs), [*filter(is_whole, jax.tree.leaves(run.state))]
+
+
+def _better(kept: Play, most: Array, play: Play, value: Array) -> tuple[Play, Array]:
+    more = value > most
+    return jax.tree.map(lambda a, b: jnp.where(more, a, b), play, kept), jnp.where(
+        more, value, most
+    )
+
+
+def _all_finite(slope: Play) -> Array:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(slope)]))
+
+
+def _moved(parts: Play, sizes: Play, pace: Array, play: Play, slope: Play) -> Play:
+    """One step of every part of every round, and of the comparator."""
+
+    def one(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
+        share = safe.divide(pace * jnp.asarray(size, pace.dtype), tree.norm(slope))
+        return part.project(tree.add_scale(own, share, slope))
+
+    def rows(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
+        each = jax.vmap(lambda own, slope: one(part, size, own, slope))
+        return None if part is None else each(own, slope)
+
+    return Play(
+        rows(parts.context, sizes.context, play.context, slope.context),
+        rows(parts.outcome, sizes.outcome, play.outcome, slope.outcome),
+        one(parts.u, sizes.u, play.u, slope.u),
+    )
