@@ -21,7 +21,7 @@ from olx import _safe as safe
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.rollout import rollout
 from olx.hindsight.regret import comparator_losses
-from olx.hindsight.stream_sets import drawn, size_of
+from olx.hindsight.stream_sets import drawn, refuse_unbounded
 
 
 class Game(NamedTuple):
@@ -48,7 +48,7 @@ class Climb(NamedTuple):
     value: Float[Array, " searches"]  # its regret
     finite: Bool[Array, " searches"]  # whether all regrets and gradients were finite
     moves: Bool[Array, " searches"]  # whether the first regret changes with the stream
-    integers: list  # of the state after the first stream
+    integers: list  # of the state after each stream: the smallest and the largest
 
 
 def rounds_of(play: Play) -> Rounds:
@@ -61,33 +61,34 @@ def is_whole(leaf: Any) -> bool:
 
 
 def starts_of(
-    owner: str, parts: Play, params: PyTree, rounds: int, keys: Array
+    owner: str, parts: Play, params: PyTree, rounds: int, searches: int, key: Array
 ) -> tuple[Play, Play]:
-    """A random start for each key, and the sizes of the sets; refuses an unbounded set."""
+    """The start of each search, and the sizes of the sets; refuses an unbounded set."""
+    starts, lengths = _draw(parts, params, rounds, searches, key)
     names = Play("streams.context", "streams.outcome", "comparators")
-    likes = Play(*(None if part is None else part.shape(params) for part in parts))
-    sizes = [
-        None if part is None else size_of(owner, name, part, like)
-        for name, part, like in zip(names, parts, likes, strict=True)
-    ]
-    return _draw(parts, likes, rounds, keys), Play(*sizes)
+    for name, part, seen in zip(names, parts, lengths, strict=True):
+        if part is not None:
+            refuse_unbounded(owner, name, part, seen)
+    return starts, jax.tree.map(lambda seen: seen[0], lengths)
 
 
-@functools.partial(jax.jit, static_argnames="rounds")
-def _draw(parts: Play, likes: Play, rounds: int, keys: Array) -> Play:
-    def rows(part: Any, like: PyTree, key: Array) -> PyTree:
-        draw = lambda one: drawn(part, like, one)
-        return None if part is None else jax.vmap(draw)(jax.random.split(key, rounds))
+@functools.partial(jax.jit, static_argnames=("rounds", "searches"))
+def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -> tuple[Play, Play]:
+    def rows(part: Any, key: Array) -> tuple:
+        if part is None:
+            return None, None
+        every, lengths = drawn(part, part.shape(params), searches * rounds, key)
+        fold = lambda leaf: leaf.reshape(searches, rounds, *leaf.shape[1:])
+        return jax.tree.map(fold, every), lengths
 
-    def one(key: Array) -> Play:
-        context, outcome, u = jax.random.split(key, 3)
-        return Play(
-            rows(parts.context, likes.context, context),
-            rows(parts.outcome, likes.outcome, outcome),
-            drawn(parts.u, likes.u, u),
-        )
-
-    return jax.vmap(one)(keys)
+    context, outcome, u = jax.random.split(key, 3)
+    found = (
+        rows(parts.context, context),
+        rows(parts.outcome, outcome),
+        drawn(parts.u, parts.u.shape(params), searches, u),
+    )
+    starts, lengths = zip(*found, strict=True)
+    return Play(*starts), Play(*lengths)
 
 
 @functools.partial(jax.jit, static_argnames="steps")
@@ -111,8 +112,8 @@ def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, ste
         (play, kept, most), seen = lax.scan(step, (start, start, lowest), paces)
         kept, most = _better(kept, most, play, _regret(game, play)[0])
         finite, moves, integers = seen
-        first = jax.tree.map(lambda leaf: leaf[0], (moves, integers))
-        return Climb(kept, most, jnp.all(finite), *first)
+        ends = [jnp.stack([jnp.min(leaf, axis=0), jnp.max(leaf, axis=0)]) for leaf in integers]
+        return Climb(kept, most, jnp.all(finite), moves[0], ends)
 
     return jax.vmap(search)(starts)
 
@@ -122,7 +123,8 @@ def _regret(game: Game, play: Play) -> tuple[Array, list]:
     rounds = rounds_of(play)
     run = rollout(game.learner, game.loss, rounds, game.params)
     theirs = comparator_losses(game.loss, rounds, play.u, game.apply)
-    return jnp.sum(run.losses - theirs), [*filter(is_whole, jax.tree.leaves(run.state))]
+    whole = [leaf.astype(int) for leaf in jax.tree.leaves(run.state) if is_whole(leaf)]
+    return jnp.sum(run.losses - theirs), whole
 
 
 def _better(kept: Play, most: Array, play: Play, value: Array) -> tuple[Play, Array]:

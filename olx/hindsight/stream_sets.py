@@ -12,16 +12,15 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
+from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
 from olx.convex.sets import ConvexSet
 from olx.core import Loss
 from olx.losses.points import linear_loss
-from olx.streams.judge import is_traced
 
 _FAR, _FARTHER = 1e4, 1e6  # two distances from which a set is looked at
-_LOOKS = 16
 
 
 @pytree
@@ -87,25 +86,31 @@ def label_losses(loss: Loss, rows: ConvexSet) -> StreamSet:
     return StreamSet(as_tree(loss), labels, _part("label_losses", "rows", rows))
 
 
-def drawn(part: Part, like: PyTree, key: Array) -> PyTree:
-    """A random legal value: between two random points of the boundary."""
+def drawn(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Array]:
+    """Random legal values, each between two of the boundary, and the length of the set.
+
+    The length is that of the longest of these points, seen from two distances. The second is much
+    larger than the first for a set without a bound.
+    """
     first, second, share = jax.random.split(key, 3)
-    ends = [part.project(_normal(one, like, _FAR)) for one in (first, second)]
-    between = lambda a, b: a + jax.random.uniform(share, dtype=a.dtype) * (b - a)
-    return part.project(jax.tree.map(between, *ends))
+    ends = [_normal(one, like, count) for one in (first, second)]
+    project = jax.vmap(part.project)
+    near, other = [project(tree.scale(_FAR, end)) for end in ends]
+    mix = lambda share, a, b: jax.tree.map(lambda a, b: a + share * (b - a), a, b)
+    shares = jax.random.uniform(share, (count,), jax.tree.leaves(like)[0].dtype)
+    far = project(tree.scale(_FARTHER, ends[0]))
+    lengths = [jnp.max(jax.vmap(tree.norm)(points)) for points in (near, far)]
+    return project(jax.vmap(mix)(shares, near, other)), jnp.stack(lengths)
 
 
-def size_of(owner: str, name: str, part: Part, like: PyTree) -> Array:
-    """The length of the longest of some random points of a set; refuses an unbounded set."""
-    keys = jax.random.split(jax.random.key(0), _LOOKS)
-    lengths = [_longest(part, like, keys, jnp.float32(far)) for far in (_FAR, _FARTHER)]
-    if not part.bounded and not is_traced(lengths) and bool(lengths[1] > 10 * lengths[0]):
+def refuse_unbounded(owner: str, name: str, part: Part, lengths: Array) -> None:
+    """Refuse a set that has no bound, by the lengths that `drawn` gave."""
+    if not part.bounded and bool(lengths[1] > 10 * lengths[0]):
         raise ValueError(
             f"{owner}: `{name}` must be bounded, got a set that holds points of length "
             f"{float(lengths[1]):.3g}; without a bound the regret has none. Give a bounded set, as "
             "`sets.ball(1.0)`."
         )
-    return lengths[0]
 
 
 def _part(owner: str, name: str, domain: ConvexSet, like: PyTree = None) -> Part:
@@ -113,21 +118,11 @@ def _part(owner: str, name: str, domain: ConvexSet, like: PyTree = None) -> Part
     return Part(domain.project, like, domain.bounded)
 
 
-def _normal(key: Array, like: PyTree, scale) -> PyTree:
-    leaves, tree = jax.tree.flatten(like)
+def _normal(key: Array, like: PyTree, count: int) -> PyTree:
+    leaves, structure = jax.tree.flatten(like)
     keys = jax.random.split(key, len(leaves))
-    draw = lambda key, leaf: jax.random.normal(key, leaf.shape, leaf.dtype)
-    drawn = [draw(*pair) for pair in zip(keys, leaves, strict=True)]
-    return tree.unflatten([leaf * jnp.asarray(scale, leaf.dtype) for leaf in drawn])
-
-
-@jax.jit
-def _longest(part: Part, like: PyTree, keys: Array, far: Array) -> Array:
-    def length(key):
-        point = part.project(_normal(key, like, far))
-        return jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(point)))
-
-    return jnp.max(jax.vmap(length)(keys))
+    draw = lambda key, leaf: jax.random.normal(key, (count, *leaf.shape), leaf.dtype)
+    return structure.unflatten([draw(*pair) for pair in zip(keys, leaves, strict=True)])
 
 
 def _sign(y: Array) -> Array:

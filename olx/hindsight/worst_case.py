@@ -125,7 +125,7 @@ def worst_case(
     params = jax.tree.map(jnp.asarray, params)
     u = Part(comparators.project, None, comparators.bounded)
     parts = Play(streams.context, streams.outcome, u)
-    starts, sizes = starts_of(owner, parts, params, rounds, jax.random.split(key, searches))
+    starts, sizes = starts_of(owner, parts, params, rounds, searches, key)
     _check_needs(learner, streams, params, starts)
     game = Game(learner, streams.loss, as_tree(apply), params)
     first = rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
@@ -157,7 +157,7 @@ def _check_needs(learner: Learner, streams: StreamSet, params: PyTree, starts: P
 def _refuse(learner: Learner, params: PyTree, climb: Climb) -> None:
     """Refuse searches whose gradients say nothing about the regret."""
     for name, seen in zip(_integers(learner, params), climb.integers, strict=True):
-        if not np.all(seen == seen[:1]):
+        if not np.all(seen == seen[:1, :1]):
             raise TypeError(
                 f"worst_case: {name} of the state of the learner is an integer that depends on the "
                 "stream, and no gradient passes through it; play all streams of a small set with "
