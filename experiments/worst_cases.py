@@ -184,13 +184,14 @@ def row(method: str, rounds: int, **search: Any) -> Row:
 
 def table(rows: list[Row]) -> str:
     """The rows as a table of Markdown."""
-    lines = [" | ".join(HEAD), "|".join(["---"] * len(HEAD))]
-    for one in rows:
-        exact = "" if one.exact is None else f"{one.exact:.4f}"
-        ratio = f"{one.bound / one.found:.3f}"
-        cells = one.method, one.rounds, exact, f"{one.found:.4f}", f"`{one.theorem}`"
-        lines.append(" | ".join(map(str, (*cells, f"{one.bound:.4f}", ratio))))
-    return "\n".join(f"| {line} |" for line in lines)
+    head = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+    return "\n".join([*head, *map(line, rows)])
+
+
+def line(one: Row) -> str:
+    exact = "" if one.exact is None else f"{one.exact:.4f}"
+    numbers = exact, f"{one.found:.4f}", f"`{one.theorem}`", f"{one.bound:.4f}"
+    return f"| {one.method} | {one.rounds} | {' | '.join(numbers)} | {one.bound / one.found:.3f} |"
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -210,7 +211,7 @@ def draw(rows: list[Row], path: Path) -> None:
             axes.plot(rounds, [one.exact for one in own], "s", color="C1", ms=8, label="exact")
         axes.plot(rounds, [one.found for one in own], "o-", color="C0", ms=4, label="found")
         axes.set_title(method, fontsize=9)
-        axes.set(xticks=rounds, xlabel="rounds", ylim=(0, None))
+        axes.set(xticks=rounds, xlabel="rounds", ylim=(0, 1.1 * max(one.bound for one in own)))
     panels[0].set_ylabel("regret")
     panels[0].legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=150)
@@ -226,15 +227,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/worst_cases"))
     given = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    rows = [
-        row(method, rounds, searches=given.searches, steps=given.steps)
-        for method in given.methods
-        for rounds in given.rounds
-    ]
+    rows = []
+    for method, rounds in itertools.product(given.methods, given.rounds):
+        rows.append(row(method, rounds, searches=given.searches, steps=given.steps))
+        print(line(rows[-1]), flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "worst_cases.md").write_text(table(rows) + "\n")
     draw(rows, given.out / "worst_cases.png")
-    print(table(rows))
     print(f"\nwritten: {given.out}/worst_cases.md and worst_cases.png")
 
 
