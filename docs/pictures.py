@@ -151,10 +151,11 @@ def worst_cases(*panels) -> None:
     for axes, method in zip(panels, SHOWN, strict=True):
         own = [row for row in cells if row[0] == method]
         rounds = [int(row[1]) for row in own]
-        axes.plot(rounds, [float(row[5]) for row in own], "--", color="C3", label="bound")
+        bounds = [float(row[5]) for row in own]
+        axes.plot(rounds, bounds, "--", color="C3", label="bound")
         axes.plot(rounds, [float(row[2]) for row in own], "s", color="C1", ms=8, label="exact")
         axes.plot(rounds, [float(row[3]) for row in own], "o-", color="C0", ms=4, label="found")
-        axes.set(title=method, xlabel="rounds", xticks=rounds, ylim=(0, None))
+        axes.set(title=method, xlabel="rounds", xticks=rounds, ylim=(0, 1.1 * max(bounds)))
     panels[0].legend(frameon=False, fontsize=9)
 
 

@@ -31,8 +31,9 @@ from olx.engine.boundary import check_game
 from olx.engine.certify import certify
 from olx.engine.diagnosis import explained
 from olx.engine.rollout import rollout
+from olx.frameworks.lift import LiftHparams
 from olx.hindsight.ascent import Climb, Game, Play, ascend, is_whole, rounds_of, starts_of
-from olx.hindsight.regret import itself, regret
+from olx.hindsight.regret import comparator_losses, itself, regret
 from olx.hindsight.stream_sets import Part, StreamSet
 from olx.record import trace
 from olx.streams.judge import check_params, judge, needs_of
@@ -130,6 +131,7 @@ def worst_case(
     game = Game(learner, streams.loss, as_tree(apply), params)
     first = rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
     with explained(owner, learner, streams.loss, params, first):
+        jax.eval_shape(lambda u: comparator_losses(streams.loss, first, u, apply), params)
         climb = ascend(game, parts, starts, sizes, pace, steps)
     _refuse(learner, params, climb)
     best = jax.tree.map(lambda leaf: leaf[jnp.argmax(climb.value)], climb.play)
@@ -144,6 +146,11 @@ def worst_case(
 
 def _check_needs(learner: Learner, streams: StreamSet, params: PyTree, starts: Play) -> None:
     """Refuse a set with streams that the learner or the loss does not take."""
+    if streams.context is None and isinstance(learner.hparams, LiftHparams):
+        raise TypeError(
+            "worst_case: the learner predicts from rows, and the rounds of `streams` have no "
+            "context; give `score_losses` or `label_losses`."
+        )
     flat = lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])
     rows = jax.tree.map(flat, rounds_of(starts))
     try:

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -133,6 +134,19 @@ def test_rows_and_labels_are_searched():
     assert 1.0 <= worst.looseness["gradient_descent"].right < 2.0
 
 
+def test_the_table_of_the_documentation_is_sound():
+    page = Path(worst_cases.__file__).parents[1] / "docs/pages/concepts/worst_cases.md"
+    rows = [line.split(" | ") for line in page.read_text().splitlines() if "` | " in line]
+    rows = [row for row in rows if row[0].removeprefix("| ") in worst_cases.CASES]
+    assert len(rows) == 5 * len(worst_cases.CASES)
+    for method, rounds, exact, found, _, bound, _ in rows:
+        assert float(found) <= float(bound) + 1e-4
+        if exact.strip():
+            assert abs(float(found) - float(exact)) <= 2e-4
+        if method in ("| gradient descent", "| projected descent"):
+            assert float(exact) == pytest.approx(int(rounds) ** 0.5, abs=1e-4)
+
+
 class Leader(NamedTuple):
     totals: jax.Array
     index: jax.Array
@@ -170,7 +184,12 @@ REFUSED = {
         3,
         BOXES | {"searches": 8},
     ),
-    "context": (olx.linear(olx.ogd(1.0)), 2, {}),
+    "the learner predicts from rows": (olx.linear(olx.ogd(1.0)), 2, {}),
+    "give the model as `apply`": (
+        olx.linear(olx.ogd(1.0)),
+        2,
+        {"streams": label_losses(olx.losses.hinge, sets.ball(1.0))},
+    ),
     "gradient 0 at every first stream": (
         olx.classification.perceptron(),
         2,
