@@ -151,12 +151,15 @@ def worst_cases(*panels) -> None:
     for axes, method in zip(panels, SHOWN, strict=True):
         own = [row for row in cells if row[0] == method]
         rounds = [int(row[1]) for row in own]
-        bounds = [float(row[5]) for row in own]
-        axes.plot(rounds, bounds, "--", color="C3", label="bound")
-        axes.plot(rounds, [float(row[2]) for row in own], "s", color="C1", ms=8, label="exact")
-        axes.plot(rounds, [float(row[3]) for row in own], "o-", color="C0", ms=4, label="found")
-        axes.set(title=method, xlabel="rounds", xticks=rounds, ylim=(0, 1.1 * max(bounds)))
-    panels[0].legend(frameon=False, fontsize=9)
+        column = lambda index, own=own: [float(row[index]) for row in own]
+        axes.plot(rounds, column(6), "--", color="C3", label="bound")
+        if own[0][2]:
+            axes.plot(rounds, column(2), "s", color="C1", ms=8, label="exact")
+        if own[0][3]:
+            axes.plot(rounds, column(3), "D", color="C2", ms=8, label="0/1 losses")
+        axes.plot(rounds, column(4), "o-", color="C0", ms=4, label="found")
+        axes.set(title=method, xlabel="rounds", xticks=rounds, ylim=(0, 1.1 * max(column(6))))
+        axes.legend(frameon=False, fontsize=9)
 
 
 SHOWN = ("gradient descent", "optimistic gradient descent", "Hedge, 3 experts")

@@ -3,9 +3,9 @@
 Gradients have length at most 1, comparators lie in the unit ball around the start, losses of
 experts lie between 0 and 1. For every method and number of rounds:
 
-  exact   the worst regret of all streams. For descent methods it is the value of a semidefinite
-          program (PEPit); for projected ones, over all convex domains within the unit ball. For
-          Hedge it is the largest one over all losses of 0 and 1. For the others it is not known.
+  exact   the worst regret of all streams, if it is known: the value of a semidefinite program
+          (PEPit); for projected descent, over all convex domains within the unit ball
+  0/1     for Hedge, the largest regret over all streams of losses of 0 and 1
   found   the largest regret that gradient ascent on the stream found (olx.hindsight.worst_case),
           with the unit ball as the domain of projected methods
   bound   the theorem, evaluated on the stream found, in the form of its source
@@ -31,7 +31,7 @@ import olx
 from olx.convex import sets
 from olx.hindsight import StreamSet, exact_worst_case, label_losses, linear_losses, score_losses
 
-HEAD = ("method", "rounds", "exact", "found", "theorem", "bound", "bound / found")
+HEAD = ("method", "rounds", "exact", "0/1", "found", "theorem", "bound", "bound / found")
 BALL = sets.ball(1.0)
 VECTORS = linear_losses(BALL)
 EXPERTS = linear_losses(sets.box(0.0, 1.0))
@@ -47,12 +47,14 @@ class Case(NamedTuple):
     start: Callable[[int], jax.Array] = lambda rounds: jnp.zeros(rounds + 1)
     comparators: sets.ConvexSet = BALL
     apply: Callable = olx.hindsight.itself
+    experts: int | None = None  # to enumerate losses of 0 and 1
 
 
 class Row(NamedTuple):
     method: str
     rounds: int
     exact: float | None
+    bits: float | None
     found: float
     theorem: str
     bound: float
@@ -111,10 +113,11 @@ def of_experts(count: int) -> Case:
     return Case(
         lambda rounds: olx.experts.anytime_hedge(eta(rounds), low=0.0, high=1.0),
         "mixability_gaps",
-        lambda learner, rounds: over_bits(count, learner, rounds),
+        None,
         EXPERTS,
         lambda rounds: jnp.full(count, 1 / count),
         sets.simplex(),
+        experts=count,
     )
 
 
@@ -179,7 +182,8 @@ def row(method: str, rounds: int, **search: Any) -> Row:
     proof = worst.proofs[case.theorem if named else case.theorem.name]
     bound = proof.right if proof.published is None else proof.published
     exact = None if case.exact is None else case.exact(learner, rounds)
-    return Row(method, rounds, exact, float(worst.regret), proof.name, float(bound[-1]))
+    bits = None if case.experts is None else over_bits(case.experts, learner, rounds)
+    return Row(method, rounds, exact, bits, float(worst.regret), proof.name, float(bound[-1]))
 
 
 def table(rows: list[Row]) -> str:
@@ -189,8 +193,8 @@ def table(rows: list[Row]) -> str:
 
 
 def line(one: Row) -> str:
-    exact = "" if one.exact is None else f"{one.exact:.4f}"
-    numbers = exact, f"{one.found:.4f}", f"`{one.theorem}`", f"{one.bound:.4f}"
+    known = ["" if each is None else f"{each:.4f}" for each in (one.exact, one.bits)]
+    numbers = *known, f"{one.found:.4f}", f"`{one.theorem}`", f"{one.bound:.4f}"
     return f"| {one.method} | {one.rounds} | {' | '.join(numbers)} | {one.bound / one.found:.3f} |"
 
 
@@ -209,11 +213,13 @@ def draw(rows: list[Row], path: Path) -> None:
         axes.plot(rounds, [one.bound for one in own], "--", color="C3", label="bound")
         if own[0].exact is not None:
             axes.plot(rounds, [one.exact for one in own], "s", color="C1", ms=8, label="exact")
+        if own[0].bits is not None:
+            axes.plot(rounds, [one.bits for one in own], "D", color="C2", ms=8, label="0/1 losses")
         axes.plot(rounds, [one.found for one in own], "o-", color="C0", ms=4, label="found")
         axes.set_title(method, fontsize=9)
         axes.set(xticks=rounds, xlabel="rounds", ylim=(0, 1.1 * max(one.bound for one in own)))
-    panels[0].set_ylabel("regret")
-    panels[0].legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8)
+    figure.supylabel("regret")
     figure.savefig(path, dpi=150)
 
 
