@@ -107,12 +107,11 @@ def test_hedge_is_as_bad_as_the_worst_stream_of_a_grid():
     paid = grid[:, 0].mean(-1) + (1 - second) * grid[:, 1, 0] + second * grid[:, 1, 1]
     most = np.max(paid - grid.sum(1).min(-1))
     streams, start = linear_losses(sets.box(0.0, 1.0)), jnp.array([0.5, 0.5])
-    worst = worst_case(
-        olx.hedge(eta), rounds, streams, start, comparators=sets.simplex(), searches=8, steps=100
-    )
+    search = {"comparators": sets.simplex(), "theorems": (), "searches": 8, "steps": 100}
+    worst = worst_case(olx.hedge(eta), rounds, streams, start, **search)
     assert worst.regret >= most - 1e-6
     assert worst.regret <= most + 0.02  # between the points of the grid
-    assert worst.proofs.holds
+    assert worst.proofs is None
 
 
 def test_rows_and_labels_are_searched():
@@ -124,14 +123,14 @@ def test_rows_and_labels_are_searched():
         jnp.zeros(2),
         comparators=sets.ball(R),
         apply=olx.dot,
+        theorems=(),
         searches=8,
         steps=100,
     )
     x, y = np.asarray(worst.stream.rounds.context), np.asarray(worst.stream.rounds.outcome)
     assert set(y) <= {-1.0, 1.0}
     assert np.all(np.linalg.norm(x, axis=1) <= G + 1e-9)
-    assert worst.proofs.holds
-    assert 1.0 <= worst.looseness["gradient_descent"].right < 2.0
+    assert 1.5 < worst.regret <= worst_of_descent(ETA, 2) + 1e-9  # of all losses with such slopes
 
 
 def test_the_table_of_the_documentation_is_sound():
