@@ -41,7 +41,7 @@ HOWTO = (
     "classes_rankings_sequences",
     "gpu",
 )
-CONCEPTS = ("game", "duality", "regret", "certificates", "engine")
+CONCEPTS = ("game", "duality", "regret", "certificates", "worst_cases", "engine")
 
 
 def generate(folder: Path, *, plots: bool = False) -> list:

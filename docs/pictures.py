@@ -48,6 +48,7 @@ def make(folder: Path) -> None:
     played = _hedge()
     save(folder, "regret", lambda axes: regret(axes, *played), (7.0, 3.2))
     save(folder, "certificate", lambda axes: certificate(axes, played[2]), (7.0, 3.2))
+    save(folder, "worst_cases", worst_cases, (8.0, 3.0))
     save(folder, "engine", engine, (8.0, 3.3))
 
 
@@ -140,3 +141,26 @@ def certificate(axes, proof) -> None:
     axes.axhline(0, color="#8891a5", lw=0.8)
     axes.set(xlabel="round")
     axes.legend(frameon=False, fontsize=9)
+
+
+def worst_cases(*panels) -> None:
+    """The numbers of the table of the page, for three of its methods."""
+    page = Path(__file__).resolve().parent / "pages/concepts/worst_cases.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    for axes, method in zip(panels, SHOWN, strict=True):
+        own = [row for row in cells if row[0] == method]
+        rounds = [int(row[1]) for row in own]
+        column = lambda index, own=own: [float(row[index]) for row in own]
+        axes.plot(rounds, column(6), "--", color="C3", label="bound")
+        if own[0][2]:
+            axes.plot(rounds, column(2), "s", color="C1", ms=8, label="exact")
+        if own[0][3]:
+            axes.plot(rounds, column(3), "D", color="C2", ms=8, label="0/1 losses")
+        axes.plot(rounds, column(4), "o-", color="C0", ms=4, label="found")
+        axes.set(title=method, xlabel="rounds", xticks=rounds, ylim=(0, 1.1 * max(column(6))))
+        axes.legend(frameon=False, fontsize=9)
+
+
+SHOWN = ("gradient descent", "optimistic gradient descent", "Hedge, 3 experts")
+worst_cases.panels = len(SHOWN)

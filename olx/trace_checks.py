@@ -132,7 +132,7 @@ def _close(seen: PyTree, wanted: PyTree) -> Bool[Array, " T"]:
             same |= jnp.isnan(a) & jnp.isnan(b)
             largest = jnp.max(jnp.where(jnp.isfinite(b), jnp.abs(b), 0.0), initial=0.0)
             same |= jnp.abs(a - b) <= jnp.finfo(b.dtype).eps ** 0.5 * largest
-        return jnp.all(same.reshape(same.shape[0], -1), axis=1)
+        return jnp.all(same, axis=tuple(range(1, same.ndim)))
 
     same = jax.tree.map(one, _rounded(seen), _rounded(wanted))
     return jnp.all(jnp.stack(jax.tree.leaves(same)), axis=0)

@@ -60,9 +60,11 @@ def simplex(v: PyTree, total: Scalar) -> PyTree:
     flat = flat - lax.stop_gradient(jnp.max(flat))  # same projection, avoids cancellation
     ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
     ranks = jnp.arange(1, flat.size + 1, dtype=flat.dtype)
-    positive = ranked * ranks > jnp.cumsum(ranked) - lax.stop_gradient(total)
-    kept = ~(flat < jnp.min(jnp.where(positive, ranked, 0.0)))  # keeps NaN visible
-    threshold = (jnp.sum(jnp.where(kept, flat, 0.0)) - total) / jnp.sum(kept, dtype=flat.dtype)
+    mass = lax.stop_gradient(total)
+    positive = ranked * ranks > jnp.cumsum(ranked) - mass
+    level = (jnp.sum(jnp.where(positive, ranked, 0.0)) - mass) / _number(positive, flat)
+    kept = ~(flat <= level)  # keeps NaN visible; `flat` and `ranked` may be rounded differently
+    threshold = (jnp.sum(jnp.where(kept, flat, 0.0)) - total) / _number(kept, flat)
     return unravel(jnp.where(kept, jnp.maximum(flat - threshold, 0.0), 0.0))
 
 
@@ -121,6 +123,11 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
     a = jnp.broadcast_to(ravel_pytree(weights)[0].astype(flat.dtype), flat.shape)
     sign = jnp.where(flat < 0, -1.0, jnp.ones_like(flat))
     return unravel(sign * _within(sign * flat, a, radius))
+
+
+def _number(mask: Bool[Array, " n"], like: Array) -> Array:
+    """How many entries are true, at least 1."""
+    return jnp.maximum(jnp.sum(mask, dtype=like.dtype), 1.0)
 
 
 def _shares(ordered: Float[Array, " n"], bound: Scalar) -> Float[Array, " n"]:

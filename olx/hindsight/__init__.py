@@ -1,8 +1,9 @@
-"""Regret, comparators, the best comparator in hindsight, and online-to-batch bounds."""
+"""Regret, comparators, the best comparator in hindsight, worst cases, online-to-batch bounds."""
 
 from olx.hindsight import online_to_batch as online_to_batch
 from olx.hindsight.best import Hindsight as Hindsight
 from olx.hindsight.best import best_in_hindsight as best_in_hindsight
+from olx.hindsight.exact import exact_worst_case as exact_worst_case
 from olx.hindsight.experts import expert_regrets as expert_regrets
 from olx.hindsight.experts import quantile_regret as quantile_regret
 from olx.hindsight.pruning import Pruning as Pruning
@@ -17,6 +18,14 @@ from olx.hindsight.regret import shifts as shifts
 from olx.hindsight.regret import variation as variation
 from olx.hindsight.regret import worst_interval as worst_interval
 from olx.hindsight.shifting import best_shifting_expert as best_shifting_expert
+from olx.hindsight.stream_sets import Part as Part
+from olx.hindsight.stream_sets import StreamSet as StreamSet
+from olx.hindsight.stream_sets import label_losses as label_losses
+from olx.hindsight.stream_sets import linear_losses as linear_losses
+from olx.hindsight.stream_sets import score_losses as score_losses
 from olx.hindsight.tracking import Piece as Piece
 from olx.hindsight.tracking import intervals as intervals
 from olx.hindsight.tracking import upward_variation as upward_variation
+from olx.hindsight.worst_case import Looseness as Looseness
+from olx.hindsight.worst_case import WorstCase as WorstCase
+from olx.hindsight.worst_case import worst_case as worst_case

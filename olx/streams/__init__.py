@@ -39,6 +39,7 @@ from olx.streams.regression import heavy_tailed as heavy_tailed
 from olx.streams.regression import ill_conditioned as ill_conditioned
 from olx.streams.regression import linear_regression as linear_regression
 from olx.streams.regression import sparse as sparse
+from olx.streams.replaying import replaying as replaying
 from olx.streams.sparse_rows import SparseRows as SparseRows
 from olx.streams.sparse_rows import read_svmlight as read_svmlight
 from olx.streams.sparse_rows import sparse_rows as sparse_rows

@@ -14,6 +14,7 @@ from olx.convex.projections import (
     capped_simplex,
     entropic_cap,
     entropic_floor,
+    simplex,
     subsimplex,
     weighted_l1_ball,
 )
@@ -316,3 +317,11 @@ def test_a_bad_number_in_a_batch_shows_as_nan_at_its_index(project, bad):
     w = np.asarray(w)
     assert np.all(np.isfinite(w[0]))
     assert np.all(np.isnan(w[1]))
+
+
+def test_the_simplex_is_reached_from_far_points_that_are_products():
+    """The compiler may fuse the product, and round it differently where it is used again."""
+    far = lambda v: jax.vmap(lambda w: simplex(w, 1.0))(1e4 * v)
+    v = np.random.default_rng(0).normal(size=(8, 3))
+    wanted = np.eye(3)[v.argmax(-1)]
+    np.testing.assert_allclose(jax.jit(far)(v), wanted, atol=1e-9)

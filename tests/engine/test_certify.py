@@ -138,6 +138,12 @@ def test_a_projection_is_the_same_for_every_weight_but_zero(learner):
     assert olx.certify(learner, run, 10 * TRUTH).holds
 
 
+def test_a_run_of_one_round_is_certified():
+    learner, rounds = olx.ogd(0.5), olx.Rounds(None, np.ones((1, 2)))
+    run = olx.rollout(learner, losses.linear_loss, rounds, np.zeros(2), record=olx.record.trace)
+    assert olx.certify(learner, run, np.ones(2)).holds
+
+
 def test_no_round_at_all_is_no_violation():
     """All weights 0: the certificate used to fail."""
     assert olx.certify(
