@@ -1,0 +1,84 @@
+"""States that grow with the number of features and of classes."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from olx.interop.river._programs import LEAD, Packing, Programs
+
+
+def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
+    """The state `small` in the room of the state `large`; what is new stays as it is in `large`."""
+
+    def one(old: Any, new: Any) -> Any:
+        if _is_key(old):
+            return old
+        new = np.array(new)
+        new[tuple(map(slice, np.shape(old)))] = np.asarray(old)
+        return new
+
+    return now.pack(jax.tree.map(one, before.unpack(*small), now.unpack(*large)))
+
+
+def copied(before: Packing, now: Packing, state: tuple) -> tuple:
+    """The stacked states of more copies; each new one is a copy of the last."""
+
+    def one(old: Any, shape: tuple[int, ...]) -> Any:
+        more = shape[0] - np.shape(old)[0]
+        return jnp.concatenate([old, jnp.repeat(old[-1:], more, 0)])
+
+    shapes = jax.tree.unflatten(now.structure, [shape for shape, _ in now.kinds])
+    return now.pack(jax.tree.map(one, before.unpack(*state), shapes))
+
+
+def grows(before: Programs, now: Programs, own: PyTree, labels: bool) -> bool:
+    """Whether features that are always 0 change nothing, in the start and in a few rounds."""
+    if not _nested(before.packing, now.packing):
+        return False
+    rows = np.random.default_rng(0).normal(size=(4, LEAD + before.shape[-1]))
+    rows[:, 0] = np.arange(4) % 2 if labels else 1.0
+    rows[:, 1] = 1.0
+    wide = np.pad(rows, ((0, 0), (0, now.shape[-1] - before.shape[-1])))
+    small, large = before.start(own), now.start(own)
+    fresh = large
+    for i in range(3):
+        small, one = before.pair(own, small, rows[i : i + 2])
+        large, two = now.pair(own, large, wide[i : i + 2])
+        seen = (put(before.packing, now.packing, small, fresh), one), (large, two)
+        if not all(jax.tree.leaves(jax.tree.map(_near, *seen))):
+            return False
+    return True
+
+
+def starts_alike(before: Programs, now: Programs, own: PyTree, other: PyTree) -> bool:
+    """Whether the start of a learner with more rows of weights begins with that of fewer rows."""
+    if not _nested(before.packing, now.packing):
+        return False
+    fresh = now.start(other)
+    seen = put(before.packing, now.packing, before.start(own), fresh), fresh
+    return all(jax.tree.leaves(jax.tree.map(_near, *seen)))
+
+
+def kept(leaf: Any) -> Any:
+    """A leaf as NumPy holds it: JAX would read float64 from a pickle as float32."""
+    return leaf if _is_key(leaf) else np.asarray(leaf)
+
+
+def _nested(small: Packing, large: Packing) -> bool:
+    """Whether every array of a state fits into that of a larger one."""
+    if small.structure != large.structure:
+        return False
+    fits = lambda a, b: len(a) == len(b) and all(i <= j for i, j in zip(a, b, strict=True))
+    pairs = zip(small.kinds, large.kinds, strict=True)
+    return all(fits(one, two) for (one, _), (two, _) in pairs)
+
+
+def _near(one: Any, two: Any) -> bool:
+    return _is_key(one) or np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

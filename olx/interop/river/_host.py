@@ -1,0 +1,176 @@
+r"""A round as a function of NumPy: for one short row it takes less time than to call the device.
+
+To call a compiled program takes some 20 microseconds, whatever it does. A round of a linear learner
+is a handful of operations, and NumPy does one of them in half a microsecond, Python one on plain
+numbers in a twentieth of that. So the round is traced once, and written down as a function: one
+line per operation, plain numbers where JAX has scalars, NumPy where it has arrays.
+
+Operations that are not named here are refused, and the caller stays with the compiled program. So
+it does if a result leaves the floats, as by a division by 0: Python raises where JAX goes on.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+_BOTH = {  # the same for numbers and arrays
+    "add": "{} + {}", "add_any": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-{}",
+    "square": "{0} * {0}", "abs": "abs({})", "gt": "{} > {}", "ge": "{} >= {}", "lt": "{} < {}",
+    "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}", "div": "{} / {}", "copy": "{}",
+    "copy_p": "{}",
+}  # fmt: skip
+_APART = {  # for numbers, and for arrays
+    "max": ("({0} if {0} > {1} or {0} != {0} else {1})", "np.maximum({}, {})"),
+    "min": ("({0} if {0} < {1} or {0} != {0} else {1})", "np.minimum({}, {})"),
+    "select_n": ("({2} if {0} else {1})", "np.where({0}, {2}, {1})"),
+    "and": ("({} and {})", "np.logical_and({}, {})"),
+    "or": ("({} or {})", "np.logical_or({}, {})"),
+    "not": ("(not {})", "np.logical_not({})"),
+    "sign": ("math.copysign(1.0, {0}) * ({0} != 0)", "np.sign({})"),
+    "pow": ("math.pow({}, {})", "np.power({}, {})"),
+    "rsqrt": ("1.0 / math.sqrt({})", "1.0 / np.sqrt({})"),
+    "logistic": ("1.0 / (1.0 + math.exp(-{}))", "1.0 / (1.0 + np.exp(-{}))"),
+    "is_finite": ("math.isfinite({})", "np.isfinite({})"),
+    **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("exp", "log", "log1p")},
+    **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("expm1", "sqrt", "tanh")},
+}
+_INNER = {"checkpoint", "closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
+
+
+class Unknown(Exception):
+    """An operation that has no line here."""
+
+
+class Value(NamedTuple):
+    """A variable of the written function."""
+
+    name: str
+    shape: tuple[int, ...]
+    plain: bool  # whether it is one number, in place of an array that holds it everywhere
+
+
+class Writer:
+    """The lines of a function, and the arrays that it uses."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.held: dict[str, Any] = {"np": np, "math": math, "inf": math.inf, "nan": math.nan}
+
+    def add(self, text: str, shape: tuple[int, ...], plain: bool) -> Value:
+        name = f"v{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        return Value(name, shape, plain)
+
+    def constant(self, value: Any) -> Value:
+        value = np.asarray(value)
+        if value.ndim == 0:
+            return Value(f"({value.item()!r})", (), True)
+        name = f"c{len(self.held)}"
+        self.held[name] = value
+        return Value(name, value.shape, False)
+
+    def whole(self, value: Value) -> str:
+        """The name of an array, where one number would not do."""
+        if not value.plain or value.shape == ():
+            return value.name
+        return self.add(f"np.full({value.shape}, {value.name})", value.shape, False).name
+
+
+def written(function: Callable, *like: Any) -> Callable:
+    """The same function of arrays as a function of NumPy; it returns a list of its results.
+
+    like: the shapes and dtypes of the arguments; a float stands for itself.
+    """
+    closed = jax.make_jaxpr(function)(*like)
+    writer = Writer()
+    given = [Value(f"x{i}", var.aval.shape, not var.aval.shape) for i, var in _enumerated(closed)]
+    found = _write(writer, closed.jaxpr, list(map(writer.constant, closed.consts)), given)
+    results = ", ".join(map(writer.whole, found))
+    body = "\n    ".join([*writer.lines, f"return [{results}]"])
+    names = ", ".join(value.name for value in given)
+    exec(f"def played({names}):\n    {body}", writer.held)
+    return writer.held["played"]
+
+
+def _enumerated(closed: Any) -> enumerate:
+    return enumerate(closed.jaxpr.invars)
+
+
+def _write(writer: Writer, jaxpr: Any, consts: list[Value], given: list[Value]) -> list[Value]:
+    known = dict(zip(jaxpr.constvars, consts, strict=True))
+    known |= dict(zip(jaxpr.invars, given, strict=True))
+    needed = _needed(jaxpr)
+    value = lambda atom: writer.constant(atom.val) if hasattr(atom, "val") else known[atom]
+    for equation in jaxpr.eqns:
+        if not any(var in needed for var in equation.outvars):
+            continue
+        found = _line(writer, equation, list(map(value, equation.invars)))
+        known |= dict(zip(equation.outvars, found, strict=True))
+    return [value(atom) for atom in jaxpr.outvars]
+
+
+def _needed(jaxpr: Any) -> set:
+    """The variables that the results depend on."""
+    needed = {atom for atom in jaxpr.outvars if not hasattr(atom, "val")}
+    for equation in reversed(jaxpr.eqns):
+        if any(var in needed for var in equation.outvars):
+            needed |= {atom for atom in equation.invars if not hasattr(atom, "val")}
+    return needed
+
+
+def _line(writer: Writer, equation: Any, given: list[Value]) -> list[Value]:
+    name, params, out = equation.primitive.name, equation.params, equation.outvars[0].aval
+    if name in _INNER:
+        inner = params.get("jaxpr", params.get("call_jaxpr"))
+        consts = [writer.constant(one) for one in getattr(inner, "consts", ())]
+        return _write(writer, getattr(inner, "jaxpr", inner), consts, given)
+    if out.dtype not in (np.float64, np.bool_):
+        raise Unknown(f"{name} of {out.dtype}")
+    plain = all(one.plain for one in given)
+    if name in _BOTH or name in _APART:
+        form = _BOTH.get(name) or _APART[name][0 if plain else 1]
+        if name == "mul" and "(1.0)" in (given[0].name, given[1].name):
+            other = given[given[0].name == "(1.0)"]
+            return [Value(other.name, out.shape, other.plain)]
+        return [writer.add(form.format(*(one.name for one in given)), out.shape, plain)]
+    one = given[0]
+    if name == "integer_pow" and params["y"] == 2:
+        return [writer.add(f"{one.name} * {one.name}", out.shape, plain)]
+    if name == "convert_element_type":
+        kind = "bool" if out.dtype == np.bool_ else "float"
+        text = f"{kind}({one.name})" if plain else f"{one.name}.astype({kind})"
+        return [writer.add(text, out.shape, plain)]
+    if plain and name in ("broadcast_in_dim", "reshape", "squeeze", "transpose"):
+        return [Value(one.name, out.shape, True)]
+    return [_of_arrays(writer, name, params, given, out.shape)]
+
+
+def _of_arrays(writer: Writer, name: str, params: Any, given: list[Value], shape: tuple) -> Value:
+    """An operation that is not done entry by entry."""
+    one, *_ = names = [writer.whole(value) for value in given]
+    if name == "dot_general":
+        (left, right), batch = params["dimension_numbers"]
+        if batch != ((), ()) or len(left) != 1:
+            raise Unknown("a product with a batch")
+        sides = [value.shape for value in given]
+        if left[0] == len(sides[0]) - 1 and right[0] == max(len(sides[1]) - 2, 0):
+            text = f"np.dot({names[0]}, {names[1]})"
+        else:
+            text = f"np.tensordot({names[0]}, {names[1]}, ({list(left)}, {list(right)}))"
+    elif name in ("reduce_sum", "reduce_max", "reduce_min"):
+        text = f"{one}.{name.removeprefix('reduce_')}({params['axes']})"
+    elif name in ("reshape", "squeeze"):
+        text = f"{one}.reshape({shape})"
+    elif name == "transpose":
+        text = f"{one}.transpose({params['permutation']})"
+    elif name == "broadcast_in_dim":
+        placed = [1] * len(shape)
+        for axis, size in zip(params["broadcast_dimensions"], given[0].shape, strict=True):
+            placed[axis] = size
+        text = f"np.broadcast_to({one}.reshape({placed}), {shape})"
+    else:
+        raise Unknown(name)
+    return writer.add(f"float({text})" if shape == () else text, shape, shape == ())

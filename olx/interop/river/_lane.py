@@ -1,0 +1,110 @@
+"""The quick way to a score: the rows that wait are learned by a function of NumPy (`_host`).
+
+The compiled program learns them again when the queue is full, and its state is the one that counts:
+the lane starts from it anew. So rounding errors of the lane do not add up.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from olx.core import Learner
+from olx.engine.protocol import feedback_of
+from olx.interop.river._host import Unknown, written
+from olx.interop.river._programs import LEAD
+from olx.losses.score import ScoreLoss
+
+_LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
+_LEFT = (ZeroDivisionError, OverflowError, ValueError)  # a result is not a finite number
+
+
+class Lane:
+    """One learner of a game, as functions of NumPy.
+
+    sign: the number of the class whose label is +1, for a copy of a learner of two classes.
+    """
+
+    def __init__(self, learner: Learner, loss: ScoreLoss, width: int, sign: int | None) -> None:
+        self.sign = sign
+        self.held: list | None = None  # the leaves of the state; None if they must be read
+        self.done = 0  # rows of the queue that are learned
+        row = jax.ShapeDtypeStruct((width,), np.float64)
+        number = jax.ShapeDtypeStruct((), np.float64)
+        like = jax.eval_shape(learner.init, row)
+        leaves, structure = jax.tree.flatten(like)
+        if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
+            raise Unknown("a large state")
+
+        def learn(*given: Any) -> list:
+            *state, outcome, x = given
+            state = jax.tree.unflatten(structure, state)
+            feedback = feedback_of(loss, x, learner.predict(state, x), outcome, 1.0)
+            return jax.tree.leaves(learner.update(state, feedback))
+
+        def score(*given: Any) -> Any:
+            return learner.predict(jax.tree.unflatten(structure, given[:-1]), given[-1])
+
+        if jax.eval_shape(score, *leaves, row).shape != ():
+            raise Unknown("a score that is not one number")
+        self.learn: Callable = written(learn, *leaves, number, row)
+        self.score: Callable = written(score, *leaves, row)
+
+    def forget(self) -> None:
+        """The state has changed."""
+        self.held, self.done = None, 0
+
+    def read(self, state: PyTree) -> None:
+        """Start from the state of the game."""
+        leaves = jax.tree.leaves(state)
+        if self.sign is not None:
+            leaves = [leaf[self.sign] for leaf in leaves]
+        self.held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
+
+    def play(self, rows: np.ndarray, waiting: int, at: int) -> float | None:
+        """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
+        try:
+            with np.errstate(all="ignore"):
+                self.catch_up(rows, waiting)
+                (found,) = self.score(*self.held, rows[at, LEAD:])
+        except _LEFT:
+            found = math.nan
+        if math.isfinite(found):
+            return found
+        self.forget()
+        return None
+
+    def catch_up(self, rows: np.ndarray, waiting: int) -> None:
+        held, learn, sign = self.held, self.learn, self.sign
+        for i in range(self.done, waiting):
+            row = rows[i]
+            outcome = row.item(0)
+            if sign is not None:
+                outcome = 1.0 if outcome == sign else -1.0
+            held = learn(*held, outcome, row[LEAD:].copy())
+        self.held, self.done = held, waiting
+
+
+def lane_of(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> Lane | None:
+    """The lane of a game, tried out on a few rounds; None if it has none."""
+    try:
+        lane = Lane(learner, loss, game.width, sign)
+    except Unknown:
+        return None
+    rows = np.random.default_rng(1).normal(size=game.table.rows.shape)
+    rows[:, 0] = np.arange(len(rows)) % 2
+    rows[:, 1] = np.arange(len(rows)) < 4
+    start, programs = game.programs.start(game.own), game.programs
+    tree = lambda state: programs.packing.unpack(*jax.tree.map(np.asarray, state))
+    lane.read(tree(start))
+    if lane.play(rows, 4, 5) is None:
+        return None
+    seen = lane.held
+    lane.read(tree(programs.block(game.own, start, rows[:-1])))
+    near = lambda one, two: np.allclose(one, two, rtol=1e-9, atol=1e-12)
+    fine = seen is not None and lane.held is not None and all(map(near, seen, lane.held))
+    lane.forget()
+    return lane if fine else None

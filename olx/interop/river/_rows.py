@@ -1,0 +1,116 @@
+"""Rows of named numbers, written into a matrix: a table of columns that grows."""
+
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from olx.interop.river._programs import LEAD
+
+_MOST = 64  # layouts that are remembered
+
+
+class Layout(NamedTuple):
+    """Where the numbers of a row go, by their names."""
+
+    pack: Any  # writes a row from its begin, if its columns are the first ones, in their order
+    columns: np.ndarray  # of all numbers
+    end: int  # the first column that `pack` leaves as it is
+
+
+class Table:
+    """The columns of the features, and a matrix of rows that wait to be played.
+
+    A row is the outcome, the weight, a 1 if there is an intercept, and the features. Columns that
+    no feature has are 0.
+    """
+
+    def __init__(self, owner: str, intercept: bool, height: int) -> None:
+        self.owner = owner
+        self.intercept = intercept
+        self.height = height
+        self.columns: dict[Any, int] = {}  # by name
+        self.resize(0)
+
+    @property
+    def begin(self) -> int:
+        """The column of the first feature."""
+        return LEAD + self.intercept
+
+    @property
+    def width(self) -> int:
+        """How many features there are, with the intercept."""
+        return len(self.columns) + self.intercept
+
+    def resize(self, width: int) -> None:
+        """Make room for rows of `width` features; the rows are forgotten."""
+        self.rows = np.zeros((self.height, LEAD + width))
+        self.rows[:, LEAD : self.begin] = 1.0
+        self.layouts: dict[tuple, Layout] = {}
+
+    def add(self, names: Any) -> bool:
+        """Give a column to each new name; whether there was one."""
+        new = [name for name in names if name not in self.columns]
+        for name in new:
+            self.columns[name] = self.begin + len(self.columns)
+        return bool(new)
+
+    def layout(self, names: tuple) -> Layout:
+        """The layout of a row whose names all have columns."""
+        columns = [self.columns[name] for name in names]
+        first = columns == list(range(self.begin, self.begin + len(columns)))
+        pack = struct.Struct(f"{self.begin + len(columns)}d").pack_into if first else None
+        found = Layout(pack, np.array(columns, int), self.begin + len(columns))
+        if len(self.layouts) >= _MOST:
+            self.layouts.clear()
+        self.layouts[names] = found
+        return found
+
+    def write(self, i: int, layout: Layout, x: Mapping, y: float, weight: float) -> None:
+        """Write row `i`; refuses what is not a finite number."""
+        rows = self.rows
+        try:
+            if not math.isfinite(sum(x.values()) + y + weight):
+                self.refuse(x, y, weight)
+            if layout.pack is None:
+                rows[i, self.begin :] = 0.0
+                rows[i, layout.columns] = list(x.values())
+                rows[i, 0], rows[i, 1] = y, weight
+                return
+            ones = (1.0,) if self.intercept else ()
+            layout.pack(rows.data, i * rows.strides[0], y, weight, *ones, *x.values())
+        except (TypeError, ValueError, struct.error):
+            self.refuse(x, y, weight)
+            raise
+        if layout.end < rows.shape[1]:
+            rows[i, layout.end :] = 0.0
+
+    def refuse(self, x: Mapping, y: Any, weight: Any) -> None:
+        """Refuse a row by the name of the feature that is not a finite number."""
+        for name, given in x.items():
+            try:
+                fine = not isinstance(given, str | bytes) and math.isfinite(given)
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                word = "encode words, as by `river.preprocessing.OneHotEncoder()`"
+                gap = "fill gaps, as by `river.preprocessing.StatImputer()`"
+                raise ValueError(
+                    f"{self.owner}: the feature {name!r} must be a finite number, got {given!r}; "
+                    f"{word if isinstance(given, str) else gap}."
+                )
+        for name, given in (("y", y), ("w", weight)):
+            try:
+                fine = math.isfinite(given)
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                raise ValueError(f"{self.owner}: `{name}` must be a finite number, got {given!r}.")
+
+    def place(self, matrix: np.ndarray, names: list, begin: int) -> None:
+        """Write the features of many rows, from row `begin` of the table on."""
+        here = self.rows[begin : begin + len(matrix)]
+        here[:, self.begin :] = 0.0
+        here[:, [self.columns[name] for name in names]] = matrix
