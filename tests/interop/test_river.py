@@ -55,7 +55,7 @@ def progressive(model, labels, ask):
 LEARNERS = {
     "ogd": OGD,
     "adagrad": olx.linear(olx.first_order.adagrad(1.0)),
-    "newton": olx.second_order.newton(1.0),
+    "vaw": olx.second_order.vaw(1.0),
     "coin betting": olx.linear(olx.first_order.coin_betting(20.0)),
 }
 

@@ -186,3 +186,4 @@ class _Absent:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __neg__ = __abs__ = __bool__ = __float__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    shape = dtype = ndim = size = property(_refuse)

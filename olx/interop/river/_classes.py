@@ -40,8 +40,8 @@ def seat(model: Any) -> None:
     own = model._game.learner.hparams
     if isinstance(own, ReductionHparams) and k > own.code.classes:
         raise ValueError(
-            f"OnlineClassifier: `learner` is made for {own.code.classes} classes, the labels are of "
-            f"{k}: {model._labels}."
+            f"OnlineClassifier: `learner` is made for {own.code.classes} classes, the labels are "
+            f"of {k}: {model._labels}."
         )
     two = model._inner is not None and k == 2
     model._game.alone = (model._inner, own.loss, model._positive) if two else None

@@ -153,7 +153,7 @@ class Game:
                 zeros = np.zeros(now.shape)
                 first_state(self.owner, self.learner, zeros)  # refuses what cannot start there
                 self.state = fresh
-            elif not grows(before, now, self.own, self.labels):
+            elif not grows(self.packing, self.own, self.rows, self.labels):
                 raise ValueError(
                     f"{self.owner}: a new feature came, but {self.learner!r} depends on the number "
                     "of features; give all features in the first row, 0 for those that are missing."

@@ -50,6 +50,15 @@ class Table:
         self.rows[:, LEAD : self.begin] = 1.0
         self.layouts: dict[tuple, Layout] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy needs; there are no rows then that wait."""
+        room = self.rows.shape[1] - LEAD
+        return dict(vars(self), rows=room, layouts=None)
+
+    def __setstate__(self, own: dict[str, Any]) -> None:
+        vars(self).update(own)
+        self.resize(own["rows"])
+
     def add(self, names: Any) -> bool:
         """Give a column to each new name; whether there was one."""
         new = [name for name in names if name not in self.columns]

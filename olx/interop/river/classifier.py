@@ -60,7 +60,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         learner: Learner | None = None,
         loss: ScoreLoss | None = None,
         fit_intercept: bool = True,
-        classes: tuple = (),
+        classes: tuple | None = None,
     ):
         self.learner = learner
         self.loss = loss
@@ -181,7 +181,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
     def _meet(self, label: Hashable) -> int:
         """The number of a class that comes for the first time."""
         first = not self._labels
-        new = [*(self.classes if first else ()), *known_with(label)]
+        new = [*((self.classes or ()) if first else ()), *known_with(label)]
         for one in dict.fromkeys(new):
             if one not in self._numbers:
                 self._numbers[one] = len(self._labels)
