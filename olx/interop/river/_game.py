@@ -52,6 +52,7 @@ class Game:
         self.width = 0  # of the state
         self.state: tuple = ()
         self.waiting = 0
+        self.outcomes: list = [0.0] * _QUEUE  # of the rows that wait
         self.even = True  # whether the weights of all rows that wait are 1
         self.alone: tuple | None = None  # the learner, the loss and the sign of a lane
         self._load()
@@ -59,14 +60,17 @@ class Game:
     def learn(self, x: Mapping, y: float, weight: float) -> None:
         """Put a row into the queue."""
         table = self.table
-        layout = table.layouts.get(tuple(x)) or self.layout(tuple(x))
+        names = tuple(x)
+        layout = table.layouts.get(names) or self.layout(names)
         if self.waiting == _QUEUE:
             self.flush()
         if weight < 0:
             raise ValueError(f"{self.owner}: `w` must be non-negative, got {weight!r}.")
         table.write(self.waiting, layout, x, y, weight)
-        self.even = self.even and weight == 1.0
+        self.outcomes[self.waiting] = y
         self.waiting += 1
+        if weight != 1.0:
+            self.even = False
 
     def learn_many(
         self, matrix: np.ndarray, names: list, outcomes: np.ndarray, weights: np.ndarray
@@ -84,19 +88,21 @@ class Game:
 
     def quick(self, x: Mapping) -> float | None:
         """The score of a learner that has a lane; None if the device must be asked."""
-        layout = self.table.layouts.get(tuple(x)) or self.layout(tuple(x))
-        lane, table = self.lane or self._open(), self.table
+        table, names = self.table, tuple(x)
+        layout = table.layouts.get(names) or self.layout(names)
+        lane = self.lane or self._open()
         if lane is None or not self.even or self.waiting - lane.done > _FEW:
             return None
         if lane.held is None:
             lane.read(self._tree())
         table.write(_QUEUE, layout, x, 0.0, 1.0)
-        return lane.play(table.rows, self.waiting, _QUEUE)
+        return lane.play(table, self.outcomes, self.waiting, _QUEUE)
 
     def score(self, x: Mapping) -> np.ndarray:
         """What the learner plays on a row, after all rows that wait."""
         table = self.table
-        layout = table.layouts.get(tuple(x)) or self.layout(tuple(x))
+        names = tuple(x)
+        layout = table.layouts.get(names) or self.layout(names)
         if self.waiting > 1 or self.needs:
             self.flush()
         if self.waiting == 0:

@@ -10,6 +10,7 @@ it does if a result leaves the floats, as by a division by 0: Python raises wher
 """
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,8 +20,7 @@ import numpy as np
 _BOTH = {  # the same for numbers and arrays
     "add": "{} + {}", "add_any": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-{}",
     "square": "{0} * {0}", "abs": "abs({})", "gt": "{} > {}", "ge": "{} >= {}", "lt": "{} < {}",
-    "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}", "div": "{} / {}", "copy": "{}",
-    "copy_p": "{}",
+    "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}", "div": "{} / {}",
 }  # fmt: skip
 _APART = {  # for numbers, and for arrays
     "max": ("({0} if {0} > {1} or {0} != {0} else {1})", "np.maximum({}, {})"),
@@ -37,6 +37,8 @@ _APART = {  # for numbers, and for arrays
     **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("exp", "log", "log1p")},
     **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("expm1", "sqrt", "tanh")},
 }
+_VIEWS = ".reshape(", ".transpose(", "broadcast_to("
+_COUNTS = {"add", "convert_element_type", "select_n", "max", "min", "broadcast_in_dim"}  # integers
 _INNER = {"checkpoint", "closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
 
 
@@ -57,7 +59,21 @@ class Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.scaled: dict[str, tuple[Value, Value]] = {}  # products of a number and an array
         self.held: dict[str, Any] = {"np": np, "math": math, "inf": math.inf, "nan": math.nan}
+
+    def times(self, one: Value, two: Value, shape: tuple[int, ...]) -> Value:
+        """A product; a number times a number times an array is one product of an array."""
+        one, two = (two, one) if two.plain else (one, two)
+        if one.name == "(1.0)":
+            return Value(two.name, shape, two.plain)
+        if one.plain and two.name in self.scaled:
+            factor, two = self.scaled[two.name]
+            one = self.add(f"{one.name} * {factor.name}", (), True)
+        found = self.add(f"{one.name} * {two.name}", shape, one.plain and two.plain)
+        if one.plain and not two.plain:
+            self.scaled[found.name] = one, two
+        return found
 
     def add(self, text: str, shape: tuple[int, ...], plain: bool) -> Value:
         name = f"v{len(self.lines)}"
@@ -88,11 +104,32 @@ def written(function: Callable, *like: Any) -> Callable:
     writer = Writer()
     given = [Value(f"x{i}", var.aval.shape, not var.aval.shape) for i, var in _enumerated(closed)]
     found = _write(writer, closed.jaxpr, list(map(writer.constant, closed.consts)), given)
-    results = ", ".join(map(writer.whole, found))
-    body = "\n    ".join([*writer.lines, f"return [{results}]"])
+    results = [writer.whole(value) for value in found]
+    results = [
+        name if value.shape == () else _own(writer, name)
+        for name, value in zip(results, found, strict=True)
+    ]
+    body = "\n    ".join([*_used(writer.lines, results), f"return [{', '.join(results)}]"])
     names = ", ".join(value.name for value in given)
     exec(f"def played({names}):\n    {body}", writer.held)
     return writer.held["played"]
+
+
+def _own(writer: Writer, name: str) -> str:
+    """A result that shares no memory with an argument."""
+    made = name[0] == "v" and not any(word in writer.lines[int(name[1:])] for word in _VIEWS)
+    return name if made else f"np.array({name})"
+
+
+def _used(lines: list[str], results: list[str]) -> list[str]:
+    """The lines that the results need."""
+    needed, kept = set(re.findall(r"v\d+", " ".join(results))), []
+    for line in reversed(lines):
+        name, _, text = line.partition(" = ")
+        if name in needed:
+            needed |= set(re.findall(r"v\d+", text))
+            kept.append(line)
+    return kept[::-1]
 
 
 def _enumerated(closed: Any) -> enumerate:
@@ -127,20 +164,27 @@ def _line(writer: Writer, equation: Any, given: list[Value]) -> list[Value]:
         inner = params.get("jaxpr", params.get("call_jaxpr"))
         consts = [writer.constant(one) for one in getattr(inner, "consts", ())]
         return _write(writer, getattr(inner, "jaxpr", inner), consts, given)
-    if out.dtype not in (np.float64, np.bool_):
-        raise Unknown(f"{name} of {out.dtype}")
     plain = all(one.plain for one in given)
+    counts = plain and out.dtype.kind in "iu" and name in _COUNTS
+    if out.dtype not in (np.float64, np.bool_) and not counts:
+        raise Unknown(f"{name} of {out.dtype}")
     if name in _BOTH or name in _APART:
         form = _BOTH.get(name) or _APART[name][0 if plain else 1]
-        if name == "mul" and "(1.0)" in (given[0].name, given[1].name):
-            other = given[given[0].name == "(1.0)"]
+        if name == "mul":
+            return [writer.times(*given, out.shape)]
+        if name == "add" and "(0.0)" in (given[0].name, given[1].name):
+            other = given[given[0].name == "(0.0)"]
             return [Value(other.name, out.shape, other.plain)]
         return [writer.add(form.format(*(one.name for one in given)), out.shape, plain)]
     one = given[0]
+    if name in ("copy", "copy_p", "stop_gradient"):
+        return [one]
     if name == "integer_pow" and params["y"] == 2:
         return [writer.add(f"{one.name} * {one.name}", out.shape, plain)]
     if name == "convert_element_type":
-        kind = "bool" if out.dtype == np.bool_ else "float"
+        kind = {"b": "bool", "f": "float"}.get(out.dtype.kind, "int")
+        if plain and one.name[0] == "(":  # a constant
+            return [Value(f"({eval(kind)(eval(one.name, writer.held))!r})", out.shape, True)]
         text = f"{kind}({one.name})" if plain else f"{one.name}.astype({kind})"
         return [writer.add(text, out.shape, plain)]
     if plain and name in ("broadcast_in_dim", "reshape", "squeeze", "transpose"):
@@ -153,11 +197,15 @@ def _of_arrays(writer: Writer, name: str, params: Any, given: list[Value], shape
     one, *_ = names = [writer.whole(value) for value in given]
     if name == "dot_general":
         (left, right), batch = params["dimension_numbers"]
-        if batch != ((), ()) or len(left) != 1:
+        if batch != ((), ()) or len(left) > 1:
             raise Unknown("a product with a batch")
         sides = [value.shape for value in given]
-        if left[0] == len(sides[0]) - 1 and right[0] == max(len(sides[1]) - 2, 0):
-            text = f"np.dot({names[0]}, {names[1]})"
+        if not all(sides):
+            return writer.times(*given, shape)
+        if not left:
+            text = f"np.multiply.outer({names[0]}, {names[1]})"
+        elif left[0] == len(sides[0]) - 1 and right[0] == max(len(sides[1]) - 2, 0):
+            text = f"{names[0]}.dot({names[1]})"
         else:
             text = f"np.tensordot({names[0]}, {names[1]}, ({list(left)}, {list(right)}))"
     elif name in ("reduce_sum", "reduce_max", "reduce_min"):

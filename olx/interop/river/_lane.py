@@ -4,6 +4,7 @@ The compiled program learns them again when the queue is full, and its state is 
 the lane starts from it anew. So rounding errors of the lane do not add up.
 """
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +17,11 @@ from olx.core import Learner
 from olx.engine.protocol import feedback_of
 from olx.interop.river._host import Unknown, written
 from olx.interop.river._programs import LEAD
+from olx.interop.river._rows import Table
 from olx.losses.score import ScoreLoss
 
 _LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
-_LEFT = (ZeroDivisionError, OverflowError, ValueError)  # a result is not a finite number
+_LEFT = (ZeroDivisionError, OverflowError, ValueError, RuntimeWarning)  # not a finite number
 
 
 class Lane:
@@ -52,6 +54,8 @@ class Lane:
             raise Unknown("a score that is not one number")
         self.learn: Callable = written(learn, *leaves, number, row)
         self.score: Callable = written(score, *leaves, row)
+        names = {*self.learn.__code__.co_names, *self.score.__code__.co_names}
+        self.silent = "np" not in names  # sums and products of arrays warn only of overflow
 
     def forget(self) -> None:
         """The state has changed."""
@@ -64,12 +68,14 @@ class Lane:
             leaves = [leaf[self.sign] for leaf in leaves]
         self.held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
 
-    def play(self, rows: np.ndarray, waiting: int, at: int) -> float | None:
+    def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
         """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
         try:
-            with np.errstate(all="ignore"):
-                self.catch_up(rows, waiting)
-                (found,) = self.score(*self.held, rows[at, LEAD:])
+            if self.silent:
+                found = self._play(table.features, outcomes, waiting, at)
+            else:
+                with np.errstate(all="ignore"):
+                    found = self._play(table.features, outcomes, waiting, at)
         except _LEFT:
             found = math.nan
         if math.isfinite(found):
@@ -77,15 +83,15 @@ class Lane:
         self.forget()
         return None
 
-    def catch_up(self, rows: np.ndarray, waiting: int) -> None:
-        held, learn, sign = self.held, self.learn, self.sign
+    def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
+        held, sign = self.held, self.sign
         for i in range(self.done, waiting):
-            row = rows[i]
-            outcome = row.item(0)
+            y = outcomes[i]
             if sign is not None:
-                outcome = 1.0 if outcome == sign else -1.0
-            held = learn(*held, outcome, row[LEAD:].copy())
+                y = 1.0 if y == sign else -1.0
+            held = self.learn(*held, y, features[i])
         self.held, self.done = held, waiting
+        return self.score(*held, features[at])[0]
 
 
 def lane_of(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> Lane | None:
@@ -94,13 +100,16 @@ def lane_of(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> L
         lane = Lane(learner, loss, game.width, sign)
     except Unknown:
         return None
-    rows = np.random.default_rng(1).normal(size=game.table.rows.shape)
+    table = copy.copy(game.table)
+    table.resize(game.width)
+    rows = table.rows
+    rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), game.width))
     rows[:, 0] = np.arange(len(rows)) % 2
     rows[:, 1] = np.arange(len(rows)) < 4
     start, programs = game.programs.start(game.own), game.programs
     tree = lambda state: programs.packing.unpack(*jax.tree.map(np.asarray, state))
     lane.read(tree(start))
-    if lane.play(rows, 4, 5) is None:
+    if lane.play(table, rows[:, 0].tolist(), 4, 5) is None:
         return None
     seen = lane.held
     lane.read(tree(programs.block(game.own, start, rows[:-1])))

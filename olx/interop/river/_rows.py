@@ -1,8 +1,8 @@
 """Rows of named numbers, written into a matrix: a table of columns that grows."""
 
-import math
 import struct
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ class Layout(NamedTuple):
     pack: Any  # writes a row from its begin, if its columns are the first ones, in their order
     columns: np.ndarray  # of all numbers
     end: int  # the first column that `pack` leaves as it is
+    short: bool  # whether there are such columns
 
 
 class Table:
@@ -48,12 +49,14 @@ class Table:
         """Make room for rows of `width` features; the rows are forgotten."""
         self.rows = np.zeros((self.height, LEAD + width))
         self.rows[:, LEAD : self.begin] = 1.0
+        self.features = [row[LEAD:] for row in self.rows]  # views
+        self.memory, self.stride = self.rows.data, self.rows.strides[0]
         self.layouts: dict[tuple, Layout] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy needs; there are no rows then that wait."""
-        room = self.rows.shape[1] - LEAD
-        return dict(vars(self), rows=room, layouts=None)
+        fields = {name: vars(self)[name] for name in ("owner", "intercept", "height", "columns")}
+        return {**fields, "rows": self.rows.shape[1] - LEAD}
 
     def __setstate__(self, own: dict[str, Any]) -> None:
         vars(self).update(own)
@@ -71,7 +74,8 @@ class Table:
         columns = [self.columns[name] for name in names]
         first = columns == list(range(self.begin, self.begin + len(columns)))
         pack = struct.Struct(f"{self.begin + len(columns)}d").pack_into if first else None
-        found = Layout(pack, np.array(columns, int), self.begin + len(columns))
+        end = self.begin + len(columns)
+        found = Layout(pack, np.array(columns, int), end, end < self.rows.shape[1])
         if len(self.layouts) >= _MOST:
             self.layouts.clear()
         self.layouts[names] = found
@@ -79,28 +83,31 @@ class Table:
 
     def write(self, i: int, layout: Layout, x: Mapping, y: float, weight: float) -> None:
         """Write row `i`; refuses what is not a finite number."""
-        rows = self.rows
+        values = x.values()
         try:
-            if not math.isfinite(sum(x.values()) + y + weight):
+            if not isfinite(sum(values) + y + weight):
                 self.refuse(x, y, weight)
             if layout.pack is None:
-                rows[i, self.begin :] = 0.0
-                rows[i, layout.columns] = list(x.values())
-                rows[i, 0], rows[i, 1] = y, weight
+                row = self.rows[i]
+                row[self.begin :] = 0.0
+                row[layout.columns] = list(values)
+                row[0], row[1] = y, weight
                 return
-            ones = (1.0,) if self.intercept else ()
-            layout.pack(rows.data, i * rows.strides[0], y, weight, *ones, *x.values())
+            if self.intercept:
+                layout.pack(self.memory, i * self.stride, y, weight, 1.0, *values)
+            else:
+                layout.pack(self.memory, i * self.stride, y, weight, *values)
         except (TypeError, ValueError, struct.error):
             self.refuse(x, y, weight)
             raise
-        if layout.end < rows.shape[1]:
-            rows[i, layout.end :] = 0.0
+        if layout.short:
+            self.rows[i, layout.end :] = 0.0
 
     def refuse(self, x: Mapping, y: Any, weight: Any) -> None:
         """Refuse a row by the name of the feature that is not a finite number."""
         for name, given in x.items():
             try:
-                fine = not isinstance(given, str | bytes) and math.isfinite(given)
+                fine = not isinstance(given, str | bytes) and isfinite(given)
             except (TypeError, ValueError):
                 fine = False
             if not fine:
@@ -112,7 +119,7 @@ class Table:
                 )
         for name, given in (("y", y), ("w", weight)):
             try:
-                fine = math.isfinite(given)
+                fine = isfinite(given)
             except (TypeError, ValueError):
                 fine = False
             if not fine:

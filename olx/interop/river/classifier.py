@@ -21,7 +21,7 @@ Montiel et al., River: Machine Learning for Streaming Data in Python, 2021.
 
 import math
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.special
@@ -71,6 +71,8 @@ class OnlineClassifier(base.MiniBatchClassifier):
         self._numbers: dict[Hashable, int] = {}  # of the classes, by label
         self._labels: list = []
         self._positive = 1  # the class of label +1, while there are two
+        self._linked = has_link(loss)  # whether there are probabilities
+        self._two = False  # whether there are two classes and one score
         self._name: Any = None
 
     @property
@@ -95,7 +97,8 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: dict) -> dict:
         """The probability of each class, by label; empty before the first label."""
-        self._check_link()
+        if not self._linked:
+            self._refuse()
         labels = self._labels
         if len(labels) < 2:
             return dict.fromkeys(labels, 1.0)
@@ -134,7 +137,8 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probability of each class, one column per label."""
-        self._check_link()
+        if not self._linked:
+            self._refuse()
         matrix, names = features(self, X)
         shares = np.ones((len(matrix), len(self._labels)))
         if len(self._labels) > 1:
@@ -146,11 +150,6 @@ class OnlineClassifier(base.MiniBatchClassifier):
     def state(self) -> PyTree:
         """The state of the learner after all rounds so far; None before the first."""
         return None if self._game is None else self._game.unpacked()
-
-    @property
-    def _two(self) -> bool:
-        """Whether the score is one number."""
-        return self._inner is not None and len(self._labels) == 2
 
     def _margin(self, x: dict) -> float:
         found = self._game.quick(x)  # pyright: ignore[reportOptionalMemberAccess]
@@ -171,12 +170,11 @@ class OnlineClassifier(base.MiniBatchClassifier):
         logits = scores if self._inner is None else scipy.special.log_expit(scores)
         return scipy.special.softmax(logits, 1)
 
-    def _check_link(self) -> None:
-        if not has_link(self.loss):
-            raise NotImplementedError(
-                "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
-                f"probabilities, the loss is {self.loss!r}; use predict_one."
-            )
+    def _refuse(self) -> NoReturn:
+        raise NotImplementedError(
+            "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
+            f"probabilities, the loss is {self.loss!r}; use predict_one."
+        )
 
     def _meet(self, label: Hashable) -> int:
         """The number of a class that comes for the first time."""
@@ -188,4 +186,5 @@ class OnlineClassifier(base.MiniBatchClassifier):
                 self._labels.append(one)
         self._positive = self._numbers.get(True, 1)  # 1 is True
         seat(self)
+        self._two = self._inner is not None and len(self._labels) == 2
         return self._numbers[label]
