@@ -188,7 +188,10 @@ REFUSED = {
     "a batch": (lambda: to_optax(olx.batch(olx.ogd, eta=TARGETS[0])), "is a batch; give one of"),
     "an optimizer": (lambda: to_optax(optax.sgd(0.1)), "must be a Learner, got"),
     "a reader of rows": (updated(olx.second_order.arow(1.0)), "reads the context of a round; an"),
-    "an expert": (updated(olx.experts.adahedge(), EVEN), "reads the outcome of a round; an optimizer"),
+    "an expert": (
+        updated(olx.experts.adahedge(), EVEN),
+        "reads the outcome of a round; an optimizer",
+    ),
     "a caller of the loss": (updated(MIX), "reads the loss of a round; give it, as `update(...,"),
     "a simplex": (updated(LEARNERS["leader on the simplex"][0]), "always starts at [0.3333"),
     "an outer start": (updated(olx.hedge(0.5)), "must lie in the domain of the mirror map"),

@@ -7,7 +7,7 @@ the lane starts from it anew. So rounding errors of the lane do not add up.
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 from olx.core import Learner
 from olx.engine.protocol import feedback_of
 from olx.interop.river._host import Unknown, written
-from olx.interop.river._programs import LEAD
+from olx.interop.river._programs import LEAD, own_of
 from olx.interop.river._rows import Table
 from olx.losses.score import ScoreLoss
 
@@ -30,32 +30,11 @@ class Lane:
     sign: the number of the class whose label is +1, for a copy of a learner of two classes.
     """
 
-    def __init__(self, learner: Learner, loss: ScoreLoss, width: int, sign: int | None) -> None:
+    def __init__(self, functions: "Functions", sign: int | None) -> None:
+        self.learn, self.score, self.silent = functions
         self.sign = sign
         self.held: list | None = None  # the leaves of the state; None if they must be read
         self.done = 0  # rows of the queue that are learned
-        row = jax.ShapeDtypeStruct((width,), np.float64)
-        number = jax.ShapeDtypeStruct((), np.float64)
-        like = jax.eval_shape(learner.init, row)
-        leaves, structure = jax.tree.flatten(like)
-        if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
-            raise Unknown("a large state")
-
-        def learn(*given: Any) -> list:
-            *state, outcome, x = given
-            state = jax.tree.unflatten(structure, state)
-            feedback = feedback_of(loss, x, learner.predict(state, x), outcome, 1.0)
-            return jax.tree.leaves(learner.update(state, feedback))
-
-        def score(*given: Any) -> Any:
-            return learner.predict(jax.tree.unflatten(structure, given[:-1]), given[-1])
-
-        if jax.eval_shape(score, *leaves, row).shape != ():
-            raise Unknown("a score that is not one number")
-        self.learn: Callable = written(learn, *leaves, number, row)
-        self.score: Callable = written(score, *leaves, row)
-        names = {*self.learn.__code__.co_names, *self.score.__code__.co_names}
-        self.silent = "np" not in names  # sums and products of arrays warn only of overflow
 
     def forget(self) -> None:
         """The state has changed."""
@@ -94,19 +73,64 @@ class Lane:
         return self.score(*held, features[at])[0]
 
 
+class Functions(NamedTuple):
+    """The functions of a lane, of the leaves of a state; their results are lists."""
+
+    learn: Callable  # (*leaves, outcome, x) -> leaves
+    score: Callable  # (*leaves, x) -> one number
+    silent: bool  # whether there are only sums and products of arrays, which seldom warn
+
+
+_SEEN: dict[tuple, Functions | None] = {}  # by learner, loss and width
+_MOST = 256
+
+
 def lane_of(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> Lane | None:
-    """The lane of a game, tried out on a few rounds; None if it has none."""
+    """The lane of a game; None if it has none."""
+    packing, own = own_of(learner, loss)
+    key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), game.width
+    if key not in _SEEN:
+        while len(_SEEN) >= _MOST:
+            _SEEN.pop(next(iter(_SEEN)))
+        _SEEN[key] = _tried(game, learner, loss, sign)
+    found = _SEEN[key]
+    return None if found is None else Lane(found, sign)
+
+
+def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Functions:
+    row, number = (jax.ShapeDtypeStruct(shape, np.float64) for shape in ((width,), ()))
+    leaves, structure = jax.tree.flatten(jax.eval_shape(learner.init, row))
+    if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
+        raise Unknown("a large state")
+
+    def learn(*given: Any) -> list:
+        *state, outcome, x = given
+        state = jax.tree.unflatten(structure, state)
+        feedback = feedback_of(loss, x, learner.predict(state, x), outcome, 1.0)
+        return jax.tree.leaves(learner.update(state, feedback))
+
+    def score(*given: Any) -> Any:
+        return learner.predict(jax.tree.unflatten(structure, given[:-1]), given[-1])
+
+    if jax.eval_shape(score, *leaves, row).shape != ():
+        raise Unknown("a score that is not one number")
+    both = written(learn, *leaves, number, row), written(score, *leaves, row)
+    return Functions(*both, not any("np" in one.__code__.co_names for one in both))
+
+
+def _tried(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> Functions | None:
+    """The functions of a lane, if they play a few rounds as the compiled program does."""
     try:
-        lane = Lane(learner, loss, game.width, sign)
+        found = functions_of(learner, loss, game.width)
     except Unknown:
         return None
-    table = copy.copy(game.table)
+    lane, table, programs = Lane(found, sign), copy.copy(game.table), game.programs
     table.resize(game.width)
     rows = table.rows
     rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), game.width))
     rows[:, 0] = np.arange(len(rows)) % 2
     rows[:, 1] = np.arange(len(rows)) < 4
-    start, programs = game.programs.start(game.own), game.programs
+    start = programs.start(game.own)
     tree = lambda state: programs.packing.unpack(*jax.tree.map(np.asarray, state))
     lane.read(tree(start))
     if lane.play(table, rows[:, 0].tolist(), 4, 5) is None:
@@ -115,5 +139,4 @@ def lane_of(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> L
     lane.read(tree(programs.block(game.own, start, rows[:-1])))
     near = lambda one, two: np.allclose(one, two, rtol=1e-9, atol=1e-12)
     fine = seen is not None and lane.held is not None and all(map(near, seen, lane.held))
-    lane.forget()
-    return lane if fine else None
+    return found if fine else None
