@@ -71,6 +71,7 @@ def test_it_plays_what_rollout_plays_while_features_come_and_go(name):
     model = OnlineRegressor(learner)
     found = progressive(model, TARGET, lambda model: model.predict_one)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    assert model._game.lane is not None
     np.testing.assert_allclose(model.predict_many(pandas.DataFrame(MATRIX, columns=NAMES)), last)
 
 

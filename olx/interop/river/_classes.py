@@ -32,12 +32,12 @@ def seat(model: Any) -> None:
     if model._game is None:
         _open(model, k)
     elif model._inner is None:
-        if model._game.rows is not None and k > model._game.rows:
-            model._game.reseat(model._game.learner, k)
-    elif k + 1 > model._game.learner.hparams.code.classes:
-        loss = model._game.learner.hparams.loss
+        if model._game.device.rows is not None and k > model._game.device.rows:
+            model._game.reseat(model._game.device.learner, k)
+    elif k + 1 > model._game.device.learner.hparams.code.classes:
+        loss = model._game.device.learner.hparams.loss
         model._game.reseat(one_vs_rest(model._inner, 2 * k, loss=loss), None)
-    own = model._game.learner.hparams
+    own = model._game.device.learner.hparams
     if isinstance(own, ReductionHparams) and k > own.code.classes:
         raise ValueError(
             f"OnlineClassifier: `learner` is made for {own.code.classes} classes, the labels are "

@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 
 from olx.core import Learner
 from olx.engine.protocol import feedback_of
+from olx.interop.river._device import Device
 from olx.interop.river._host import Unknown, written
 from olx.interop.river._programs import LEAD, own_of
 from olx.interop.river._rows import Table
@@ -85,14 +86,19 @@ _SEEN: dict[tuple, Functions | None] = {}  # by learner, loss and width
 _MOST = 256
 
 
-def lane_of(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> Lane | None:
-    """The lane of a game; None if it has none."""
+def lane_of(
+    device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
+) -> Lane | None:
+    """The lane of a learner that is on the device, perhaps as one of copies; None if there is none.
+
+    table: of rows like those of the game.
+    """
     packing, own = own_of(learner, loss)
-    key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), game.width
+    key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), device.width
     if key not in _SEEN:
         while len(_SEEN) >= _MOST:
             _SEEN.pop(next(iter(_SEEN)))
-        _SEEN[key] = _tried(game, learner, loss, sign)
+        _SEEN[key] = _tried(device, copy.copy(table), learner, loss, sign)
     found = _SEEN[key]
     return None if found is None else Lane(found, sign)
 
@@ -118,25 +124,24 @@ def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Functions:
     return Functions(*both, not any("np" in one.__code__.co_names for one in both))
 
 
-def _tried(game: Any, learner: Learner, loss: ScoreLoss, sign: int | None) -> Functions | None:
-    """The functions of a lane, if they play a few rounds as the compiled program does."""
+def _tried(
+    device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
+) -> Functions | None:
+    """The functions of a lane, if they play a few rounds as the device does; else None."""
     try:
-        found = functions_of(learner, loss, game.width)
-    except Unknown:
+        found = functions_of(learner, loss, device.width)
+    except Exception:  # whatever NumPy cannot play, the device can
         return None
-    lane, table, programs = Lane(found, sign), copy.copy(game.table), game.programs
-    table.resize(game.width)
+    table.resize(device.width)
     rows = table.rows
-    rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), game.width))
+    rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), device.width))
     rows[:, 0] = np.arange(len(rows)) % 2
     rows[:, 1] = np.arange(len(rows)) < 4
-    start = programs.start(game.own)
-    tree = lambda state: programs.packing.unpack(*jax.tree.map(np.asarray, state))
-    lane.read(tree(start))
-    if lane.play(table, rows[:, 0].tolist(), 4, 5) is None:
+    start = device.programs.start(device.own)
+    lane, other = Lane(found, sign), Lane(found, sign)
+    lane.read(device.tree(start))
+    other.read(device.tree(device.programs.block(device.own, start, rows[:-1])))
+    if lane.play(table, rows[:, 0].tolist(), 4, 5) is None or not lane.held or not other.held:
         return None
-    seen = lane.held
-    lane.read(tree(programs.block(game.own, start, rows[:-1])))
     near = lambda one, two: np.allclose(one, two, rtol=1e-9, atol=1e-12)
-    fine = seen is not None and lane.held is not None and all(map(near, seen, lane.held))
-    return found if fine else None
+    return found if all(map(near, lane.held, other.held)) else None

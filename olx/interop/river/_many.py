@@ -10,6 +10,8 @@ def features(estimator: Any, X: Any) -> tuple[np.ndarray, list]:
     """The numbers of a frame, and the names of its columns; refuses what is not a finite number."""
     frame = dataframe.into_frame(X)
     names, owner = list(frame.columns), type(estimator).__name__
+    if len(set(names)) < len(names):
+        raise ValueError(f"{owner}: the columns must have different names, got {names}.")
     try:
         matrix = dataframe.to_numpy(frame)
     except (TypeError, ValueError) as error:

@@ -62,12 +62,10 @@ class Table:
         vars(self).update(own)
         self.resize(own["rows"])
 
-    def add(self, names: Any) -> bool:
-        """Give a column to each new name; whether there was one."""
-        new = [name for name in names if name not in self.columns]
-        for name in new:
+    def add(self, names: list) -> None:
+        """Give columns to new names."""
+        for name in names:
             self.columns[name] = self.begin + len(self.columns)
-        return bool(new)
 
     def layout(self, names: tuple) -> Layout:
         """The layout of a row whose names all have columns."""
@@ -125,8 +123,8 @@ class Table:
             if not fine:
                 raise ValueError(f"{self.owner}: `{name}` must be a finite number, got {given!r}.")
 
-    def place(self, matrix: np.ndarray, names: list, begin: int) -> None:
-        """Write the features of many rows, from row `begin` of the table on."""
-        here = self.rows[begin : begin + len(matrix)]
+    def place(self, matrix: np.ndarray, names: list) -> None:
+        """Write the features of many rows, from the first row on."""
+        here = self.rows[: len(matrix)]
         here[:, self.begin :] = 0.0
         here[:, [self.columns[name] for name in names]] = matrix

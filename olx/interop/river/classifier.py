@@ -149,7 +149,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
     @property
     def state(self) -> PyTree:
         """The state of the learner after all rounds so far; None before the first."""
-        return None if self._game is None else self._game.unpacked()
+        return None if self._game is None else self._game.state()
 
     def _margin(self, x: dict) -> float:
         found = self._game.quick(x)  # pyright: ignore[reportOptionalMemberAccess]

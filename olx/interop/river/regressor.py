@@ -86,7 +86,7 @@ class OnlineRegressor(base.MiniBatchRegressor):
     @property
     def state(self) -> PyTree:
         """The state of the learner after all rounds so far."""
-        return (self._game or self._begin()).unpacked()
+        return (self._game or self._begin()).state()
 
     def _begin(self) -> Game:
         learner, loss = parts(self, squared)
