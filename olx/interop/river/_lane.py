@@ -6,8 +6,7 @@ the lane starts from it anew. So rounding errors of the lane do not add up.
 
 import copy
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +15,8 @@ from jaxtyping import PyTree
 from olx.core import Learner
 from olx.engine.protocol import feedback_of
 from olx.interop.river._device import Device
-from olx.interop.river._host import Unknown, written
+from olx.interop.river._host import Round, written
+from olx.interop.river._lines import Unknown
 from olx.interop.river._programs import LEAD, own_of
 from olx.interop.river._rows import Table
 from olx.losses.score import ScoreLoss
@@ -31,10 +31,12 @@ class Lane:
     sign: the number of the class whose label is +1, for a copy of a learner of two classes.
     """
 
-    def __init__(self, functions: "Functions", sign: int | None) -> None:
-        self.learn, self.score, self.silent = functions
+    def __init__(self, functions: Round, sign: int | None) -> None:
+        self.learn, self.score, self.prepare = functions
+        names = [one.__code__.co_names for one in functions if one is not None]
+        self.silent = not any("np" in one for one in names)  # sums and products seldom warn
         self.sign = sign
-        self.held: list | None = None  # the leaves of the state; None if they must be read
+        self.held: list | None = None  # the state; None if it must be read
         self.done = 0  # rows of the queue that are learned
 
     def forget(self) -> None:
@@ -46,7 +48,8 @@ class Lane:
         leaves = jax.tree.leaves(state)
         if self.sign is not None:
             leaves = [leaf[self.sign] for leaf in leaves]
-        self.held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
+        held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
+        self.held = self._with(held)
 
     def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
         """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
@@ -63,26 +66,21 @@ class Lane:
         self.forget()
         return None
 
+    def _with(self, leaves: list) -> list:
+        return leaves if self.prepare is None else leaves + self.prepare(*leaves)
+
     def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
         held, sign = self.held, self.sign
         for i in range(self.done, waiting):
             y = outcomes[i]
             if sign is not None:
                 y = 1.0 if y == sign else -1.0
-            held = self.learn(*held, y, features[i])
+            held = self._with(self.learn(*held, y, features[i]))
         self.held, self.done = held, waiting
         return self.score(*held, features[at])[0]
 
 
-class Functions(NamedTuple):
-    """The functions of a lane, of the leaves of a state; their results are lists."""
-
-    learn: Callable  # (*leaves, outcome, x) -> leaves
-    score: Callable  # (*leaves, x) -> one number
-    silent: bool  # whether there are only sums and products of arrays, which seldom warn
-
-
-_SEEN: dict[tuple, Functions | None] = {}  # by learner, loss and width
+_SEEN: dict[tuple, Round | None] = {}  # by learner, loss and width
 _MOST = 256
 
 
@@ -103,7 +101,7 @@ def lane_of(
     return None if found is None else Lane(found, sign)
 
 
-def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Functions:
+def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:
     row, number = (jax.ShapeDtypeStruct(shape, np.float64) for shape in ((width,), ()))
     leaves, structure = jax.tree.flatten(jax.eval_shape(learner.init, row))
     if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
@@ -120,13 +118,12 @@ def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Functions:
 
     if jax.eval_shape(score, *leaves, row).shape != ():
         raise Unknown("a score that is not one number")
-    both = written(learn, *leaves, number, row), written(score, *leaves, row)
-    return Functions(*both, not any("np" in one.__code__.co_names for one in both))
+    return written(learn, score, leaves, number, row)
 
 
 def _tried(
     device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
-) -> Functions | None:
+) -> Round | None:
     """The functions of a lane, if they play a few rounds as the device does; else None."""
     try:
         found = functions_of(learner, loss, device.width)
