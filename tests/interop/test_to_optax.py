@@ -190,7 +190,7 @@ REFUSED = {
     "a reader of rows": (updated(olx.second_order.arow(1.0)), "reads the context of a round; an"),
     "an expert": (
         updated(olx.experts.adahedge(), EVEN),
-        "reads the outcome of a round; an optimizer",
+        "reads the context of a round; an optimizer",
     ),
     "a caller of the loss": (updated(MIX), "reads the loss of a round; give it, as `update(...,"),
     "a simplex": (updated(LEARNERS["leader on the simplex"][0]), "always starts at [0.3333"),

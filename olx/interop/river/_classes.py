@@ -27,34 +27,31 @@ def finite(model: Any, scores: np.ndarray) -> np.ndarray:
 
 
 def seat(model: Any) -> None:
-    """Make room in the game for the classes of a model."""
+    """Make room in the game for the classes of a model; refuses more than the learner can have."""
     k = len(model._labels)
     if model._game is None:
-        _open(model, k)
-    elif model._inner is None:
-        if model._game.device.rows is not None and k > model._game.device.rows:
-            model._game.reseat(model._game.device.learner, k)
-    elif k + 1 > model._game.device.learner.hparams.code.classes:
-        loss = model._game.device.learner.hparams.loss
-        model._game.reseat(one_vs_rest(model._inner, 2 * k, loss=loss), None)
-    own = model._game.device.learner.hparams
-    if isinstance(own, ReductionHparams) and k > own.code.classes:
+        model._game = _opened(model, k)
+    game = model._game
+    device, own = game.device, game.device.learner.hparams
+    if model._inner is not None and k + 1 > own.code.classes:
+        game.reseat(one_vs_rest(model._inner, 2 * k, loss=own.loss), None)
+    elif device.rows is not None and k > device.rows:
+        game.reseat(device.learner, k)
+    elif isinstance(own, ReductionHparams) and k > own.code.classes:
         raise ValueError(
             f"OnlineClassifier: `learner` is made for {own.code.classes} classes, the labels are "
             f"of {k}: {model._labels}."
         )
     two = model._inner is not None and k == 2
-    model._game.alone = (model._inner, own.loss, model._positive) if two else None
+    game.alone = (model._inner, own.loss, model._positive) if two else None
 
 
-def _open(model: Any, k: int) -> None:
+def _opened(model: Any, k: int) -> Game:
     owner, intercept = type(model).__name__, model.fit_intercept
     learner, loss = parts(model, logistic)
     if loss.of_classes:
         copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
-        rows = None if copies else max(2, k)
-        model._game = Game(owner, learner, loss, intercept, rows, labels=True)
-        return
+        return Game(owner, learner, loss, intercept, None if copies else max(2, k), labels=True)
     model._inner, copies = learner, max(_COPIES, k + 1)
     learner = one_vs_rest(learner, copies, loss=loss)
-    model._game = Game(owner, learner, multiclass_zero_one, intercept, labels=True)
+    return Game(owner, learner, multiclass_zero_one, intercept, labels=True)

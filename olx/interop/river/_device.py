@@ -4,6 +4,7 @@ A new coordinate is where `init` puts it. This is right only if a feature that w
 changed nothing so far. That is tried out on a few rounds before the first growth.
 """
 
+import copy
 from typing import Any
 
 import jax
@@ -39,7 +40,8 @@ class Device:
     def judge(self, rows: np.ndarray) -> None:
         """Refuse rows that the learner or the loss cannot take."""
         outcome = rows[:, 0].astype(np.int32) if self.labels else rows[:, 0]
-        judge(self.owner, self.needs, None, Rounds(rows[:, LEAD:], outcome, rows[:, 1]))
+        weight: Any = rows[:, 1]
+        judge(self.owner, self.needs, None, Rounds(rows[:, LEAD:], outcome, weight))
 
     def learn(self, rows: np.ndarray) -> None:
         """Play rounds; those of weight 0 change nothing."""
@@ -81,22 +83,22 @@ class Device:
 
     def reseat(self, learner: Learner, rows: int | None) -> None:
         """Go on with a learner of more classes: more copies, or more rows of weights."""
-        before, own = self.programs, self.own
-        self.learner, self.rows = learner, rows
-        self._load()
-        if before is None:
-            return
-        now = self.programs
-        with jax.enable_x64(True):
-            if rows is None:
-                self.state = copied(before.packing, now.packing, self.state)
-                return
-            if not starts_alike(before, now, own, self.own):
-                raise ValueError(
-                    f"{self.owner}: a new class came, but the start of {learner!r} depends on the "
-                    "number of classes; name all of them, as `classes=(...)`."
-                )
-            self.state = put(before.packing, now.packing, self.state, now.start(self.own))
+        new = copy.copy(self)  # so that a refusal changes nothing
+        new.learner, new.rows = learner, rows
+        new._load()
+        if self.programs is not None:
+            before, now = self.programs, new.programs
+            with jax.enable_x64(True):
+                if rows is None:
+                    new.state = copied(before.packing, now.packing, self.state)
+                elif starts_alike(before, now, self.own, new.own):
+                    new.state = put(before.packing, now.packing, self.state, now.start(new.own))
+                else:
+                    raise ValueError(
+                        f"{self.owner}: a new class came, but the start of {learner!r} depends on "
+                        "the number of classes; name all of them, as `classes=(...)`."
+                    )
+        vars(self).update(vars(new))
 
     def tree(self, state: tuple | None = None) -> PyTree:
         """A state as the learner keeps it, in arrays of NumPy; None is the present one."""
@@ -110,7 +112,7 @@ class Device:
 
     def __getstate__(self) -> dict[str, Any]:
         own = dict(vars(self), state=jax.tree.map(kept, self.state))
-        return {name: own[name] for name in own if name not in _MADE}
+        return {name: value for name, value in own.items() if name not in _MADE}
 
     def __setstate__(self, own: dict[str, Any]) -> None:
         vars(self).update(own)

@@ -70,7 +70,7 @@ class Lane:
         return leaves if self.prepare is None else leaves + self.prepare(*leaves)
 
     def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
-        held, sign = self.held, self.sign
+        held, sign = self.held or [], self.sign
         for i in range(self.done, waiting):
             y = outcomes[i]
             if sign is not None:

@@ -89,14 +89,15 @@ class Writer:
 def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
     """The result of an operation."""
     name, params, out = equation.primitive.name, equation.params, equation.outvars[0].aval
+    kind: str = out.dtype.kind
     plain = all(one.plain for one in given)
-    counts = plain and out.dtype.kind in "iu" and name in _COUNTS
+    counts = plain and kind in "iu" and name in _COUNTS
     if out.dtype not in (np.float64, np.bool_) and not counts:
         raise Unknown(f"{name} of {out.dtype}")
     if name in _BOTH or name in _APART:
         form = _BOTH.get(name) or _APART[name][0 if plain else 1]
         if name == "mul":
-            return writer.times(*given, out.shape)
+            return writer.times(given[0], given[1], out.shape)
         if name == "add" and "(0.0)" in (given[0].name, given[1].name):
             other = given[given[0].name == "(0.0)"]
             return Value(other.name, out.shape, other.plain)
@@ -110,8 +111,8 @@ def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
         if one.name in writer.numbers:
             number = writer.constant(np.asarray(writer.numbers[one.name]).astype(out.dtype))
             return Value(number.name, out.shape, True)
-        kind = {"b": "bool", "f": "float"}.get(out.dtype.kind, "int")
-        text = f"{kind}({one.name})" if plain else f"{one.name}.astype({kind})"
+        cast = {"b": "bool", "f": "float"}.get(kind, "int")
+        text = f"{cast}({one.name})" if plain else f"{one.name}.astype({cast})"
         return writer.add(text, out.shape, plain)
     if plain and name in ("broadcast_in_dim", "reshape", "squeeze", "transpose"):
         return Value(one.name, out.shape, True)
@@ -127,7 +128,7 @@ def _of_arrays(writer: Writer, name: str, params: Any, given: list[Value], shape
             raise Unknown("a product with a batch")
         sides = [value.shape for value in given]
         if not all(sides):
-            return writer.times(*given, shape)
+            return writer.times(given[0], given[1], shape)
         if not left:
             text = f"np.multiply.outer({names[0]}, {names[1]})"
         elif left[0] == len(sides[0]) - 1 and right[0] == max(len(sides[1]) - 2, 0):
