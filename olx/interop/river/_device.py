@@ -75,7 +75,8 @@ class Device:
         with jax.enable_x64(True):
             if before is None:
                 zeros = np.zeros(now.shape)
-                first_state(self.owner, self.learner, zeros)  # refuses what cannot start there
+                state = first_state(self.owner, self.learner, zeros)  # refuses a bad start
+                _check_action(self, state, zeros[(0,) * (zeros.ndim - 1)])
             fresh = now.start(self.own)
             old = self.state
             self.state = fresh if before is None else put(before.packing, now.packing, old, fresh)
@@ -124,3 +125,16 @@ class Device:
         needs = needs_of(self.learner, self.loss)
         self.needs = [one for one in needs if not (self.labels and one[0].where == "outcome")]
         self.programs: Any = self._programs(self.width) if self.width else None
+
+
+def _check_action(device: Device, state: PyTree, row: np.ndarray) -> None:
+    """Refuse a learner that does not predict one score, or one per class."""
+    action = jax.eval_shape(device.learner.predict, state, row)
+    seen = getattr(action, "shape", None)
+    if seen is None or len(seen) != device.labels:
+        wanted = "one score per class" if device.labels else "one score"
+        raise TypeError(
+            f"{device.owner}: `learner` must predict {wanted}, {device.learner!r} gives "
+            f"{jax.tree.map(np.shape, action)}; make a point learner a predictor, as "
+            "`olx.linear(olx.ogd(0.1))`."
+        )
