@@ -138,7 +138,7 @@ def test_a_loss_of_classes_has_a_row_per_class():
     np.testing.assert_allclose(found, wanted[1:], rtol=1e-9)
     later = OnlineClassifier(OGD, olx.losses.cross_entropy)
     progressive(later, THREE, ask)
-    assert later.state.theta.shape == (3, 6)
+    assert later.state.theta.shape == (3, 8)
     assert sum(later.predict_proba_one(ROWS[0]).values()) == pytest.approx(1.0)
 
 

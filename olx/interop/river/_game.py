@@ -5,7 +5,8 @@ rows. A score needs the rows that wait. A short queue is learned by the lane, if
 the device learns it; if one row waits, as in progressive validation, it learns this row and scores
 the new one in one call.
 
-The first row says how many features there are. When more come, the width doubles.
+The first row says how many features there are. When more come, the width becomes the next power of
+2, so that programs are compiled seldom, and models share them.
 """
 
 from collections.abc import Mapping
@@ -128,7 +129,7 @@ class Game:
         if width > room or room == 0:
             self.flush()
             self.device.check_grows()
-            self.device.widen(max(width, 2 * room, 1))
+            self.device.widen(1 << (width - 1).bit_length() if room else max(width, 1))
             self.table.resize(self.device.width)
             self._close()
         self.table.add(new)
