@@ -20,6 +20,7 @@ from benchmarks import (
     compile_time,
     dense,
     derived,
+    dictionaries,
     experts,
     first_order,
     lab,
@@ -46,6 +47,7 @@ GROUPS = {
     "batch_boosting": batch_boosting.measure,
     "tasks": tasks.measure,
     "multiclass": multiclass.measure,
+    "dictionaries": dictionaries.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
 }

@@ -28,6 +28,7 @@ GROUPS = {
     "olx.meta": "Learners made of learners",
     "olx.interop.optax": "Optimizers of optax",
     "olx.interop.sklearn": "Estimators of scikit-learn",
+    "olx.interop.river": "Estimators of river",
     "olx.mirrors": "Mirror maps",
     "olx.regularizers": "Regularizers",
     "olx.schedules": "Schedules",

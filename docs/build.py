@@ -33,6 +33,7 @@ HOWTO = (
     "resume",
     "serve",
     "scikit_learn",
+    "river",
     "networks",
     "mini_batches",
     "experts_and_bandits",

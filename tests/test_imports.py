@@ -12,6 +12,9 @@ import olx
 HEAVY = [
     "scipy",
     "sklearn",
+    "river",
+    "flax",
+    "equinox",
     "pyarrow",
     "matplotlib",
     "pandas",

@@ -1,4 +1,4 @@
-"""Learners in the terms of other libraries: optimizers of optax, estimators of scikit-learn."""
+"""Learners in the terms of other libraries: optax, scikit-learn and river."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -7,14 +7,17 @@ from typing import Any as _Any
 from olx.interop import optax as optax
 
 if _TYPE_CHECKING:
+    from olx.interop import river as river
     from olx.interop import sklearn as sklearn
+
+_OPTIONAL = ("river", "sklearn")  # loaded when first used: these libraries may be missing
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "sklearn":  # loaded when it is first used: scikit-learn is optional
-        return _import_module("olx.interop.sklearn")
+    if name in _OPTIONAL:
+        return _import_module(f"olx.interop.{name}")
     raise AttributeError(f"module 'olx.interop' has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "sklearn"})
+    return sorted({*globals(), *_OPTIONAL})

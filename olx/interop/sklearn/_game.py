@@ -15,38 +15,15 @@ from jaxtyping import PyTree
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from olx import _check as check
-from olx.core import Learner, Rounds
+from olx.core import Rounds
 from olx.engine.predict import predict
 from olx.engine.run import run
-from olx.first_order.adagrad import adagrad
-from olx.frameworks.affine import as_linear, is_affine
-from olx.frameworks.lift import linear
+from olx.interop._estimator import Diverged
 from olx.keep import totals
-from olx.losses.score import ScoreLoss
 from olx.streams.sparse_rows import sparse_rows
 
 _PIECE = 1 << 14  # rows
 _KINDS = [np.float64, np.float32]
-
-
-class Diverged(ValueError):
-    """The scores of a learner are not finite."""
-
-
-def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
-    """The learner and the loss of an estimator; what was not given is the usual one."""
-    owner = type(estimator).__name__
-    learner = linear(adagrad(1.0)) if estimator.learner is None else estimator.learner
-    loss = usual if estimator.loss is None else estimator.loss
-    check.instance(owner, "learner", learner, Learner)
-    check.instance(owner, "loss", loss, ScoreLoss)
-    if not is_affine(learner):
-        return learner, loss
-    if not estimator.fit_intercept:
-        raise ValueError(
-            f"{owner}: `olx.affine` plays an intercept, but fit_intercept=False; take `olx.linear`."
-        )
-    return as_linear(learner), loss  # the intercept is the weight of a column of ones
 
 
 def examples(
@@ -98,11 +75,7 @@ def actions(estimator: Any, context: PyTree) -> np.ndarray:
     with jax.enable_x64(estimator.dtype_ == np.float64):
         found = predict(estimator.learner_, estimator.state_, context)
     if not np.isfinite(found).all():
-        raise Diverged(
-            f"{type(estimator).__name__}: the scores are not finite, since the learner diverged or "
-            "its range of losses was broken; scale the features and the target, or change the "
-            "numbers of the learner."
-        )
+        raise Diverged(estimator)
     return found
 
 

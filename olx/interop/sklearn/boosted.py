@@ -17,6 +17,7 @@ from olx.boosting.adaboost_ol import adaboost_ol
 from olx.boosting.boost import boost
 from olx.boosting.rule import BoostingRule
 from olx.core import Learner
+from olx.interop._estimator import parts
 from olx.interop.sklearn import _game as game
 from olx.interop.sklearn.classifier import OnlineClassifier
 from olx.losses.entropic import logistic
@@ -88,7 +89,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _voters(model: BoostedClassifier) -> OnlineClassifier:
-    weak, loss = game.parts(model, logistic)
+    weak, loss = parts(model, logistic)
     if loss.of_classes:
         raise TypeError(
             "BoostedClassifier: `loss` must be a loss of one score, by which each copy learns, got "

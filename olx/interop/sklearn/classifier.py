@@ -25,21 +25,21 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from olx.core import Learner, Rounds
+from olx.interop._estimator import has_link, parts
 from olx.interop.sklearn import _game as game
 from olx.losses.class_hinges import multiclass_zero_one
-from olx.losses.entropic import cross_entropy, logistic
+from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
 from olx.multiclass._copies import ReductionHparams
 from olx.multiclass.reductions import one_vs_rest
 
 
 def _has_link(estimator: Any) -> bool:
-    loss = logistic if estimator.loss is None else estimator.loss
-    if getattr(loss, "value_fn", None) in (logistic.value_fn, cross_entropy.value_fn):
+    if has_link(estimator.loss):
         return True
     raise AttributeError(
         "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
-        f"probabilities, the loss is {loss!r}; use decision_function."
+        f"probabilities, the loss is {estimator.loss!r}; use decision_function."
     )
 
 
@@ -156,7 +156,7 @@ def _start(model: OnlineClassifier, rows: Any, known: np.ndarray) -> None:
 
 def arrange(model: OnlineClassifier) -> None:
     """Choose how the learner is played, from the number of classes."""
-    learner, loss = game.parts(model, logistic)
+    learner, loss = parts(model, logistic)
     k = len(model.classes_)
     if k > 2 and not loss.of_classes:
         learner, loss = one_vs_rest(learner, k, loss=loss), multiclass_zero_one

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from olx.core import Learner, Rounds
+from olx.interop._estimator import parts
 from olx.interop.sklearn import _game as game
 from olx.losses.residual import squared
 from olx.losses.score import ScoreLoss
@@ -88,5 +89,5 @@ def read(model: OnlineRegressor, X: Any, y: Any, weight: Any, *, first: bool = T
 
 
 def arrange(model: OnlineRegressor) -> None:
-    model.learner_, model.loss_ = game.parts(model, squared)
+    model.learner_, model.loss_ = parts(model, squared)
     model.start_ = game.zeros(model)

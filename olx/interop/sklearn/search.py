@@ -28,6 +28,7 @@ from olx._check import seen_as
 from olx.core import Learner
 from olx.engine.batch import batch, grid
 from olx.engine.sweep import sweep
+from olx.interop._estimator import Diverged
 from olx.interop.sklearn import _game as game
 from olx.interop.sklearn import classifier, regressor
 from olx.interop.sklearn.classifier import OnlineClassifier
@@ -182,7 +183,7 @@ def _score(
         with np.errstate(over="ignore", invalid="ignore"):
             found = search.scorer_(one, X, y, **weighed)
         return found if np.isfinite(found) else np.nan
-    except game.Diverged:
+    except Diverged:
         return np.nan
 
 

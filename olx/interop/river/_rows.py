@@ -1,0 +1,130 @@
+"""Rows of named numbers, written into a matrix: a table of columns that grows."""
+
+import struct
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from olx.interop.river._programs import LEAD
+
+_MOST = 64  # layouts that are remembered
+
+
+class Layout(NamedTuple):
+    """Where the numbers of a row go, by their names."""
+
+    pack: Any  # writes a row from its begin, if its columns are the first ones, in their order
+    columns: np.ndarray  # of all numbers
+    end: int  # the first column that `pack` leaves as it is
+    short: bool  # whether there are such columns
+
+
+class Table:
+    """The columns of the features, and a matrix of rows that wait to be played.
+
+    A row is the outcome, the weight, a 1 if there is an intercept, and the features. Columns that
+    no feature has are 0.
+    """
+
+    def __init__(self, owner: str, intercept: bool, height: int) -> None:
+        self.owner = owner
+        self.intercept = intercept
+        self.height = height
+        self.columns: dict[Any, int] = {}  # by name
+        self.resize(0)
+
+    @property
+    def begin(self) -> int:
+        """The column of the first feature."""
+        return LEAD + self.intercept
+
+    @property
+    def width(self) -> int:
+        """How many features there are, with the intercept."""
+        return len(self.columns) + self.intercept
+
+    def resize(self, width: int) -> None:
+        """Make room for rows of `width` features; the rows are forgotten."""
+        self.rows = np.zeros((self.height, LEAD + width))
+        self.rows[:, LEAD : self.begin] = 1.0
+        self.features = [row[LEAD:] for row in self.rows]  # views
+        self.memory, self.stride = self.rows.data, self.rows.strides[0]
+        self.layouts: dict[tuple, Layout] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy needs; there are no rows then that wait."""
+        fields = {name: vars(self)[name] for name in ("owner", "intercept", "height", "columns")}
+        return {**fields, "rows": self.rows.shape[1] - LEAD}
+
+    def __setstate__(self, own: dict[str, Any]) -> None:
+        vars(self).update(own)
+        self.resize(own["rows"])
+
+    def add(self, names: list) -> None:
+        """Give columns to new names."""
+        for name in names:
+            self.columns[name] = self.begin + len(self.columns)
+
+    def layout(self, names: tuple) -> Layout:
+        """The layout of a row whose names all have columns."""
+        columns = [self.columns[name] for name in names]
+        first = columns == list(range(self.begin, self.begin + len(columns)))
+        pack = struct.Struct(f"{self.begin + len(columns)}d").pack_into if first else None
+        end = self.begin + len(columns)
+        found = Layout(pack, np.array(columns, int), end, end < self.rows.shape[1])
+        if len(self.layouts) >= _MOST:
+            self.layouts.clear()
+        self.layouts[names] = found
+        return found
+
+    def write(self, i: int, layout: Layout, x: Mapping, y: float, weight: float) -> None:
+        """Write row `i`; refuses what is not a finite number."""
+        values = x.values()
+        try:
+            if not isfinite(sum(values) + y + weight):
+                self.refuse(x, y, weight)
+            if layout.pack is None:
+                row = self.rows[i]
+                row[self.begin :] = 0.0
+                row[layout.columns] = list(values)
+                row[0], row[1] = y, weight
+                return
+            if self.intercept:
+                layout.pack(self.memory, i * self.stride, y, weight, 1.0, *values)
+            else:
+                layout.pack(self.memory, i * self.stride, y, weight, *values)
+        except (TypeError, ValueError, struct.error):
+            self.refuse(x, y, weight)
+            raise
+        if layout.short:
+            self.rows[i, layout.end :] = 0.0
+
+    def refuse(self, x: Mapping, y: Any, weight: Any) -> None:
+        """Refuse a row by the name of the feature that is not a finite number."""
+        for name, given in x.items():
+            try:
+                fine = not isinstance(given, str | bytes) and isfinite(given)
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                word = "encode words, as by `river.preprocessing.OneHotEncoder()`"
+                gap = "fill gaps, as by `river.preprocessing.StatImputer()`"
+                raise ValueError(
+                    f"{self.owner}: the feature {name!r} must be a finite number, got {given!r}; "
+                    f"{word if isinstance(given, str) else gap}."
+                )
+        for name, given in (("y", y), ("w", weight)):
+            try:
+                fine = isfinite(given)
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                raise ValueError(f"{self.owner}: `{name}` must be a finite number, got {given!r}.")
+
+    def place(self, matrix: np.ndarray, names: list) -> None:
+        """Write the features of many rows, from the first row on."""
+        here = self.rows[: len(matrix)]
+        here[:, self.begin :] = 0.0
+        here[:, [self.columns[name] for name in names]] = matrix

@@ -1,0 +1,190 @@
+r"""Classification by an online learner, as an estimator of river.
+
+`learn_one` plays a round: with score $s_t$ for row $x_t$ the learner pays $\ell(s_t, y_t)$ and
+moves. `predict_one` is the prediction after all rounds so far. Features are columns by their names;
+one that a row lacks is 0 in it, and one that comes later starts where `init` puts it.
+
+Classes are met one by one:
+
+- A loss of one score: there is a copy of the learner per class (`one_vs_rest`), and one for the
+  classes that are still to come, whose label was always $-1$. A new class goes on from that copy,
+  so the result is that of a run in which all classes were known. While there are two classes, the
+  score is that of the copy whose label is $+1$ for the second class, or for `True` or 1.
+- A loss of a vector of scores: one row of weights per class. A new row starts where `init` puts it.
+
+Probabilities are the inverse link of the loss: $1 / (1 + e^{-s})$ for the logistic loss, shared out
+so that they add up to 1 if there are more than two classes, and $e^{s_r} / \sum_j e^{s_j}$ for
+cross-entropy.
+
+Montiel et al., River: Machine Learning for Streaming Data in Python, 2021.
+"""
+
+import math
+from collections.abc import Hashable
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.special
+from jaxtyping import PyTree
+from river import base
+from river.utils import dataframe
+
+from olx.core import Learner
+from olx.interop._estimator import has_link
+from olx.interop.river._classes import finite, known_with, seat
+from olx.interop.river._many import features, weights
+from olx.losses.score import ScoreLoss
+
+
+class OnlineClassifier(base.MiniBatchClassifier):
+    """A classifier that learns row by row with any predictor of this library.
+
+    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`, or with a loss of classes
+        one of `olx.multiclass`; None is `olx.linear(olx.first_order.adagrad(1.0))`.
+    loss: a loss of `olx.losses`; None is `olx.losses.logistic`.
+    fit_intercept: whether there is a feature before the others that is always 1.
+    classes: labels that are known beforehand. With a loss of classes a new label means a new
+        program to compile, so name them if they are many.
+
+    >>> import olx
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from olx.interop.river import OnlineClassifier
+    >>> model = preprocessing.StandardScaler() | OnlineClassifier(olx.linear(olx.ogd(0.1)))
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 89.91%
+    """
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        loss: ScoreLoss | None = None,
+        fit_intercept: bool = True,
+        classes: tuple | None = None,
+    ):
+        self.learner = learner
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self._game: Any = None  # a Game, from the first label on
+        self._inner: Learner | None = None  # what is copied per class
+        self._numbers: dict[Hashable, int] = {}  # of the classes, by label
+        self._labels: list = []
+        self._positive = 1  # the class of label +1, while there are two
+        self._linked = has_link(loss)  # whether there are probabilities
+        self._two = False  # whether there are two classes and one score
+        self._name: Any = None
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict, y: Hashable, w: float = 1.0) -> None:
+        """Play a round; `w` is its weight."""
+        number = self._numbers.get(y)
+        if number is None:
+            number = self._meet(y)
+        self._game.learn(x, number, w)
+
+    def predict_one(self, x: dict) -> Any:
+        """The label with the largest score; None before the first label."""
+        labels = self._labels
+        if len(labels) < 2:
+            return labels[0] if labels else None
+        if self._two:
+            return labels[self._positive if self._margin(x) > 0 else 1 - self._positive]
+        return labels[int(self._scores(x).argmax())]
+
+    def predict_proba_one(self, x: dict) -> dict:
+        """The probability of each class, by label; empty before the first label."""
+        if not self._linked:
+            self._refuse()
+        labels = self._labels
+        if len(labels) < 2:
+            return dict.fromkeys(labels, 1.0)
+        if self._two:
+            score = self._margin(x)
+            small = math.exp(-abs(score))
+            share, other = 1 / (1 + small), small / (1 + small)
+            first = (score > 0) == (self._positive == 0)  # whether the first label is the likelier
+            return {labels[0]: share if first else other, labels[1]: other if first else share}
+        return dict(zip(labels, self._shares(self._scores(x)[None])[0].tolist(), strict=True))
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Play the rows of a frame in their order, as `learn_one` does."""
+        matrix, names = features(self, X)
+        labels = dataframe.into_series(y)
+        self._name = labels.name
+        own, given, begin = weights(self, w, matrix), labels.to_list(), 0
+        while begin < len(given):
+            self._meet(given[begin]) if given[begin] not in self._numbers else None
+            numbers = [*map(self._numbers.get, given[begin:])]
+            end = begin + (numbers.index(None) if None in numbers else len(numbers))
+            outcomes = np.array(numbers[: end - begin], float)
+            self._game.learn_many(matrix[begin:end], names, outcomes, own[begin:end])
+            begin = end
+
+    def predict_many(self, X: Any) -> Any:
+        """One label per row of a frame, as a series."""
+        matrix, names = features(self, X)
+        found = [self.predict_one({})] * len(matrix)
+        if len(self._labels) > 1:
+            scores = self._many(matrix, names)
+            sign = scores[:, self._positive] > 0
+            best = np.where(sign, self._positive, 1 - self._positive)
+            found = [self._labels[i] for i in (best if self._two else scores.argmax(1))]
+        return dataframe.to_native_series(found, name=self._name, like=dataframe.into_frame(X))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probability of each class, one column per label."""
+        if not self._linked:
+            self._refuse()
+        matrix, names = features(self, X)
+        shares = np.ones((len(matrix), len(self._labels)))
+        if len(self._labels) > 1:
+            shares = self._shares(self._many(matrix, names))
+        columns = dict(zip(self._labels, shares.T, strict=True))
+        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+    @property
+    def state(self) -> PyTree:
+        """The state of the learner after all rounds so far; None before the first."""
+        return None if self._game is None else self._game.state()
+
+    def _margin(self, x: dict) -> float:
+        found = self._game.quick(x)
+        return float(self._scores(x)[self._positive]) if found is None else found
+
+    def _scores(self, x: dict) -> np.ndarray:
+        return finite(self, self._game.score(x)[: len(self._labels)])
+
+    def _many(self, matrix: np.ndarray, names: list) -> np.ndarray:
+        return finite(self, self._game.scores(matrix, names)[:, : len(self._labels)])
+
+    def _shares(self, scores: np.ndarray) -> np.ndarray:
+        if self._two:
+            sign = np.where(np.arange(2) == self._positive, 1.0, -1.0)
+            return scipy.special.expit(sign * scores[:, [self._positive]])
+        logits = scores if self._inner is None else scipy.special.log_expit(scores)
+        return scipy.special.softmax(logits, 1)
+
+    def _refuse(self) -> NoReturn:
+        raise NotImplementedError(
+            "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
+            f"probabilities, the loss is {self.loss!r}; use predict_one."
+        )
+
+    def _meet(self, label: Hashable) -> int:
+        """The number of a class that comes for the first time."""
+        known = () if self._labels else self.classes or ()
+        met = [*self._labels, *known, *known_with(label)]
+        before = self._labels, self._numbers, self._positive
+        self._labels = list(dict.fromkeys(met))
+        self._numbers = {one: number for number, one in enumerate(self._labels)}
+        self._positive = self._numbers.get(True, 1)  # 1 is True
+        try:
+            seat(self)
+        except ValueError:  # a label that is refused is not known
+            self._labels, self._numbers, self._positive = before
+            raise
+        self._two = self._inner is not None and len(self._labels) == 2
+        return self._numbers[label]
