@@ -1,14 +1,11 @@
 """Aligned buffers for chunks, which a device reads without another copy."""
 
-import math
-
 import jax
 import numpy as np
 
+from olx import _aligned as aligned
 from olx.core import Rounds
 from olx.streams.sparse_rows import SparseRows
-
-_LINE = 64  # bytes: JAX does not copy an array that begins at a multiple of it
 
 
 class Stage:
@@ -32,29 +29,15 @@ class Stage:
         count, dtype = leaf.shape[0], self._dtypes[number]
         if isinstance(leaf, SparseRows):
             return leaf
-        ready = leaf.dtype == dtype and count == self._capacity and _is_aligned(leaf)
+        ready = leaf.dtype == dtype and count == self._capacity and aligned.is_aligned(leaf)
         if self._owned and ready:
             return leaf
         key = number, self._turn
         if key not in self._places:
-            self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), dtype)
+            self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
         place = self._places[key]
         place[:count] = leaf
         if count < self._capacity:
             place[count:] = 0
         return place
 
-
-def _is_aligned(leaf: np.ndarray) -> bool:
-    return leaf.flags.c_contiguous and _address(leaf) % _LINE == 0
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    size = math.prod(shape) * dtype.itemsize
-    room = np.empty(size + _LINE, np.uint8)
-    skip = -_address(room) % _LINE
-    return room[skip : skip + size].view(dtype).reshape(shape)
-
-
-def _address(leaf: np.ndarray) -> int:
-    return leaf.__array_interface__["data"][0]

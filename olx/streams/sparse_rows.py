@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from olx import _aligned as aligned
 from olx import _check as check
 from olx.core import Rounds
 
@@ -85,8 +86,9 @@ def sparse_rows(matrix: Any) -> SparseRows:
     count = np.diff(rows.indptr)
     blocks = np.maximum(-(-count // LANES), 1)  # an empty row is a round, too
     pointers = np.r_[0, np.cumsum(blocks)].astype(np.int32)
-    indices = np.full((pointers[-1], LANES), rows.shape[1], np.int32)
-    values = np.zeros((pointers[-1], LANES), dtype)
+    shape = int(pointers[-1]), LANES
+    indices = aligned.full(shape, rows.shape[1], np.int32)
+    values = aligned.full(shape, 0, dtype)
     row = np.repeat(np.arange(len(count)), count)
     place = np.arange(rows.nnz) - rows.indptr[row]
     where = pointers[row] + place // LANES, place % LANES
