@@ -12,6 +12,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
+from olx.engine.held import parted, renewed
 from olx.engine.kernel import Program, unavailable
 from olx.engine.loop import alone, at, over_rounds
 from olx.engine.protocol import Seen, Watch, feedback_of, settle
@@ -96,12 +97,26 @@ def _play(
 ) -> tuple[PyTree, Seen]:
     """The state after the first `count` rounds, and the output of each round."""
     one = over(functools.partial(_round, watch), (0, 0, None, None))
+    capacity = jax.tree.leaves(rounds)[0].shape[0]
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Seen]:
         new, due, seen = one(learner, state, loss, at(rounds, i))
         return refreshed(over, learner, new, due), seen
 
-    return over_rounds(play, state, count, jax.tree.leaves(rounds)[0].shape[0])
+    holds = over is alone and learner.facts.conservative and not unavailable()
+    parts = parted(one, (learner, state), (loss, at(rounds, count))) if holds else None
+    if parts is None:
+        return over_rounds(play, state, count, capacity)
+
+    def hold(carry: tuple[PyTree, list], i: Int[Array, ""]) -> tuple[tuple[PyTree, list], Seen]:
+        state, held = carry
+        new, due, seen = parts.rest(held, (learner, state), (loss, at(rounds, i)))
+        new = refreshed(over, learner, new, due)
+        return (new, renewed(parts, held, (learner, state), (learner, new))), seen
+
+    start = state, parts.held((learner, state))
+    (state, _), out = over_rounds(hold, start, count, capacity)
+    return state, out
 
 
 def _in_turn(

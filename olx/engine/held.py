@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Bool, Int, PyTree
 
 _COSTLY = {
@@ -34,11 +35,10 @@ class Parts(NamedTuple):
 def parted(function: Callable, known: PyTree, other: PyTree) -> Parts | None:
     """The parts of a function; None if nothing costly depends on `known` alone."""
     shapes = jax.tree.map(_shape, (known, other))
-    closed, out = jax.make_jaxpr(function, return_shape=True)(*shapes)
+    closed, out = jax.make_jaxpr(lambda a, b: function(*a, *b), return_shape=True)(*shapes)
     jaxpr, structure = closed.jaxpr, jax.tree.structure(out)
-    given = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     count = len(jax.tree.leaves(known))
-    own = {*jaxpr.invars[:count], *given}
+    own = {*jaxpr.invars[:count], *jaxpr.constvars}
     worth: set[Any] = set()
     for equation in jaxpr.eqns:
         if equation.effects or not all(_is_number(atom) or atom in own for atom in equation.invars):
@@ -55,15 +55,14 @@ def parted(function: Callable, known: PyTree, other: PyTree) -> Parts | None:
     reads = {atom for one in early for atom in _variables(one.invars)}
     read = tuple(i for i, atom in enumerate(jaxpr.invars[:count]) if atom in reads)
 
+    first = _part(closed, early, jaxpr.invars[:count], border)
+    second = _part(closed, late, [*border, *jaxpr.invars], jaxpr.outvars)
+
     def held(known: PyTree) -> list[Array]:
-        values = given | dict(zip(jaxpr.invars[:count], jax.tree.leaves(known), strict=True))
-        return _played(early, values, border)
+        return list(first(*jax.tree.leaves(known)))
 
     def rest(held: list[Array], known: PyTree, other: PyTree) -> Any:
-        leaves = jax.tree.leaves((known, other))
-        values = given | dict(zip(jaxpr.invars, leaves, strict=True))
-        values |= dict(zip(border, held, strict=True))
-        return jax.tree.unflatten(structure, _played(late, values, jaxpr.outvars))
+        return jax.tree.unflatten(structure, second(*held, *jax.tree.leaves((known, other))))
 
     return Parts(held, rest, read)
 
@@ -73,10 +72,7 @@ def renewed(parts: Parts, held: list[Array], old: PyTree, new: PyTree) -> list[A
     pairs = list(zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True))
     moved = jnp.stack([_differs(*pairs[i]) for i in parts.read if pairs[i][0] is not pairs[i][1]])
 
-    def again(_: Int[Array, ""], __: list[Array]) -> list[Array]:
-        return parts.held(new)
-
-    return lax.fori_loop(0, jnp.any(moved).astype(int), again, held)
+    return lax.cond(jnp.any(moved), lambda _: parts.held(new), lambda held: held, held)
 
 
 def _differs(old: Array, new: Array) -> Bool[Array, ""]:
@@ -97,16 +93,13 @@ def _needed(equations: list, wanted: list) -> list:
     return found[::-1]
 
 
-def _played(equations: list, values: dict, wanted: list) -> list:
-    """The values of some atoms after these operations; `values` are those known before."""
-    values = dict(values)
-    value = lambda atom: atom.val if _is_number(atom) else values[atom]
-    for one in equations:
-        functions, params = one.primitive.get_bind_params(one.params)
-        found = one.primitive.bind(*functions, *map(value, one.invars), **params)
-        found = found if one.primitive.multiple_results else [found]
-        values |= dict(zip(one.outvars, found, strict=True))
-    return [value(atom) for atom in wanted]
+def _part(whole: Any, equations: list, given: list, wanted: list) -> Callable[..., list]:
+    """The function of some variables that these operations of a program compute."""
+    names = whole.jaxpr.debug_info.with_unknown_names()
+    part = whole.jaxpr.replace(
+        eqns=equations, invars=given, outvars=wanted, effects=set(), debug_info=names
+    )
+    return jaxpr_as_fun(whole.replace(jaxpr=part))
 
 
 def _is_costly(equation: Any) -> bool:
