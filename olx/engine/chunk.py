@@ -49,6 +49,7 @@ def takes_turns(state: PyTree) -> bool:
 
 
 _MATRIX = 1024  # entries
+_LONG = 64  # numbers of an action; to copy fewer of them costs less than to wait for the loss
 _NAME = "configurations"
 mine, later, alike = PartitionSpec(_NAME), PartitionSpec(None, _NAME), PartitionSpec()
 last = PartitionSpec(None, None, _NAME)
@@ -82,8 +83,21 @@ def _round(
     action = learner.predict(state, here.context)
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
+    if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= _LONG:
+        feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
     new, seen = settle(learner.step, watch, state, feedback)
     return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
+
+
+def _after(value: Array, grad: PyTree) -> PyTree:
+    """The same gradient, known only after the loss.
+
+    The gradient of a linear loss needs no action. An update could then come before the decision is
+    used, so XLA would copy the state in every round. It does not know that nothing is above
+    infinity.
+    """
+    one = jnp.where(value > jnp.inf, 2, 1)
+    return jax.tree.map(lambda leaf: leaf * one.astype(leaf.dtype), grad)
 
 
 def _play(

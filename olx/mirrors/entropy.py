@@ -12,6 +12,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, exa
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
@@ -56,8 +57,14 @@ def _potential(scale, prior, w):
 
 
 def _conjugate(scale, prior, theta):
+    """The largest entry is that of `below_top`, found once for both; products, not quotients."""
     flat, _ = ravel_pytree(theta)
-    return scale * logsumexp(flat / scale + _log_prior(prior, flat))
+    if prior is not None:
+        return scale * logsumexp(flat / scale + _log_prior(prior, flat))
+    top = lax.stop_gradient(jnp.max(flat))
+    top = jnp.where(jnp.isfinite(top), top, 0.0)
+    mass = jnp.sum(jnp.exp((flat - top) * (1 / scale)))
+    return top + scale * (jnp.log(mass) - jnp.log(flat.size))
 
 
 def _constants(scale, prior, w):
