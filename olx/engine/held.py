@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 _COSTLY = {
     "acosh", "asinh", "atanh", "cosh", "erf", "exp", "exp2", "expm1", "lgamma", "log", "log1p",

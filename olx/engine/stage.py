@@ -40,4 +40,3 @@ class Stage:
         if count < self._capacity:
             place[count:] = 0
         return place
-

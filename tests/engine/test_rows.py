@@ -32,7 +32,8 @@ def test_a_chunk_holds_its_rows(length, widest, spare):
         assert len(cut.indices) == len(cut.values) == room.blocks + room.widest
         for i in range(start, min(start + CAPACITY, length)):
             low, high = cut.first[i - start], cut.last[i - start]
-            assert 0 <= low < high and low + room.widest <= len(cut.indices)
+            assert 0 <= low < high
+            assert low + room.widest <= len(cut.indices)
             own = slice(rows.pointers[i], rows.pointers[i + 1])
             np.testing.assert_array_equal(cut.indices[low:high], rows.indices[own])
             np.testing.assert_array_equal(cut.values[low:high], rows.values[own])
@@ -44,4 +45,5 @@ def test_long_streams_are_not_copied():
     for start in range(0, 100, CAPACITY):
         cut = blocks(rows, start, CAPACITY, room, np.float32)
         for seen, whole in zip((cut.indices, cut.values), rows.longer, strict=True):
-            assert np.shares_memory(seen, whole) and aligned.is_aligned(seen)
+            assert np.shares_memory(seen, whole)
+            assert aligned.is_aligned(seen)
