@@ -29,7 +29,7 @@ def rounds(width, length=40):
     draw = np.random.default_rng(width)
     rows = draw.normal(size=(length, width))
     labels = np.where(rows @ np.linspace(-1, 1, width) > 0, 1.0, -1.0)
-    weight = np.where(np.arange(length) % 7 == 3, 0.0, 1.5)
+    weight = jnp.where(jnp.arange(length) % 7 == 3, 0.0, 1.5)
     return olx.Rounds(rows, labels, weight)
 
 
