@@ -1,4 +1,4 @@
-"""One stream of sparse rows, and how its cost depends on the number of columns.
+"""One stream of sparse rows, a sweep over it, and how its cost depends on the number of columns.
 
 The rows of olx are made from the CSR matrix before timing, like the cache of Vowpal Wabbit. A
 second line includes that conversion.
@@ -7,6 +7,9 @@ second line includes that conversion.
 import tempfile
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
 
 import olx
 from benchmarks import data, peers, targets
@@ -17,6 +20,7 @@ from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
 
 WIDTH, COUNT, NONZEROS = 47_236, 50_000, 73
+CONFIGURATIONS, SWEPT = 64, 8192  # of a sweep, and its rounds
 WIDTHS = (10_000, 100_000, 1_000_000)
 ROWS, CSR = "olx from rows", "olx from CSR"
 
@@ -24,14 +28,23 @@ ROWS, CSR = "olx from rows", "olx from CSR"
 class Algorithm(NamedTuple):
     name: str
     learner: olx.Learner
+    make: Callable  # step size -> learner
     loop: str
     vowpal: str
     river: str
 
 
+def _ogd(eta: Any) -> olx.Learner:
+    return olx.linear(olx.omd(eta, olx.mirrors.euclidean()))
+
+
+def _ada(eta: Any) -> olx.Learner:
+    return olx.linear(olx.ftrl(eta, olx.regularizers.adagrad()))
+
+
 ALGORITHMS = (
-    Algorithm("OGD hinge", OGD, "sparse_ogd_hinge", SGD_HINGE, "SGD"),
-    Algorithm("AdaGrad hinge", ADA, "sparse_adagrad_hinge", ADA_HINGE, "AdaGrad"),
+    Algorithm("OGD hinge", OGD, _ogd, "sparse_ogd_hinge", SGD_HINGE, "SGD"),
+    Algorithm("AdaGrad hinge", ADA, _ada, "sparse_adagrad_hinge", ADA_HINGE, "AdaGrad"),
 )
 
 
@@ -46,6 +59,13 @@ def measure(settings: Settings) -> Group:
             contestants = _contestants(algorithm, examples, cache)
             seen = kept_race(case, contestants, settings.rounds, timings)
             rows += _rows(algorithm, case, seen, examples)
+    few = examples.first(settings.size(SWEPT, 512))
+    for algorithm in ALGORITHMS:
+        case = f"{algorithm.name}, sweep of {CONFIGURATIONS}"
+        contestants = [_sweep(algorithm, few), peers.sklearn_sgd("hinge", few)]
+        ours, theirs = kept_race(case, contestants, settings.rounds, timings).values()
+        target = targets.at_least(targets.SPARSE_SWEEP.get(algorithm.name))
+        rows.append(compared(case, ours, theirs, target))
     for algorithm in ALGORITHMS:
         case = f"{algorithm.name}, cost of columns"
         seen = kept_race(case, _by_width(algorithm, count), settings.rounds, timings)
@@ -62,6 +82,16 @@ def _from_csr(learner: Any, examples: Examples) -> Callable[[], olx.Run]:
 def _from_rows(learner: Any, examples: Examples) -> Callable[[], olx.Run]:
     matrix, labels = examples
     return play(learner, HINGE, olx.streams.sparse_rows(matrix), labels)
+
+
+def _sweep(algorithm: Algorithm, examples: Examples) -> Contestant:
+    def prepare() -> Callable[[], olx.Run]:
+        etas = np.geomspace(0.01, 1.0, CONFIGURATIONS, dtype=np.float32)
+        learners, start = olx.batch(algorithm.make, eta=etas), jnp.zeros(WIDTH)
+        rounds = olx.Rounds(olx.streams.sparse_rows(examples.rows), examples.labels)
+        return lambda: olx.sweep(learners, HINGE, rounds, start, keep=olx.keep.totals)
+
+    return Contestant("olx sweep", prepare, CONFIGURATIONS * examples.count)
 
 
 def _contestants(

@@ -140,11 +140,14 @@ class Facts:
         their coordinates. A point learner plays them inside `linear`.
     refresh: what an update does besides, now and then. A learner that wraps another one calls its
         `update`, which does this; or it calls its `step` and states a refresh of its own.
+    conservative: whether many rounds change nothing, such as rounds without a mistake. The engine
+        then computes what depends on the state alone only after the state has changed.
     """
 
     adds: AddsGradient | AddsContext | None = None
     coordinates: Separable | Rowwise | Linear | Lumps | Refreshed | None = None
     refresh: Refresh | None = None
+    conservative: bool = False
 
     def __post_init__(self) -> None:
         """Refuse facts that cannot be true together."""

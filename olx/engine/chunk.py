@@ -12,6 +12,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
+from olx.engine.held import parted, renewed
 from olx.engine.kernel import Program, unavailable
 from olx.engine.loop import alone, at, over_rounds
 from olx.engine.protocol import Seen, Watch, feedback_of, settle
@@ -48,6 +49,7 @@ def takes_turns(state: PyTree) -> bool:
 
 
 _MATRIX = 1024  # entries
+_LONG = 64  # numbers of an action; to copy fewer of them costs less than to wait for the loss
 _NAME = "configurations"
 mine, later, alike = PartitionSpec(_NAME), PartitionSpec(None, _NAME), PartitionSpec()
 last = PartitionSpec(None, None, _NAME)
@@ -81,8 +83,21 @@ def _round(
     action = learner.predict(state, here.context)
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
+    if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= _LONG:
+        feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
     new, seen = settle(learner.step, watch, state, feedback)
     return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
+
+
+def _after(value: Array, grad: PyTree) -> PyTree:
+    """The same gradient, known only after the loss.
+
+    The gradient of a linear loss needs no action. An update could then come before the decision is
+    used, so XLA would copy the state in every round. It does not know that nothing is above
+    infinity.
+    """
+    one = jnp.where(value > jnp.inf, 2, 1)
+    return jax.tree.map(lambda leaf: leaf * one.astype(leaf.dtype), grad)
 
 
 def _play(
@@ -96,12 +111,26 @@ def _play(
 ) -> tuple[PyTree, Seen]:
     """The state after the rounds of `span`, and the output of each round."""
     one = over(functools.partial(_round, watch), (0, 0, None, None))
+    capacity = jax.tree.leaves(rounds)[0].shape[0]
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Seen]:
         new, due, seen = one(learner, state, loss, at(rounds, i))
         return refreshed(over, learner, new, due), seen
 
-    return over_rounds(play, state, span, jax.tree.leaves(rounds)[0].shape[0])
+    holds = over is alone and learner.facts.conservative and not unavailable()
+    parts = parted(one, (learner, state), (loss, at(rounds, span[0]))) if holds else None
+    if parts is None:
+        return over_rounds(play, state, span, capacity)
+
+    def hold(carry: tuple[PyTree, list], i: Int[Array, ""]) -> tuple[tuple[PyTree, list], Seen]:
+        state, held = carry
+        new, due, seen = parts.rest(held, (learner, state), (loss, at(rounds, i)))
+        new = refreshed(over, learner, new, due)
+        return (new, renewed(parts, held, (learner, state), (learner, new))), seen
+
+    start = state, parts.held((learner, state))
+    (state, _), out = over_rounds(hold, start, span, capacity)
+    return state, out
 
 
 def _in_turn(

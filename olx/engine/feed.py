@@ -53,11 +53,12 @@ def plan(
 
     whole: whether `first` is the whole stream. The pieces of an iterable may be overwritten as soon
         as the next piece is read.
-    ready: whether the arrays are those of the device. Others are copied to a buffer, which should
-        stay in the cache.
+    ready: whether the arrays are those of the device, as sparse rows almost are. Others are copied
+        to a buffer, which should stay in the cache.
     """
     rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
     dtypes = contexts.dtypes(first.context, params, 1) + rest
+    ready = ready or (whole and isinstance(first.context, SparseRows))
     most = _BYTES * (_READY if ready else 1)
     return Plan(first, dtypes, _capacity(first, dtypes, configurations, whole, most), whole)
 

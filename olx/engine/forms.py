@@ -48,8 +48,13 @@ class Round(NamedTuple):
         return feedback.value, feedback.grad
 
     def block(self, k: Int[Array, ""]) -> tuple[Array, Array]:
-        """The indices and the entries of a block."""
-        return at(self.rows.indices, k), at(self.rows.values, k)
+        """The indices and the entries of a block.
+
+        The indices are unsigned: JAX counts a signed one from the end if it is negative, and XLA
+        compares it with 0.
+        """
+        k = k.astype(jnp.uint32)
+        return at(self.rows.indices, k).astype(jnp.uint32), at(self.rows.values, k)
 
     def row(self, nothing: int) -> tuple[Array, Array]:
         """The indices and entries of the row, padded to the widest one; padding gets `nothing`."""
@@ -65,6 +70,7 @@ def adding(
 ) -> tuple[Packed, Array, Array]:
     """A round of a learner that adds a multiple of the row: the new table, and the score."""
     batched, (_, x) = over is jax.vmap, now.row(0)
+    lanes = LANES if packed.table[0].size == 1 else 1  # sums; one sum would wait for each product
 
     def coefficient(learner: Learner, score: Array) -> Array:
         assert isinstance(learner.facts.adds, AddsContext)  # checked by `form_of`
@@ -73,6 +79,8 @@ def adding(
 
     def count(k: Int[Array, ""], sums: Array) -> Array:
         index, x = now.block(k)
+        if lanes > 1:
+            return sums + gathered(packed.table, index) * x[:, None]
         for lane in range(LANES):
             sums += lax.dynamic_index_in_dim(packed.table, index[lane]) * x[lane]
         return sums
@@ -85,7 +93,9 @@ def adding(
             table = lax.dynamic_update_index_in_dim(table, new, index[lane], 0)
         return table
 
-    sums = lax.fori_loop(now.first, now.last, count, jnp.zeros_like(packed.table[:1]))
+    empty = jnp.zeros((lanes, *packed.table.shape[1:]), packed.table.dtype)
+    sums = lax.fori_loop(now.first, now.last, count, empty)
+    sums = jnp.sum(sums, 0, keepdims=True) if lanes > 1 else sums
     score = (sums[0].T if batched else sums[0]).reshape(-1, *layout.others[0])
     score = score if batched else score[0]
     a = over(coefficient)(learner, score)

@@ -4,7 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from olx.streams.sparse_rows import SparseRows
+from olx import _aligned as aligned
+from olx.streams.sparse_rows import LANES, SparseRows
+
+_STEP = aligned.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
 
 
 class Blocks(NamedTuple):
@@ -28,7 +31,7 @@ class Room(NamedTuple):
         ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
         widest = int(np.max(np.diff(rows.pointers), initial=1))
         return Room(
-            max(self.blocks, int(np.max(np.diff(ends), initial=1))),
+            max(self.blocks, int(np.max(np.diff(ends), initial=1)) + _STEP - 1),
             max(self.widest, 1 << (widest - 1).bit_length()),
         )
 
@@ -36,17 +39,23 @@ class Room(NamedTuple):
 def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) -> Blocks:
     """The chunk of rows from `start` on.
 
-    The arrays are slices of the stream, not copies, except at its end. They may hold blocks after
-    the last row of the chunk; no program reads these.
+    The arrays are slices of the stream, not copies, except at the end of a stream without spare
+    blocks. They begin at a multiple of `_STEP` blocks, so JAX does not copy them either if the
+    stream is aligned. They may hold blocks before the first row of the chunk and after its last
+    row; no program uses these.
     """
     fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
     pad = lambda a, size: a if len(a) == size else fill(a, size)
     stop = min(start + capacity, rows.shape[0])
-    low, size = rows.pointers[start], room.blocks + room.widest
+    (indices, values), size = rows.longer, room.blocks + room.widest
+    low = rows.pointers[start]
+    if rows.pointers[stop] + room.widest + _STEP - 1 <= len(indices):
+        low = min(low, max(len(indices) - size, 0))
+    low = low // _STEP * _STEP
     return Blocks(
         pad(rows.pointers[start:stop] - low, capacity),
         pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
-        pad(rows.indices[low : low + size], size),
-        pad(rows.values[low : low + size].astype(dtype, copy=False), size),
+        pad(indices[low : low + size], size),
+        pad(values[low : low + size].astype(dtype, copy=False), size),
         np.zeros(room.widest, np.int8),
     )

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from olx import _aligned as aligned
 from olx.core import Rounds
 from olx.streams.sparse_rows import SparseRows
 
 ZEROS = 64  # rows after the last one; programs that play blocks of rows may read them
-_LINE = 64  # bytes: JAX does not copy an array that begins at a multiple of it
 
 
 class Stage:
@@ -52,11 +52,11 @@ class Stage:
         if not self._owned or any(isinstance(leaf, SparseRows) for leaf in leaves):
             return 0
         fit = map(self._fits, range(len(leaves)), leaves)
-        rows = [_LINE // math.gcd(_LINE, leaf.strides[0]) for leaf in leaves]
+        rows = [aligned.LINE // math.gcd(aligned.LINE, leaf.strides[0]) for leaf in leaves]
         return max(rows) if all(fit) else 0
 
     def _fits(self, number: int, leaf: np.ndarray) -> bool:
-        return leaf.dtype == self._dtypes[number] and _is_aligned(leaf)
+        return leaf.dtype == self._dtypes[number] and aligned.is_aligned(leaf)
 
     def put(self, part: Rounds) -> Rounds:
         """The rounds in a buffer of the capacity, with some rows of zeros after them.
@@ -75,23 +75,8 @@ class Stage:
             return leaf
         key = number, self._turn
         if key not in self._places:
-            self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), dtype)
+            self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
         place = self._places[key]
         place[:count] = leaf
         place[count : count + ZEROS] = 0
         return place
-
-
-def _is_aligned(leaf: np.ndarray) -> bool:
-    return leaf.flags.c_contiguous and _address(leaf) % _LINE == 0
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    size = math.prod(shape) * dtype.itemsize
-    room = np.empty(size + _LINE, np.uint8)
-    skip = -_address(room) % _LINE
-    return room[skip : skip + size].view(dtype).reshape(shape)
-
-
-def _address(leaf: np.ndarray) -> int:
-    return leaf.__array_interface__["data"][0]

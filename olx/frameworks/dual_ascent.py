@@ -28,7 +28,7 @@ from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
-from olx.frameworks.ascents.base import Ascent
+from olx.frameworks.ascents.base import Ascent, always
 from olx.frameworks.hinge_mistakes import hinge_mistakes
 from olx.frameworks.lift import dot
 from olx.frameworks.mistakes import on_hinge
@@ -84,7 +84,10 @@ def dual_ascent(
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
     lumps = Lumps(_lump) if _has_lump(hparams) else None
     coordinates = Rowwise() if mirror.separable else lumps
-    facts = Facts(coordinates=coordinates if ascent.separable else None)
+    facts = Facts(
+        coordinates=coordinates if ascent.separable else None,
+        conservative=ascent.counts_fn is not always,
+    )
     needs = within(loss, "loss", "outcome")
     if loss.of_classes:
         needs += (of_classes("dual_ascent"),)
@@ -108,6 +111,9 @@ def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> A
 def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> DualAscentState:
     now = problem(hp, state, feedback)
     centred = (_lump(hp) if _has_lump(hp) else hp.mirror).center(now.acc)
+    if centred is not now.acc:  # a round that does not count changes no bit
+        keep = lambda new, old: jnp.where(now.weight == 0, old, new)
+        centred = jax.tree.map(keep, centred, now.acc)
     acc, change, memory = hp.ascent.step(state.memory, now._replace(acc=centred))
     if hp.mirror.centering is not None:
         rise = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))

@@ -56,11 +56,10 @@ def _potential(scale, prior, w):
 
 
 def _conjugate(scale, prior, theta):
+    """The largest entry is that of `below_top`, found once for both; products, not quotients."""
     flat, _ = ravel_pytree(theta)
     if prior is not None:
         return scale * logsumexp(flat / scale + _log_prior(prior, flat))
-    # The largest entry is also what `centering` subtracts, so a round computes it once; and one
-    # division serves all entries.
     top = _domain.top(flat)
     level = jnp.where(jnp.isfinite(top), top, 0.0)
     total = jnp.sum(jnp.exp((flat - level) * (1 / scale)))

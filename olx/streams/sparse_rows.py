@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from olx import _aligned as aligned
 from olx import _check as check
 from olx.core import Rounds
 
@@ -31,6 +32,7 @@ class SparseRows:
                 f"SparseRows: `indices` and `values` must have the shape (B, {LANES}), got "
                 f"{indices.shape} and {values.shape}; `olx.streams.sparse_rows` makes the blocks."
             )
+        self.longer = indices, values  # the same with more blocks at the end, if there are any
         _check_pointers("SparseRows", pointers, len(pointers), len(indices))
         _check_indices("SparseRows", indices, width + 1)
 
@@ -46,6 +48,7 @@ class SparseRows:
         part = object.__new__(SparseRows)  # without checks: these rows were checked before
         part.pointers = self.pointers[start : stop + 1] - low
         part.indices, part.values = self.indices[low:high], self.values[low:high]
+        part.longer = part.indices, part.values
         part.shape, part.ndim, part.dtype = (stop - start, self.shape[1]), 2, self.dtype
         return part
 
@@ -85,13 +88,17 @@ def sparse_rows(matrix: Any) -> SparseRows:
     count = np.diff(rows.indptr)
     blocks = np.maximum(-(-count // LANES), 1)  # an empty row is a round, too
     pointers = np.r_[0, np.cumsum(blocks)].astype(np.int32)
-    indices = np.full((pointers[-1], LANES), rows.shape[1], np.int32)
-    values = np.zeros((pointers[-1], LANES), dtype)
+    spare = int(np.max(blocks, initial=1))  # so that the engine need not copy the last rows
+    shape = int(pointers[-1]) + 2 * spare, LANES
+    indices = aligned.full(shape, rows.shape[1], np.int32)
+    values = aligned.full(shape, 0, dtype)
     row = np.repeat(np.arange(len(count)), count)
     place = np.arange(rows.nnz) - rows.indptr[row]
     where = pointers[row] + place // LANES, place % LANES
     indices[where], values[where] = rows.indices[: rows.nnz], rows.data[: rows.nnz]
-    return SparseRows(pointers, indices, values, rows.shape[1])
+    made = SparseRows(pointers, indices[: pointers[-1]], values[: pointers[-1]], rows.shape[1])
+    made.longer = indices, values
+    return made
 
 
 def _check_matrix(matrix: Any) -> None:

@@ -28,7 +28,7 @@ from olx.testing.report import close, tolerance
 from olx.testing.single import check_single
 from olx.testing.still import check_still
 
-WIDTHS = (1, 64, 65)  # both sides of the switch to blocks at 64; an odd number
+WIDTHS = (1, 64, 65)  # on both sides of the switch to blocks, at 65
 SPARSE_WIDTHS = (3, 64)  # fewer: the form does not depend on the number of configurations
 
 
