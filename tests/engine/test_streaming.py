@@ -99,7 +99,7 @@ def test_windows_that_overlap_give_the_numbers_of_rollout(monkeypatch):
         kept.trace,
         seen.trace,
     )
-    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.geomspace(0.01, 0.1, 64))
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.geomspace(0.01, 0.1, 65))
     alone = lambda one: olx.rollout(one, losses.squared, rounds, START)
     in_blocks = olx.sweep(learners, losses.squared, rounds, START)
     wanted = jax.vmap(alone)(learners.learners)
