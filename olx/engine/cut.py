@@ -1,7 +1,7 @@
 """Cut the configurations of a sweep into shares of one width.
 
 The cut depends on the number of configurations, the form of the program and the rounds, never on
-the number of threads that play the shares. So the numbers do not depend on it either.
+the number of threads or processes that play the shares. So the numbers do not depend on it either.
 """
 
 import functools
@@ -24,6 +24,7 @@ class Cut(NamedTuple):
     shares: int = 1
     width: int = 1  # configurations per share
     axes: Any = 0  # where the axis of configurations is in the state, as for `jax.vmap`
+    of: int = 0  # the configurations of all processes, if these shares are those of one process
 
 
 ALONE = Cut(1)
@@ -59,6 +60,18 @@ def shared(cut: Cut, state: PyTree, own: list) -> tuple[list, list]:
     return states, [[share(i, leaf, 0) for leaf in own] for i in each]
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def part(cut: Cut, start: int, stop: int, state: PyTree, own: list) -> tuple[PyTree, list]:
+    """The states and the numbers of the configurations from `start` on, before `stop`."""
+    take = lambda leaf, axis: lax.slice_in_dim(leaf, start, stop, axis=axis)
+    return _over(take, cut.axes, state), [take(leaf, 0) for leaf in own]
+
+
+def axes_of(axes: Any, state: PyTree) -> PyTree:
+    """The axis of configurations of each leaf."""
+    return _over(lambda _, axis: axis, axes, state)
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def joined(cut: Cut, states: list) -> PyTree:
     """The states of all configurations."""
@@ -66,8 +79,7 @@ def joined(cut: Cut, states: list) -> PyTree:
     def join(axis: int, *leaves: Any) -> Any:
         return lax.slice_in_dim(jnp.concatenate(leaves, axis), 0, cut.configurations, axis=axis)
 
-    axes = _over(lambda _, axis: axis, cut.axes, states[0])
-    return jax.tree.map(join, axes, *states)
+    return jax.tree.map(join, axes_of(cut.axes, states[0]), *states)
 
 
 def _over(function: Callable, axes: Any, state: PyTree) -> PyTree:
