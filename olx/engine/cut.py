@@ -13,7 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import PyTree
 
-_MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk
+_MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk,
+_WIDE = 512  # but for those of so many configurations, whose states leave the cache,
+_LIMIT = 64  # up to so many
 _WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
 
 
@@ -39,7 +41,8 @@ def cut_of(configurations: int, least: int, work: int, axes: Any = 0) -> Cut:
     """
     if work < _WORK:
         return Cut(configurations)
-    shares = 1 << max(min(configurations // least, _MOST).bit_length() - 1, 0)
+    most = max(_MOST, min(configurations // _WIDE, _LIMIT))
+    shares = 1 << max(min(configurations // least, most).bit_length() - 1, 0)
     width = -(-configurations // shares)
     return Cut(configurations, -(-configurations // width), width, axes)
 

@@ -74,6 +74,10 @@ def test_two_processes_change_no_bit(name, folder):
     same(folder, name, numbers(SWEEPS[name]()))
 
 
+def test_all_but_the_uncut_sweep_were_dealt(folder):
+    assert [(folder / f"dealt.{i}").read_text() for i in range(2)] == [str(len(SWEEPS) - 1)] * 2
+
+
 def test_a_process_with_other_data_is_named(folder):
     words = "plays another stream than process"
     said = [(folder / f"other.{i}").read_text() for i in range(2)]

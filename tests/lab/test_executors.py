@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -146,6 +147,7 @@ def test_a_worker_that_sees_other_rows_refuses(experiment, plain, tmp_path, monk
         return [job._replace(story={**job.story, "rows": {"rows": 31}}) for job in jobs], seen
 
     monkeypatch.setattr(worker, "jobs_on", others)
+    monkeypatch.setattr(worker, "_here", threading.local())  # a worker that has played nothing
     with pytest.raises(ConfigError, match=r"sees other rows for .*: \{'rows': 31\}, not "):
         run(experiment, without(plain, tmp_path / "result", 1), executor=Here())
 

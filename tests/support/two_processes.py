@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import losses, regularizers
-from olx.engine import cut, peers
+from olx.engine import cut, many, peers
 from olx.engine.collect import data_of
 
 X = np.random.default_rng(0).normal(size=(70, 32)) / 6
@@ -92,6 +92,7 @@ def dies(start):
 def together(folder):
     for name, play in SWEEPS.items():
         store(folder, name, play())
+    (folder / f"dealt.{jax.process_index()}").write_text(str(many._counted))
     other = DENSE._replace(context=X + jax.process_index())
     (folder / f"other.{jax.process_index()}").write_text(said(lambda: swept(other)))
     (folder / f"dies.{jax.process_index()}").write_text(said(lambda: saved(folder, disturb=dies)))
