@@ -39,6 +39,7 @@ HOWTO = (
     "boosting",
     "classes_rankings_sequences",
     "gpu",
+    "many_machines",
 )
 CONCEPTS = ("game", "duality", "regret", "certificates", "engine")
 

@@ -1,4 +1,4 @@
-"""Two hundred jobs on two workers of Dask, one of which is killed: the tables are those of one process.
+"""Two hundred jobs on two workers of Dask, one of which is killed; the tables are compared.
 
     pip install 'olx[lab,cluster]'
     python -m experiments.executors

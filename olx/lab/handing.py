@@ -16,6 +16,7 @@ from olx.lab.config import ConfigError
 from olx.lab.executors import Hands
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job
+from olx.lab.opening import note_environment
 from olx.lab.stopping import Held
 
 TRIES = 3  # how often a job is handed out, if its worker is lost each time
@@ -38,6 +39,7 @@ def hand_out(
     digest = worker.write(folder, experiment, jobs)
     queue, tries = deque(job.name for job in jobs), Counter[str]()
     waiting: dict[str, Any] = {}
+    environments: list[dict[str, Any]] = []  # of the workers
     try:
         while queue or waiting:
             if queue and len(waiting) <= hands.refill:
@@ -48,12 +50,15 @@ def hand_out(
                         waiting[name] = hands.submit(worker.play, *given)
             done = [name for name, future in waiting.items() if future.done()]
             for name in done:
-                seconds = _seconds(name, waiting.pop(name), tries)
-                if seconds is not None:
-                    yield seconds
+                outcome = _outcome(name, waiting.pop(name), tries)
+                if outcome is None:
+                    say(f"the worker of {name} was lost; the job is played again.")
+                    queue.append(name)
                     continue
-                say(f"the worker of {name} was lost; the job is played again.")
-                queue.append(name)
+                if outcome.environment and outcome.environment not in environments:
+                    environments.append(outcome.environment)
+                    note_environment(folder, outcome.environment)
+                yield outcome.seconds
             signals.stop_here()
             if not done:
                 time.sleep(hands.pause)
@@ -64,8 +69,8 @@ def hand_out(
         worker.remove(folder)
 
 
-def _seconds(name: str, future: Any, tries: Counter[str]) -> float | None:
-    """The seconds of a job that is done; None if its worker was lost."""
+def _outcome(name: str, future: Any, tries: Counter[str]) -> worker.Outcome | None:
+    """What came of a job that is done; None if its worker was lost."""
     try:
         outcome = worker.Outcome(*future.result())
     except Exception as error:  # a job that fails says so in its outcome
@@ -81,4 +86,4 @@ def _seconds(name: str, future: Any, tries: Counter[str]) -> float | None:
         raise ConfigError(outcome.refused)
     if outcome.failed:
         raise JobFailed(f"executor: {name} failed {outcome.failed}")
-    return outcome.seconds
+    return outcome

@@ -4,6 +4,7 @@ The experiment is in a file in that folder, so that a worker needs its path and 
 A worker that sees other rows, another version of olx or other factories refuses the job.
 """
 
+import functools
 import hashlib
 import os
 import pickle
@@ -19,6 +20,7 @@ import jax
 
 from olx.lab import outside, stopping, store
 from olx.lab.config import ConfigError
+from olx.lab.environment import environment
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Plans, Shelf, jobs_on
 from olx.lab.one_job import play_job
@@ -51,6 +53,7 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     refused: str = ""  # the message, if the experiment is wrong
     failed: str = ""  # where and why, if it failed otherwise
+    environment: dict[str, Any] = {}  # noqa: RUF012 (never changed)
 
 
 def write(folder: Path, experiment: Experiment, jobs: Sequence[Job]) -> str:
@@ -89,7 +92,8 @@ def play(folder: str, digest: str, name: str, attempt: int) -> Outcome:
                 saves = place / "checkpoints"
                 made = play_job(experiment, job, bench.shelf, saves, bench.comparators)
             store.put(place, name, made, job.story)
-            return Outcome(sum(made["times"].column("seconds").to_pylist()))
+            seconds = sum(made["times"].column("seconds").to_pylist())
+            return Outcome(seconds, environment=_environment())
     except ConfigError as error:
         return Outcome(refused=str(error))
     except BlockingIOError:  # a worker that was thought to be lost still plays it
@@ -125,6 +129,7 @@ class _Bench:
         return job._replace(name=name, story=wanted.story)
 
 
+_environment = functools.cache(environment)
 _here = threading.local()  # the threads of a worker of Dask play jobs side by side
 
 

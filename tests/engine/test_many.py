@@ -1,4 +1,4 @@
-"""A sweep over two processes gives the bits of one; a process that dies costs what it had not saved."""
+"""Two processes give the bits of one; one that dies costs what it had not saved."""
 
 import os
 import socket
@@ -10,10 +10,11 @@ import jax
 import numpy as np
 import pytest
 import two_processes
-from two_processes import DENSE, SWEEPS, numbers, pieces, swept
+from two_processes import DENSE, ETAS, SWEEPS, numbers, pieces, swept
 
 import olx
-from olx.engine import cut, processes
+from olx.engine import cut, many, processes
+from olx.engine.game import Game
 
 PROGRAM = Path(two_processes.__file__)
 
@@ -110,6 +111,26 @@ def test_a_checkpoint_of_another_number_of_processes_is_refused(folder, resumed)
         assert (folder / f"of_one.{i}").read_text().endswith(words)
     with pytest.raises(ValueError, match=r"is of a run of 2 processes, this run has 1\."):
         swept(pieces(), checkpoint=olx.checkpoint(folder / "saved"))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7])
+def test_every_share_is_dealt_once(count, monkeypatch):
+    whole, mine = cut.Cut(131, 4, 33), []
+    monkeypatch.setattr(jax, "process_count", lambda: count)
+    monkeypatch.setattr(many, "_is_cut", lambda *_: True)
+    monkeypatch.setattr(many, "Peers", lambda *_: None)
+    game = Game([ETAS], [], ())
+    for i in range(count):
+        monkeypatch.setattr(jax, "process_index", lambda i=i: i)
+        crew = many.Crew("sweep", processes.Devices(1, 1), False)
+        state, own, part = crew.deal(None, 32, whole, ETAS, game)
+        assert (part.configurations, part.of, part.width) == (len(state), 131, 33)
+        np.testing.assert_array_equal(own.own[0], state)
+        mine.append(state)
+    dealt = np.concatenate(mine[:4])  # with more processes than shares some are played twice
+    np.testing.assert_array_equal(dealt, ETAS)
+    for i in range(4, count):
+        np.testing.assert_array_equal(mine[i], mine[i - 4])
 
 
 def test_each_process_has_the_same_number_of_devices(monkeypatch):

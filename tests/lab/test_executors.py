@@ -67,6 +67,7 @@ def without(plain, place, jobs):
 def same(found, wanted):
     for name in TABLES:
         assert getattr(found, name).equals(getattr(wanted, name)), name
+    assert found.environment == wanted.environment  # of the workers, too
     assert not (found.folder / "order.pickle").exists()
     assert len(list((found.folder / "jobs").iterdir())) == 12
 
@@ -134,7 +135,7 @@ def test_a_job_that_fails_is_not_played_again(experiment, plain, tmp_path, monke
 
     monkeypatch.setattr(worker, "play_job", fails)
     executor = Here()
-    with pytest.raises(handing.JobFailed, match="failed on .*: ZeroDivisionError: by nothing"):
+    with pytest.raises(handing.JobFailed, match=r"failed on .*: ZeroDivisionError: by nothing"):
         run(experiment, without(plain, tmp_path / "result", 1), executor=executor)
     assert len(executor.calls) == 1
 

@@ -1,6 +1,6 @@
 """One of two processes of JAX that play sweeps together, as `test_many` asks.
 
-    python two_processes.py PORT PROCESS FOLDER ACT
+python two_processes.py PORT PROCESS FOLDER ACT
 """
 
 import os
