@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
