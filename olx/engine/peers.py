@@ -6,6 +6,7 @@ others when one stays away. That is sooner than JAX itself ends all processes (1
 others can save and say what happened. If process 0 dies, JAX ends the others at once.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -55,7 +56,7 @@ class Peers:
     def leave(self, error: BaseException | None) -> None:
         """End the signs of life; tell the others of an error."""
         self._end.set()
-        self._thread.join()
+        self._thread.join(BEAT + 1)
         said = " ".join(f"{type(error).__name__}: {error}".split())[:1000]
         self._try(self._beat, _DONE if error is None else f"{_FAILED}{said}")
 
@@ -77,8 +78,12 @@ class Peers:
         self._try(self._store.key_value_delete, f"{root}/{self.me}/")
 
     def _wait(self, process: int, name: str, read: Callable[[str, int], Any]) -> Any:
+        begun, said = time.monotonic(), False
         while True:
             self.refuse_lost()
+            if not said and time.monotonic() - begun > PATIENCE:
+                said = True
+                print(f"{self._owner}: waits for process {process}.", file=sys.stderr, flush=True)
             try:
                 return read(self._key(process, name), _WAIT)
             except jax.errors.JaxRuntimeError as error:

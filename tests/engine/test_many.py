@@ -88,7 +88,7 @@ def test_a_process_with_other_data_is_named(folder):
 
 def test_a_process_that_dies_is_named(folder):
     assert (folder / "dies.0").read_text() == (
-        "Lost: sweep: process 1 of 2 has given no sign of life for 2 seconds; it has died, or its "
+        "Lost: sweep: process 1 of 2 has given no sign of life for 5 seconds; it has died, or its "
         "machine cannot be reached. Start all processes again with the same call: each continues "
         "from its checkpoint."
     )

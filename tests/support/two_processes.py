@@ -109,5 +109,5 @@ if __name__ == "__main__":
     port, process, where, act = sys.argv[1:]
     jax.config.update("jax_enable_x64", True)
     jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process))
-    cut._WORK, peers.BEAT, peers.PATIENCE = 0, 0.1, 2.0
+    cut._WORK, peers.BEAT, peers.PATIENCE = 0, 0.1, 5.0
     {"together": together, "again": again}[act](Path(where))
