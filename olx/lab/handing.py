@@ -23,7 +23,11 @@ TRIES = 3  # how often a job is handed out, if its worker is lost each time
 
 
 class JobFailed(RuntimeError):
-    """A job failed on a worker, or its worker was lost too often."""
+    """A job failed on a worker."""
+
+
+class WorkerLost(OSError):
+    """The worker of a job was lost too often."""
 
 
 def hand_out(
@@ -44,7 +48,7 @@ def hand_out(
         while queue or waiting:
             if queue and len(waiting) <= hands.refill:
                 with hands.together():
-                    while queue and len(waiting) < hands.most:
+                    while queue and len(waiting) < hands.most and signals.by is None:
                         name = queue.popleft()
                         given = str(folder), digest, name, tries[name]
                         waiting[name] = hands.submit(worker.play, *given)
@@ -78,7 +82,7 @@ def _outcome(name: str, future: Any, tries: Counter[str]) -> worker.Outcome | No
         if tries[name] < TRIES:
             return None
         said = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-        raise JobFailed(
+        raise WorkerLost(
             f"executor: the worker of {name} was lost {TRIES} times, the last time with {said}. "
             "Finished jobs are kept; run the same command again to continue."
         ) from error

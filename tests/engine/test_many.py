@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -131,6 +132,18 @@ def test_every_share_is_dealt_once(count, monkeypatch):
     np.testing.assert_array_equal(dealt, ETAS)
     for i in range(4, count):
         np.testing.assert_array_equal(mine[i], mine[i - 4])
+
+
+def test_a_plain_loop_is_played_whole_by_each_process(monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(many, "part", lambda cut, start, stop, state, own: (state, own))
+    program = SimpleNamespace(plain=0, choose=lambda *_: (0, "plain loop"))
+    given = cut.Cut(131, 4, 33), ETAS, Game([ETAS], [], ())
+    crew = many.Crew("sweep", processes.Devices(1, 1), False)
+    found = crew.deal(program, 32, *given)
+    assert all(one is other for one, other in zip(found, (*given[1:], given[0]), strict=True))
+    assert crew.peers is None
+    assert crew.words == "; each process plays all configurations"
 
 
 def test_each_process_has_the_same_number_of_devices(monkeypatch):

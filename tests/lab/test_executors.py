@@ -1,5 +1,6 @@
 """Jobs that other processes play give the tables of a plain run; a lost worker costs its job."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -102,7 +103,7 @@ def test_any_object_with_submit(experiment, plain, tmp_path):
 
 
 class Here:
-    """An executor that plays a call when it is asked for, as `act` says."""
+    """An executor that plays a call when it gets it, as `act` says."""
 
     def __init__(self, act=lambda call: call()):
         self.act, self.calls = act, []
@@ -117,13 +118,37 @@ class Here:
         return future
 
 
+def test_jobs_of_slurm_are_submitted_together(experiment, plain, tmp_path, monkeypatch):
+    submitit = pytest.importorskip("submitit")
+    told = []
+
+    class Cluster(Here):
+        def __init__(self, **given):
+            told.append(given["cluster"])
+            super().__init__()
+
+        def update_parameters(self, **given):
+            told.append(given)
+
+        @contextlib.contextmanager
+        def batch(self):
+            yield
+            told.append(len(self.calls))
+
+    monkeypatch.setattr(submitit, "AutoExecutor", Cluster)
+    place = without(plain, tmp_path / "result", 3)
+    same(run(experiment, place, executor="slurm:gpu,timeout_min=9,slurm_account=me"), plain)
+    asked = {"slurm_partition": "gpu", "timeout_min": 9, "slurm_account": "me"}
+    assert told == ["slurm", asked, 3]
+
+
 def lose(call):
     raise RuntimeError("the node is gone")
 
 
 def test_a_job_that_is_lost_again_and_again_is_named(experiment, plain, tmp_path):
     place, executor = without(plain, tmp_path / "result", 1), Here(lose)
-    with pytest.raises(handing.JobFailed, match=r"was lost 3 times, .*: the node is gone\. Finish"):
+    with pytest.raises(handing.WorkerLost, match=r"was lost 3 times, .*: the node is gone\. "):
         run(experiment, place, executor=executor)
     assert executor.calls == [executor.calls[0]] * 3
     assert len(store.finished(place)) == 11
@@ -158,16 +183,17 @@ def test_a_folder_that_workers_do_not_see_is_named(tmp_path):
     assert "must be on a file system that all workers share" in said
 
 
-def test_a_signal_stops_after_the_job(experiment, plain, tmp_path):
-    def interrupted(call):
-        os.kill(os.getpid(), signal.SIGINT)
-        return call()
+def interrupt(call):
+    os.kill(os.getpid(), signal.SIGINT)
+    return call()
 
-    place, executor = without(plain, tmp_path / "result", 12), Here(interrupted)
-    limited = type("Limited", (), {"submit": executor.submit})()
+
+def test_a_signal_stops_after_the_job(experiment, plain, tmp_path):
+    place, executor = without(plain, tmp_path / "result", 3), Here(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run(experiment, place, executor=limited)
-    assert store.finished(place)
+        run(experiment, place, executor=executor)
+    assert len(executor.calls) == 1
+    assert len(store.finished(place)) == 10
     assert not (place / "order.pickle").exists()
     same(run(experiment, place, executor=Here()), plain)
 
