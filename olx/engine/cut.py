@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import PyTree
 
 _MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk,
-_WIDE = 512  # but for those of so many configurations, whose states leave the cache,
+_WIDE = 2048  # but for those of so many configurations, whose states leave the cache,
 _LIMIT = 64  # up to so many
 _WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
 
