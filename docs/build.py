@@ -41,6 +41,7 @@ HOWTO = (
     "boosting",
     "classes_rankings_sequences",
     "gpu",
+    "many_machines",
 )
 CONCEPTS = ("game", "duality", "regret", "certificates", "worst_cases", "engine")
 

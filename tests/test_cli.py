@@ -96,7 +96,7 @@ def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
 
 
 def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
-    play, played = running._play, []
+    play, played = running.play_job, []
 
     def twice(*rest):
         if len(played) == 2:
@@ -105,7 +105,7 @@ def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
         return play(*rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_play", twice)
+        patch.setattr(running, "play_job", twice)
         status, out, err = olx(capsys, "run", "tiny.toml", "--no-report")
     assert (status, out) == (130, "")
     kept = "2 jobs are kept in results/tiny, repeat the same command to continue"

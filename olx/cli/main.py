@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   olx example                                     write quickstart.toml, a config to start from
   olx run quickstart.toml                         play it, print the leaderboard, write the report
   olx run quickstart.toml --set seeds=10 --out results/ten-seeds
+  olx run quickstart.toml --executor processes:4  its jobs side by side
   olx list learners                               what a config may name
   olx list omd                                    one name: arguments, theorem, example
   olx show results/quickstart                     the leaderboard again

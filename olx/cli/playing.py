@@ -19,6 +19,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-wait", action="store_true", help="refuse, if another run is using the folder"
     )
+    parser.add_argument(
+        "--executor", metavar="WHO",
+        help="who plays the jobs: processes:4, dask:ADDRESS, slurm:PARTITION or local:2; this "
+        "process, one after the other, if left out",
+    )  # fmt: skip
 
 
 def folder(asked: argparse.Namespace) -> Path:
@@ -41,7 +46,8 @@ def played(asked: argparse.Namespace, experiment: Any) -> Any:
     from olx.lab.run import run
 
     try:
-        return run(experiment, folder(asked), force=asked.force, wait=not asked.no_wait)
+        options = {"force": asked.force, "wait": not asked.no_wait, "executor": asked.executor}
+        return run(experiment, folder(asked), **options)
     except ConfigError as error:
         raise ConfigError(f"{asked.config}: {error}") from error
 

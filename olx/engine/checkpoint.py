@@ -21,6 +21,7 @@ from olx import _check as check
 from olx.engine import lock, steps
 from olx.engine.collect import Collector, Segment, is_key
 from olx.engine.describe import marks_of, numbered
+from olx.engine.processes import own_folder
 
 
 def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
@@ -31,6 +32,8 @@ def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     in the same pieces; the rounds that were played before are read again and compared.
 
     After SIGINT or SIGTERM the run finishes the current chunk, saves and ends.
+
+    If JAX has several processes, each saves in a folder of its own there.
     """
     check.count("checkpoint", "every", every)
     if not isinstance(directory, str | os.PathLike):
@@ -53,6 +56,10 @@ class Checkpoint:
         self._chunks = self._saved = 0
         self._seal = b""
         self._description: dict[str, str] = {}
+
+    def of_process(self, owner: str) -> "Checkpoint":
+        """The checkpoint of this process: each of several has a folder of its own."""
+        return Checkpoint(own_folder(owner, self.directory), self.every)
 
     def held(self, owner: str) -> contextlib.AbstractContextManager[bool]:
         """Lock the directory against other runs."""

@@ -1,7 +1,7 @@
 """Cut the configurations of a sweep into shares of one width.
 
 The cut depends on the number of configurations, the form of the program and the rounds, never on
-the number of threads that play the shares. So the numbers do not depend on it either.
+the number of threads or processes that play the shares. So the numbers do not depend on it either.
 """
 
 import functools
@@ -13,7 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import PyTree
 
-_MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk
+_MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk,
+_WIDE = 2048  # but for those of so many configurations, whose states leave the cache,
+_LIMIT = 64  # up to so many
 _WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
 
 
@@ -24,6 +26,7 @@ class Cut(NamedTuple):
     shares: int = 1
     width: int = 1  # configurations per share
     axes: Any = 0  # where the axis of configurations is in the state, as for `jax.vmap`
+    of: int = 0  # the configurations of all processes, if these shares are those of one process
 
 
 ALONE = Cut(1)
@@ -38,7 +41,8 @@ def cut_of(configurations: int, least: int, work: int, axes: Any = 0) -> Cut:
     """
     if work < _WORK:
         return Cut(configurations)
-    shares = 1 << max(min(configurations // least, _MOST).bit_length() - 1, 0)
+    most = max(_MOST, min(configurations // _WIDE, _LIMIT))
+    shares = 1 << max(min(configurations // least, most).bit_length() - 1, 0)
     width = -(-configurations // shares)
     return Cut(configurations, -(-configurations // width), width, axes)
 
@@ -59,6 +63,18 @@ def shared(cut: Cut, state: PyTree, own: list) -> tuple[list, list]:
     return states, [[share(i, leaf, 0) for leaf in own] for i in each]
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def part(cut: Cut, start: int, stop: int, state: PyTree, own: list) -> tuple[PyTree, list]:
+    """The states and the numbers of the configurations from `start` on, before `stop`."""
+    take = lambda leaf, axis: lax.slice_in_dim(leaf, start, stop, axis=axis)
+    return _over(take, cut.axes, state), [take(leaf, 0) for leaf in own]
+
+
+def axes_of(axes: Any, state: PyTree) -> PyTree:
+    """The axis of configurations of each leaf."""
+    return _over(lambda _, axis: axis, axes, state)
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def joined(cut: Cut, states: list) -> PyTree:
     """The states of all configurations."""
@@ -66,8 +82,7 @@ def joined(cut: Cut, states: list) -> PyTree:
     def join(axis: int, *leaves: Any) -> Any:
         return lax.slice_in_dim(jnp.concatenate(leaves, axis), 0, cut.configurations, axis=axis)
 
-    axes = _over(lambda _, axis: axis, cut.axes, states[0])
-    return jax.tree.map(join, axes, *states)
+    return jax.tree.map(join, axes_of(cut.axes, states[0]), *states)
 
 
 def _over(function: Callable, axes: Any, state: PyTree) -> PyTree:

@@ -25,9 +25,9 @@ def describe(
         they close over.
     """
     return {
-        "learner": _digest(learner),
-        "loss": _digest(loss),
-        "start": _digest(state),
+        "learner": digest(learner),
+        "loss": digest(loss),
+        "start": digest(state),
         "stream": _named([(leaf.dtype, leaf.shape[1:]) for leaf in jax.tree.leaves(first)]),
         "record": _named(traced.out_info[1]),
         "keep": _named(keep),
@@ -48,11 +48,12 @@ def numbered(tree: PyTree) -> list[tuple[str, np.ndarray]]:
     return [(str(i), np.asarray(data_of(leaf))) for i, leaf in enumerate(jax.tree.leaves(tree))]
 
 
-def _digest(tree: PyTree) -> str:
-    digest = hashlib.sha256(_named(jax.tree.structure(tree)).encode())
+def digest(tree: PyTree) -> str:
+    """A digest of the structure and of all numbers."""
+    found = hashlib.sha256(_named(jax.tree.structure(tree)).encode())
     for _, leaf in numbered(tree):
-        _update(digest, leaf)
-    return digest.hexdigest()[:16]
+        _update(found, leaf)
+    return found.hexdigest()[:16]
 
 
 def _program(closed: Any) -> str:

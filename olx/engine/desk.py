@@ -31,7 +31,7 @@ class Desk:
         self._owner, self._collector = owner, collector
         self._bar, self._checkpoint = bar, checkpoint
         self._pending: tuple[Chunk, Any] | None = None
-        self._digest = b""  # of the collected rounds
+        self.digest = b""  # of the collected rounds
 
     def __enter__(self) -> "Desk":
         return self
@@ -62,7 +62,7 @@ class Desk:
         """Collect the last output, and save if there is a checkpoint."""
         self._clear()
         if self._checkpoint is not None:
-            self._checkpoint.save(whole(state), self._collector, self._digest)
+            self._checkpoint.save(whole(state), self._collector, self.digest)
 
     def stop(self, state: PyTree) -> None:
         """Save, and print the directory."""
@@ -84,6 +84,6 @@ class Desk:
             chunk.look.after([np.all(np.asarray(out.alarm)) for out in outs])
         collector = self._collector
         collector.add(chunk, outs)
-        self._digest = chunk.digest
+        self.digest = chunk.digest
         lowest = float(np.fmin.reduce(collector.total[0], None))
         self._bar.advance(chunk.count, lowest / collector.played)

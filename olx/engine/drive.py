@@ -22,6 +22,7 @@ from olx.engine.desk import Desk
 from olx.engine.game import Known, refuse_tracers
 from olx.engine.history import History
 from olx.engine.kernel import Program
+from olx.engine.many import Crew
 from olx.engine.progress import Progress
 from olx.engine.shows import Shows, candidates
 from olx.keep import Keep
@@ -38,6 +39,7 @@ def drive(
     *,
     cut: Cut = ALONE,
     threads: int = 1,
+    crew: Crew | None = None,
     keep: Keep | None,
     progress: bool | None,
     checkpoint: Checkpoint | None,
@@ -49,6 +51,7 @@ def drive(
     shows: (game, state, plan, leaves) -> which leaves of the rounds need not be checked before they
         are played.
     cut: how the configurations are cut into shares, which `threads` play.
+    crew: the processes that play the configurations; the run is then the part of this one.
     """
     whole = isinstance(stream, Rounds)
     given = jax.tree.leaves(stream) if whole else []
@@ -62,14 +65,21 @@ def drive(
     program = program_of(shown.fields)
     checks = Checks(owner, known.needs, params, shown.leaves)
     collector = Collector(keep)
+    width = _width(state)
+    if crew is not None or checkpoint is not None:
+        row = iter([feed.take(first, 0, 1)])
+        one = next(feed.chunks(owner, row, plan._replace(capacity=1), checks))[:2]
+    if crew is not None:
+        state, game, cut = crew.deal(program, width, cut, state, game, *one)
+        progress = progress if jax.process_index() == 0 else False
     with contextlib.ExitStack() as stack:
         asked = stack.enter_context(signals.deferred(checkpoint is not None))
-        history = None
+        told = crew is not None and crew.peers is not None  # they compare what they played
+        history, before = History({}, lambda *_: ValueError()) if told else None, {}
         if checkpoint is not None:
+            checkpoint = checkpoint.of_process(owner)
             stack.enter_context(checkpoint.held(owner))
-            row = iter([feed.take(first, 0, 1)])
-            one = next(feed.chunks(owner, row, plan._replace(capacity=1), checks))
-            traced = jax.jit(program.function).trace(state, *game.parts(), *one[:2])
+            traced = jax.jit(program.function).trace(state, *game.parts(), *one)
             collector.structure = traced.out_info[1][:2]
             learner, loss = jax.tree.map(jnp.asarray, game.parts())
             described = describe(learner, loss, state, first, keep, traced)
@@ -78,26 +88,33 @@ def drive(
         length = feed.len_of(first) if whole else None
         bar = stack.enter_context(contextlib.closing(Progress(progress, length, collector.played)))
         desk = stack.enter_context(Desk(owner, collector, bar, checkpoint))
+        desk.digest = before.get(collector.played, b"")
         chunks = feed.chunks(owner, itertools.chain([first], pieces), plan, checks, history)
         call = None
         while (chunk := desk.wait_for(chunks, asked, state)) is not None:
             rest = chunk.rounds, chunk.span
             if call is None:
-                form = program, cut, threads, _width(state)
+                form = program, cut, threads, width
                 state, call, path = team.chosen(*form, state, game, *rest)
                 stack.callback(team.close, state)
                 if explain:
+                    path += "" if crew is None else crew.words
                     print(f"{owner}: {path}; chunks of {plan.capacity} rounds on {_device()}.")
             (state, out), _ = call(state, game, *rest)
             desk.put(chunk, out)
             if asked.by is not None:
                 desk.stop(state)
                 raise asked.error()
+            if crew is not None and crew.lost():
+                desk.stop(state)
+                crew.refuse_lost()
             if checkpoint is not None and checkpoint.due():
                 desk.save(state)
         desk.save(state)
         if asked.by is not None:
             raise asked.error()
+        if crew is not None:
+            crew.tell(collector.played, desk.digest)
     losses, trace, curve = collector.result()
     return Run(team.whole(state), losses if curve is None else NOT_KEPT, trace, curve=curve)
 

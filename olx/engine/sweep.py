@@ -22,6 +22,8 @@ from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.game import Known, known
+from olx.engine.many import crew_of
+from olx.engine.processes import devices_of
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
@@ -50,7 +52,8 @@ def sweep(
     """Play every learner of a batch on the same stream; the leaves of the run get a leading axis.
 
     The numbers are those of `jax.vmap` of `rollout` over the learners. The arguments are those of
-    `run`. The configurations are spread over all local devices, and on one CPU over all its cores.
+    `run`. The configurations are spread over all devices, and on one CPU over all its cores; after
+    `jax.distributed.initialize`, over all processes, which all return the same result.
     `axes` of the result holds the values of each configuration, by name. With
     `keep=olx.keep.totals` thousands of configurations over millions of rounds fit in memory.
 
@@ -98,34 +101,37 @@ def streams(
     first, rounds = peek(owner, rounds)
     rows = first.context
     traced = explained(owner, learners, game.loss, params, first, watch, stacked=True)
-    devices = min(jax.local_device_count(), count)
+    devices = devices_of(owner, count)
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
-        state = states_of(owner, game, params, state)
+        state, axes = states_of(owner, game, params, state), 0
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         work = _length(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
-        cut = cut_of(count, _LEAST[program], work) if devices == 1 else Cut(count)
-        one = lambda fields: program(watch._replace(fields=fields), spread(devices))
-        with traced:
-            done = drive(
-                owner, game, one, _shown_by_each, rounds, params, state, cut=cut, **options
-            )
+        share, shows = spread(devices.here), _shown_by_each
+        one = lambda fields: program(watch._replace(fields=fields), share)
     else:
-        work = rows.values.size * count
-        cut = cut_of(count, _LEAST[sparse_program], work, AXES) if devices == 1 else Cut(count)
-        share = spread(devices, Packed(last, mine, mine))
+        program, work, axes = sparse_program, rows.values.size * count, AXES
+        share = spread(devices.here, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
         one = lambda fields: sparse_program(
             watch._replace(fields=fields), layout, form, batched=True, share=share
         )
         state = states_of(owner, game, params, state, packer(layout), AXES)
         shows = functools.partial(shown_by, form)
+    cut = Cut(count, axes=axes)
+    if devices.all == 1:
+        cut = cut_of(count, _LEAST[program], work, axes)
+    with crew_of(owner, devices, options["checkpoint"] is not None) as crew:
         with traced:
-            done = drive(owner, game, one, shows, rounds, params, state, cut=cut, **options)
+            done = drive(
+                owner, game, one, shows, rounds, params, state, cut=cut, crew=crew, **options
+            )
+        done = done if crew is None else crew.gathered(done)
+    if layout is not None:
         done = dataclasses.replace(done, state=unpack(layout, True, done.state))
-    done = done if count % devices == 0 else _trim(done, count)
+    done = done if count % devices.all == 0 else _trim(done, count)
     return dataclasses.replace(done, continued=True) if continued else done
 
 
@@ -145,7 +151,7 @@ def check_batch(owner: str, learners: Learner, loss: Loss) -> None:
 def padded(leaves: list) -> list:
     """The leaves of a batch, padded so that all devices get the same number of configurations."""
     count = np.shape(leaves[0])[0]
-    short = -count % min(jax.local_device_count(), count)
+    short = -count % devices_of("sweep", count).all
     return [padding(jnp.asarray(leaf), short) for leaf in leaves]
 
 

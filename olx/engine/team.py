@@ -66,7 +66,8 @@ class Team:
             return ""
         if self._threads > 1:
             self._pools = [ThreadPoolExecutor(1, "olx") for _ in range(self._threads)]
-        of = f"{self._cut.shares} shares of {self._cut.width} configurations"
+        many = "s" * (self._cut.shares > 1)
+        of = f"{self._cut.shares} share{many} of {self._cut.width} configurations"
         return f"{path}, {of} on {self._threads} thread{'s' * (self._threads > 1)}"
 
     def __call__(self, _: "Team", __: Game, *rest: Any) -> tuple[tuple["Team", Any], None]:
@@ -127,11 +128,13 @@ def chosen(
     program: Program, cut: Cut, threads: int, width: int, state: PyTree, game: Game, *rest: Any
 ) -> tuple[PyTree, Callable, str]:
     """The state for the first call, the form to call, and which form it is, in words."""
-    if cut.shares > 1:
+    if cut.shares > 1 or cut.of:
         team = Team(cut, threads, state, game)
         if path := team.choose(program, width, *rest):
             jax.tree.map(lambda leaf: leaf.delete(), state)  # as a program donates its state
             return team, team, path
+        if cut.of:  # one process would not cut, and then its bits are others
+            raise RuntimeError("a chunk of this sweep is no kernel, but one of its rounds is one")
     return state, *program.choose(width, state, game, *rest)
 
 

@@ -26,6 +26,7 @@ def compare(
     *,
     out: str | os.PathLike | None = None,
     progress: bool | None = None,
+    executor: Any = None,
     **settings: Any,
 ) -> Any:
     """Play learners on data, and give the result as `olx run` does: tables, and a report.
@@ -40,6 +41,7 @@ def compare(
     out: the folder of the result; a temporary one, which goes when Python ends, if None. All is
         played again if it holds a result, for a function of Python may have changed.
     progress: whether to show a progress bar; None shows it on a terminal only.
+    executor: who plays the jobs, as for `olx.lab.run.run`; None plays them here.
     settings: the keys at the top of a config, such as `seeds=5`; see `olx help config`. The loss
         may be a function. The precision is that of JAX if not given.
 
@@ -77,7 +79,7 @@ def compare(
             entry.thing, entry.points = _cast(one.thing, experiment.precision), one.points
         if not by_name:  # a function, or a `ScoreLoss`
             experiment.loss = loss  # pyright: ignore[reportAttributeAccessIssue]
-        return run(experiment, _folder(out), progress, force=True)
+        return run(experiment, _folder(out), progress, force=True, executor=executor)
     except ConfigError as error:
         raise ConfigError(f"compare: {error}") from None
 

@@ -18,6 +18,8 @@ from olx.lab.stories import Story, name_of, story
 from olx.lab.sweeps import Game
 from olx.lab.tasks import METRICS, TASKS, Task
 
+Plans = dict[tuple[str, int, int], list[Plan]]  # by task, classes and features
+
 
 class Job(NamedTuple):
     name: str
@@ -81,32 +83,47 @@ def prepare(experiment: Experiment, shelf: Shelf) -> Prepared:
             raise ConfigError(f"learners.{i}.compare_in: it is for the best comparator.")
     for i, player in players:  # refuse bad arguments before any data are loaded
         plan(i, player)
-    plans: dict[tuple[str, int, int], list[Plan]] = {}  # by task, classes and features
+    plans: Plans = {}
     jobs, digests = [], {}
     for entry in experiment.data:
-        data = shelf.whole(entry, 0)
-        loss = _loss(experiment, data)
-        check_rows(experiment, entry, data)
-        rounds = data.rounds(np.dtype(experiment.precision), dense=False)
-        digests[entry.label or entry.name] = seen = digest(data)
-        seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
-        kind = data.task.name, data.classes, data.width if data.task.gather else 0
-        every = [*players, *baseline(experiment, data.task, len(players))]
-        if kind not in plans:
-            lift = data.task.decision.lift
-            sizes = data.classes, data.width
-            plans[kind] = [plan(j, player, lift, *sizes) for j, player in every]
-        for (_, player), each in zip(every, plans[kind], strict=True):
-            check_fit(each, data, loss, rounds)
-            for seed in seeds:
-                told = story(experiment, entry, player, seed, seen)
-                jobs.append(Job(name_of(told), entry, each.seeded(seed), seed, told))
+        found, seen = jobs_on(experiment, shelf, entry, plans)
+        jobs += found
+        digests[entry.label or entry.name] = seen
     for name in experiment.metrics or []:
         meant = [task.name for task in TASKS.values() if METRICS[name] in task.metrics]
         if not set(meant) & (given := {task for task, *_ in plans}):
             meant, given = (" and ".join(sorted(each)) for each in (meant, given))
             raise ConfigError(f"metrics: {name} is for {meant} data, got {given}.")
     return Prepared(jobs, digests | outside.digests(experiment.plain()))
+
+
+def jobs_on(
+    experiment: Experiment, shelf: Shelf, entry: Data, plans: Plans
+) -> tuple[list[Job], dict[str, Any]]:
+    """The jobs on a data set, and the digest of its rows.
+
+    plans: those that other data sets have needed; new ones are added.
+    """
+    data = shelf.whole(entry, 0)
+    loss = _loss(experiment, data)
+    check_rows(experiment, entry, data)
+    rounds = data.rounds(np.dtype(experiment.precision), dense=False)
+    seen = digest(data)
+    seeds = experiment.all_seeds if entry.order == "shuffled" else experiment.all_seeds[:1]
+    kind = data.task.name, data.classes, data.width if data.task.gather else 0
+    players = list(enumerate(experiment.learners))
+    every = [*players, *baseline(experiment, data.task, len(players))]
+    if kind not in plans:
+        lift = data.task.decision.lift
+        sizes = data.classes, data.width
+        plans[kind] = [plan(j, player, lift, *sizes) for j, player in every]
+    jobs = []
+    for (_, player), each in zip(every, plans[kind], strict=True):
+        check_fit(each, data, loss, rounds)
+        for seed in seeds:
+            told = story(experiment, entry, player, seed, seen)
+            jobs.append(Job(name_of(told), entry, each.seeded(seed), seed, told))
+    return jobs, seen
 
 
 def baseline(experiment: Experiment, task: Task, place: int) -> list[tuple[int, Player]]:

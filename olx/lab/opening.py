@@ -117,6 +117,11 @@ def _told(stale: list[Story], stories: Sequence[Story], kept: int) -> list[str]:
     return [*(f"{why}." for why in dict.fromkeys(reasons)), f"{'; '.join(counts)}."]
 
 
+def note_environment(folder: Path, now: Mapping[str, Any]) -> None:
+    """Note the environment of a worker beside that of the run, if it is another one."""
+    _replace(folder / "environment.json", _environments(folder, now, True))
+
+
 def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[str, Any]:
     """The environment of the first jobs, with those of later ones beside it."""
     if not resumed or not (folder / "environment.json").is_file():

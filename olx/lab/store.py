@@ -22,6 +22,7 @@ config or a factory has changed, only the jobs that depend on it are played agai
 
 import json
 import os
+import platform
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
@@ -118,14 +119,22 @@ def is_finished(folder: Path) -> bool:
 
 
 def put(folder: Path, job: str, tables: Mapping[str, pa.Table], story: Mapping[str, Any]) -> None:
-    """Store the tables of a finished job, all of them or none."""
-    draft = folder / "jobs" / f"{job}.draft"
+    """Store the tables of a finished job, all of them or none.
+
+    Two processes may store the same job: one that was thought to be lost, and the one after it.
+    """
+    draft = folder / "jobs" / f"{job}.{platform.node()}.{os.getpid()}.draft"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     for name, table in tables.items():
         pq.write_table(table, draft / f"{name}.parquet")
     (draft / "story.json").write_text(json.dumps(story, indent=1, default=repr))
-    draft.rename(folder / "jobs" / job)
+    try:
+        draft.rename(folder / "jobs" / job)
+    except OSError:
+        if not (folder / "jobs" / job).is_dir():
+            raise
+        shutil.rmtree(draft)  # the same tables are there
     shutil.rmtree(folder / "checkpoints" / job, ignore_errors=True)
 
 

@@ -345,7 +345,7 @@ def test_an_interrupted_run_ends_with_the_same_tables(save, file, tmp_path, monk
 def test_a_finished_job_is_not_played_again(file, tmp_path, monkeypatch):
     asked = jobs(file)
     first = run(asked, tmp_path / "r")
-    monkeypatch.setattr("olx.lab.run.play", None)
+    monkeypatch.setattr("olx.lab.one_job.play", None)
     assert run(asked, tmp_path / "r").times.equals(first.times)
 
 

@@ -37,7 +37,7 @@ def played(tmp_path, monkeypatch, capsys):
         names.append((job.dataset, job.plan.label, job.seed))
         return {name: schema.empty_table() for name, schema in schemas.SCHEMAS.items()}
 
-    monkeypatch.setattr(running, "_play", no_rounds)
+    monkeypatch.setattr(running, "play_job", no_rounds)
 
     def play(tree, **options):
         names.clear()
