@@ -14,10 +14,10 @@ from olx.engine.protocol import Seen
 def over_rounds(
     one: Callable[[PyTree, Array], tuple[PyTree, Seen]],
     state: PyTree,
-    count: Int[Array, ""],
+    count: Int[Array, ""] | None,
     capacity: int,
 ) -> tuple[PyTree, Seen]:
-    """The state after the first `count` rounds, and the outputs of these rounds.
+    """The state after the first `count` rounds, or after all, and the outputs of these rounds.
 
     one: (state, number of the round) -> (next state, output of the round).
 
@@ -31,8 +31,9 @@ def over_rounds(
         write = lambda rows, row: lax.dynamic_update_index_in_dim(rows, row, i, 0)
         return state, added(write, out, seen)
 
-    shapes = jax.eval_shape(one, state, count)[1]
-    return lax.fori_loop(0, count, step, (state, nothing(shapes, capacity)))
+    shapes = jax.eval_shape(one, state, FIRST)[1]
+    last = capacity if count is None else count
+    return lax.fori_loop(0, last, step, (state, nothing(shapes, capacity)))
 
 
 def nothing(seen: Seen, capacity: int, rounds: int = 0) -> Seen:
@@ -50,6 +51,9 @@ def added(write: Callable[[Array, Array], Array], out: Seen, seen: Seen) -> Seen
     """The output of a chunk, with that of more rounds; `write` puts their rows in their place."""
     paid, kept = jax.tree.map(write, (out.paid, out.kept), (seen.paid, seen.kept))
     return Seen(paid, kept, jax.tree.map(jnp.logical_or, out.alarm, seen.alarm))
+
+
+FIRST = jax.ShapeDtypeStruct((), jnp.int32)  # the number of a round
 
 
 def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:

@@ -1,11 +1,13 @@
 """Aligned buffers for chunks, which a device reads without another copy."""
 
 import math
+from typing import Any
 
 import jax
 import numpy as np
 
 from olx.core import Rounds
+from olx.engine import place
 from olx.streams.sparse_rows import SparseRows
 
 _LINE = 64  # bytes: JAX does not copy an array that begins at a multiple of it
@@ -28,21 +30,24 @@ class Stage:
         leaves, structure = jax.tree.flatten(part)
         return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
 
-    def _put(self, number: int, leaf: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+    def _put(self, number: int, leaf: Any) -> Any:
         count, dtype = leaf.shape[0], self._dtypes[number]
         if isinstance(leaf, SparseRows):
             return leaf
-        ready = leaf.dtype == dtype and count == self._capacity and _is_aligned(leaf)
+        if place.kept(leaf):
+            return place.filled(leaf, self._capacity, dtype)
+        fits = leaf.dtype == dtype and count == self._capacity
+        ready = fits and (_is_aligned(leaf) or place.accelerated())
         if self._owned and ready:
             return leaf
         key = number, self._turn
         if key not in self._places:
             self._places[key] = _aligned((self._capacity, *leaf.shape[1:]), dtype)
-        place = self._places[key]
-        place[:count] = leaf
+        buffer = self._places[key]
+        buffer[:count] = leaf
         if count < self._capacity:
-            place[count:] = 0
-        return place
+            buffer[count:] = 0
+        return buffer
 
 
 def _is_aligned(leaf: np.ndarray) -> bool:

@@ -22,12 +22,14 @@ from olx.engine.diagnosis import explained
 from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.game import Known, known
+from olx.engine.place import accelerated
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
 from olx.engine.sparse import form_of, shown_by, sparse_program
 from olx.engine.table import AXES, Packed, layout_of, packer, unpack
 from olx.engine.team import threads_of
 from olx.keep import Keep
+from olx.record import actions
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -88,12 +90,14 @@ def streams(
 ) -> Run:
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
     options["threads"] = threads_of(owner, threads)
+    options["light"] = watch.record in (None, actions)
     game, rounds = unfolded(owner, game, rounds, watch, padded)
     learners, count = game.learner, np.shape(jax.tree.leaves(game.learner)[0])[0]
     first, rounds = peek(owner, rounds)
     rows = first.context
     traced = explained(owner, learners, game.loss, params, first, watch, stacked=True)
     devices = min(jax.local_device_count(), count)
+    alone = devices == 1 and not accelerated()  # an accelerator plays all configurations at once
     sparse = isinstance(rows, SparseRows)
     layout = layout_of(owner, learners, params, rows, batched=True) if sparse else None
     if layout is None:
@@ -101,7 +105,7 @@ def streams(
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         work = _length(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
-        cut = cut_of(count, _LEAST[program], work) if devices == 1 else Cut(count)
+        cut = cut_of(count, _LEAST[program], work) if alone else Cut(count)
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
         with traced:
             done = drive(
@@ -109,7 +113,7 @@ def streams(
             )
     else:
         work = rows.values.size * count
-        cut = cut_of(count, _LEAST[sparse_program], work, AXES) if devices == 1 else Cut(count)
+        cut = cut_of(count, _LEAST[sparse_program], work, AXES) if alone else Cut(count)
         share = spread(devices, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
         one = lambda fields: sparse_program(
