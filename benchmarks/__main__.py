@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    accelerator,
     batch_boosting,
     boosting,
     compile_time,
@@ -23,6 +24,7 @@ from benchmarks import (
     experts,
     first_order,
     lab,
+    large,
     multiclass,
     overhead,
     report,
@@ -48,6 +50,8 @@ GROUPS = {
     "multiclass": multiclass.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
+    "large": large.measure,
+    "accelerator": accelerator.measure,
 }
 
 OUT = pathlib.Path("results/benchmarks")
