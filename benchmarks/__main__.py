@@ -15,6 +15,7 @@ import pathlib
 import tempfile
 
 from benchmarks import (
+    accelerator,
     batch_boosting,
     boosting,
     compile_time,
@@ -24,6 +25,7 @@ from benchmarks import (
     experts,
     first_order,
     lab,
+    large,
     multiclass,
     overhead,
     report,
@@ -50,6 +52,8 @@ GROUPS = {
     "dictionaries": dictionaries.measure,
     "lab": lab.measure,
     "compile_time": compile_time.measure,
+    "large": large.measure,
+    "accelerator": accelerator.measure,
 }
 
 OUT = pathlib.Path("results/benchmarks")

@@ -79,6 +79,10 @@ LAB = 1.5  # time of the lab for a sweep / time of the engine
 CSV = 1.5  # time of the lab for 200,000 x 20 numbers in a CSV file / time of pandas
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths
+LARGE = 1.0  # GB of resident memory at most, for a problem that is larger
+# time of a stream / of arrays; of 100,000 configurations / of 4,096; for many columns / few, beside
+# the same ratio of the numba loop, which shows what the caches of the processor cost
+LARGE_SPEED = 1.15
 AGREEMENT = 1e-3  # largest difference of scores from those of the numba loop, early in the stream
 
 

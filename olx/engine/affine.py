@@ -7,14 +7,21 @@ measure could see the longer row, so such runs are played as they are.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import jax
+import numpy as np
+
 from olx.core import Learner, Rounds
 from olx.engine.game import Known, taken_apart
+from olx.engine.mapped import Window
 from olx.engine.protocol import Watch
 from olx.frameworks.affine import as_linear, is_affine
 from olx.record import actions
 from olx.streams.intercept import appended
 from olx.streams.judge import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows
+
+_COPIED = 1 << 28  # bytes; longer rows of more than this are made in pieces
+_PART = 1 << 24  # bytes per piece
 
 
 def unfolded(
@@ -35,7 +42,9 @@ def unfolded(
     check_iterable(owner, rounds)
     if isinstance(rounds, Rounds):
         check_rounds(owner, rounds)
-        return game, rounds._replace(context=appended(owner, rounds.context))
+        if not isinstance(rounds.context, np.ndarray) or rounds.context.nbytes <= _COPIED:
+            return game, rounds._replace(context=appended(owner, rounds.context))
+        rounds = _parts(rounds)
     return game, _pieces(owner, rounds)
 
 
@@ -44,6 +53,16 @@ def unfolded_rows(owner: str, learner: Learner, rows: Any) -> tuple[Learner, Any
     if not is_affine(learner) or not isinstance(rows, SparseRows):
         return learner, rows
     return as_linear(learner), appended(owner, rows)
+
+
+def _parts(rounds: Rounds) -> Iterator[Rounds]:
+    """The rounds in pieces: a longer row is a copy, and there may be no memory for all of them."""
+    length = len(rounds.context)
+    step = max(1, _PART * length // rounds.context.nbytes)
+    with Window(rounds) as window:
+        for low in range(0, length, step):
+            window.move(low, low, min(low + step, length))
+            yield jax.tree.map(lambda leaf, rows=slice(low, low + step): leaf[rows], rounds)
 
 
 def _pieces(owner: str, rounds: Iterable[Rounds]) -> Iterator[Rounds]:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program, as_kernel
-from olx.engine.loop import added, at, nothing, put
+from olx.engine.loop import FIRST, added, at, nothing, put
 from olx.engine.protocol import Seen, Watch, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
@@ -48,9 +48,9 @@ def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurat
 def block_program(watch: Watch, share) -> Program:
     """Play a batch of learners on the same chunk, a block of rounds at a time."""
     one = functools.partial(_one, watch)
-    triangle = functools.partial(_triangle, jax.vmap(one, in_axes=(0, None, 0, None)))
-    fast = as_kernel(triangle)
-    slow = functools.partial(_play, triangle)
+    each = jax.vmap(one, in_axes=(0, None, 0, None))
+    fast = as_kernel(functools.partial(_triangle, each, _added_in_turn))
+    slow = functools.partial(_play, functools.partial(_triangle, each, _added_at_once))
     return Program(slow, functools.partial(_play, lambda *a: fast(*a)[0]), share)
 
 
@@ -66,14 +66,27 @@ def _one(
     return a, watch.see(None, feedback)
 
 
+def _added_in_turn(line: Array, coefficients: Array, score: Array, i: Int[Array, ""]) -> Array:
+    """The score of round `i` with the terms of the rounds before it; for one kernel."""
+    earlier = lambda j, score: score + at(line, j) * at(coefficients, j)
+    return lax.fori_loop(0, i, earlier, score)
+
+
+def _added_at_once(line: Array, coefficients: Array, score: Array, i: Int[Array, ""]) -> Array:
+    """The same by a product, for devices that launch every step of a loop."""
+    before = jnp.arange(line.size, dtype=i.dtype) < i
+    return score + product(jnp.where(before, line, 0.0), coefficients)
+
+
 def _triangle(
     one,
+    add,
     learner: Learner,
     loss: Loss,
     gram: Float[Array, "B B"],
     scores: Float[Array, "B N"],
     rounds: Rounds,
-    span: Int[Array, "2"],
+    span: tuple[Any, Any],
 ) -> tuple[Float[Array, "B N"], Seen]:
     """Play the rounds of a block one by one: their coefficients and their outputs.
 
@@ -85,39 +98,54 @@ def _triangle(
 
     def step(i: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
         coefficients, out = carry
-        line = at(gram, i)
-        earlier = lambda j, score: score + at(line, j) * at(coefficients, j)
-        a, seen = play(i, lax.fori_loop(span[0], i, earlier, at(scores, i)))
+        a, seen = play(i, add(at(gram, i), coefficients, at(scores, i), i))
         return put(coefficients, a, i), added(lambda rows, row: put(rows, row, i), out, seen)
 
-    empty = nothing(jax.eval_shape(play, span[0], scores[0])[1], len(gram))
-    return lax.fori_loop(span[0], span[1], step, (jnp.zeros_like(scores), empty))
+    empty = nothing(jax.eval_shape(play, FIRST, scores[0])[1], len(gram))
+    return lax.fori_loop(*span, step, (jnp.zeros_like(scores), empty))
 
 
 def _play(
-    triangle, state: PyTree, learner: Learner, loss: Loss, rounds: Rounds, span: Int[Array, "2"]
+    triangle,
+    state: PyTree,
+    learner: Learner,
+    loss: Loss,
+    rounds: Rounds,
+    span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Seen]:
     (start,), structure = jax.tree.flatten(state)
-    product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+    size = min(ROWS, rounds.context.shape[0])
+    if span is not None:
+        rounds = jax.tree.map(lambda leaf: _filled(leaf, -len(leaf) % size), rounds)
     capacity = rounds.context.shape[0]
-    size = min(ROWS, capacity)
+
+    def solve(k: Any, here: Rounds, w: Float[Array, "d N"]) -> tuple[Array, Seen]:
+        x = here.context
+        own = (0, len(x)) if span is None else tuple(jnp.clip(span - k * size, 0, size))
+        a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, own)
+        return w + product(x.T, a), seen
 
     def block(k: Int[Array, ""]) -> Rounds:
         return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * size, size), rounds)
 
-    def solve(k: Int[Array, ""], w: Float[Array, "d N"]) -> tuple[Array, Array, Seen]:
-        here = block(k)
-        x = here.context
-        own = jnp.clip(span - k * size, 0, size)
-        a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, own)
-        return x, a, seen
-
-    def step(k: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
+    def step(k: Any, carry: tuple[Array, Seen], here: Rounds | None = None) -> tuple[Array, Seen]:
         w, out = carry
-        x, a, seen = solve(k, w)
+        w, seen = solve(k, block(k) if here is None else here, w)
         write = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * size, 0)
-        return w + product(x.T, a), added(write, out, seen)
+        return w, added(write, out, seen)
 
-    empty = nothing(jax.eval_shape(solve, span[0], start.T)[2], capacity, size)
-    w, out = lax.fori_loop(span[0] // size, (span[1] + size - 1) // size, step, (start.T, empty))
-    return jax.tree.unflatten(structure, [w.T]), out
+    shapes = jax.eval_shape(lambda k, w: solve(k, block(k), w)[1], FIRST, start.T)
+    low, high = 0, capacity // size
+    if span is not None:
+        low, high = span[0] // size, (span[1] + size - 1) // size
+    carry = lax.fori_loop(low, high, step, (start.T, nothing(shapes, capacity, size)))
+    if capacity % size:  # the last block is shorter
+        carry = step(high, carry, jax.tree.map(lambda leaf: leaf[-(capacity % size) :], rounds))
+    return jax.tree.unflatten(structure, [carry[0].T]), carry[1]
+
+
+def _filled(leaf: Array, short: int) -> Array:
+    return jnp.pad(leaf, [(0, short), *[(0, 0)] * (leaf.ndim - 1)]) if short else leaf
+
+
+product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)

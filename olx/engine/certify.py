@@ -18,9 +18,10 @@ from olx.certificate import Certificates
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.audit import audited, sides
 from olx.engine.boundary import check_game
-from olx.engine.feed import dense, peek
+from olx.engine.feed import peek
 from olx.engine.game import known
 from olx.engine.protocol import Watch
+from olx.engine.rows import dense
 from olx.engine.run import stream
 from olx.engine.sweep import check_batch, padded, streams
 from olx.frameworks.lift import inside

@@ -53,7 +53,7 @@ class Checkpoint:
     def __init__(self, directory: Path, every: int):
         self.directory, self.every = directory, every
         self._steps = directory / "steps"
-        self._chunks = self._saved = 0
+        self._chunks = 0
         self._seal = b""
         self._description: dict[str, str] = {}
 
@@ -72,7 +72,7 @@ class Checkpoint:
 
         `collector` gets the saved outputs.
         """
-        self._chunks = self._saved = 0
+        self._chunks = 0
         self._description = description
         self._seal = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).digest()
         there = self._found(owner)
@@ -87,7 +87,6 @@ class Checkpoint:
             stream[step] = arrays["stream"].tobytes()
         if segments:
             collector.restore(segments, there[-1], total)
-            self._saved = len(segments)
         return state, stream
 
     def due(self) -> bool:
@@ -100,13 +99,13 @@ class Checkpoint:
 
         stream: the digest of the rounds played.
         """
-        fresh = collector.segments[self._saved :]
+        fresh = collector.segments[collector.saved :]
         if not fresh:
             return
-        collector.segments[self._saved :] = [collector.joined(fresh)]
-        if self._saved == 0:
+        collector.segments[collector.saved :] = [collector.joined(fresh)]
+        if collector.saved == 0:
             self._write_description()
-        self._saved += 1
+        collector.saved += 1
         trees = {"state": state, "kept": collector.segments[-1], "total": collector.total}
         arrays = {f"{name}.{i}": leaf for name, tree in trees.items() for i, leaf in numbered(tree)}
         arrays["stream"] = np.frombuffer(stream, np.uint8)

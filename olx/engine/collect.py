@@ -10,6 +10,7 @@ from jaxtyping import PyTree
 
 from olx.core import Curve
 from olx.engine.feed import Chunk
+from olx.engine.place import accelerated
 from olx.engine.protocol import Seen
 from olx.keep import Keep, rounds_kept
 
@@ -31,8 +32,10 @@ class Collector:
     def __init__(self, keep: Keep | None):
         self.keep = keep
         self.segments: list[Segment] = []
+        self.saved = 0  # segments that a checkpoint holds; these do not change any more
         self.played = 0
         self.total: PyTree = None  # the last of `totals`
+        self._extra = False  # whether the last kept round is so only because its chunk ends there
         self.structure: PyTree = None  # of the output for a chunk; used only to resume
 
     @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
@@ -50,7 +53,10 @@ class Collector:
             sums = jax.tree.map(lambda rows: rows.sum(0, dtype=np.float64), paid)
             self.total = sums if self.total is None else jax.tree.map(np.add, self.total, sums)
         else:
-            kept = np.union1d(rounds_kept(self.keep, chunk.start, stop), [stop])
+            self._drop_end()
+            asked = rounds_kept(self.keep, chunk.start, stop)
+            kept = np.union1d(asked, [stop])
+            self._extra = stop not in asked
             ends = kept - chunk.start
             sums = _beside(lambda leaf: np.cumsum(_parts(played(leaf), ends), axis=0), paid)
             if self.total is None:
@@ -62,9 +68,20 @@ class Collector:
             self.total = jax.tree.map(lambda rows: rows[-1], totals)
         self.played = stop
 
+    def _drop_end(self) -> None:
+        """Forget the last round of the chunk before, unless it is asked for or saved.
+
+        Else memory would grow with the number of chunks, by a number per configuration for each.
+        """
+        if self._extra and len(self.segments) > self.saved:
+            segment = self.segments.pop()
+            if len(segment.at) > 1:
+                self.segments.append(_rows(segment, slice(-1)))
+
     def restore(self, segments: list[Segment], played: int, total: PyTree) -> None:
         """Continue from the segments that an earlier run saved."""
-        self.segments, self.played, self.total = segments, played, total
+        self.segments, self.saved = segments, len(segments)
+        self.played, self.total = played, total
 
     def empty(self) -> Segment:
         """A segment without rounds, for its structure and dtypes."""
@@ -117,6 +134,11 @@ def is_key(leaf: Any) -> bool:
 def data_of(leaf: Any) -> Any:
     """A leaf as numbers: the key of a random generator as its data."""
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
+def fetched(outs: list[Seen]) -> list[Seen]:
+    """The outputs of a chunk; those of an accelerator come to the host here, and only here."""
+    return jax.device_get(jax.tree.map(data_of, outs)) if accelerated() else outs
 
 
 def _played(leaf: Any, start: int, stop: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.engine.checkpoint import Checkpoint
-from olx.engine.collect import Collector
+from olx.engine.collect import Collector, fetched
 from olx.engine.feed import Chunk
 from olx.engine.progress import Progress
 from olx.engine.signals import Asked
@@ -79,7 +79,7 @@ class Desk:
         if self._pending is None:
             return
         (chunk, out), self._pending = self._pending, None
-        outs = parts(out)
+        outs = fetched(parts(out))
         if chunk.look is not None:
             chunk.look.after([np.all(np.asarray(out.alarm)) for out in outs])
         collector = self._collector

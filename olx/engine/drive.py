@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from olx._not_kept import NOT_KEPT
 from olx.core import Rounds, Run
-from olx.engine import feed, signals, team
+from olx.engine import feed, launches, place, signals, team
 from olx.engine.checkpoint import Checkpoint, check_checkpoint
 from olx.engine.checks import Checks
 from olx.engine.collect import Collector
@@ -40,6 +40,7 @@ def drive(
     cut: Cut = ALONE,
     threads: int = 1,
     crew: Crew | None = None,
+    light: bool = False,
     keep: Keep | None,
     progress: bool | None,
     checkpoint: Checkpoint | None,
@@ -52,15 +53,16 @@ def drive(
         are played.
     cut: how the configurations are cut into shares, which `threads` play.
     crew: the processes that play the configurations; the run is then the part of this one.
+    light: whether at most one number is recorded per round and configuration.
     """
     whole = isinstance(stream, Rounds)
     given = jax.tree.leaves(stream) if whole else []
     refuse_tracers(owner, [*jax.tree.leaves(state), *given])
     check_checkpoint(owner, checkpoint)
-    game, pieces = known.game, feed.pieces(owner, stream)
+    game, pieces = place.there(known.game), feed.pieces(owner, stream)
     first = next(pieces)
     ready = whole and all(isinstance(leaf, jax.Array) for leaf in given)
-    plan = feed.plan(first, params, cut.configurations, whole, ready)
+    plan = feed.plan(first, params, cut.configurations, whole, ready, light)
     shown = shows(game, state, plan, candidates(plan, known.parts))
     program = program_of(shown.fields)
     checks = Checks(owner, known.needs, params, shown.leaves)
@@ -92,7 +94,7 @@ def drive(
         chunks = feed.chunks(owner, itertools.chain([first], pieces), plan, checks, history)
         call = None
         while (chunk := desk.wait_for(chunks, asked, state)) is not None:
-            rest = chunk.rounds, chunk.span
+            rest = place.placed(chunk.rounds, chunk.span, plan.capacity)
             if call is None:
                 form = program, cut, threads, width
                 state, call, path = team.chosen(*form, state, game, *rest)
@@ -100,6 +102,7 @@ def drive(
                 if explain:
                     path += "" if crew is None else crew.words
                     print(f"{owner}: {path}; chunks of {plan.capacity} rounds on {_device()}.")
+                    launches.explain(owner, call, cut.configurations, state, game, rest[0])
             (state, out), _ = call(state, game, *rest)
             desk.put(chunk, out)
             if asked.by is not None:

@@ -10,18 +10,15 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Rounds
-from olx.engine import contexts
+from olx.engine import contexts, place
+from olx.engine.capacity import rounds_per_chunk
 from olx.engine.checks import Checks, Look
 from olx.engine.history import History
+from olx.engine.mapped import Window
 from olx.engine.rows import Room, blocks
 from olx.engine.stage import Stage
 from olx.streams.judge import check_iterable, check_piece
 from olx.streams.sparse_rows import SparseRows
-
-_BYTES = 1 << 21  # per chunk: large enough to hide the cost of a call, small enough for the cache
-_READY = 16  # times as many for arrays of the device, which are played where they are
-_MOST = 1 << 16  # rounds per chunk
-_DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
 
 
 class Chunk(NamedTuple):
@@ -47,7 +44,12 @@ class Plan(NamedTuple):
 
 
 def plan(
-    first: Rounds, params: PyTree, configurations: int, whole: bool, ready: bool = False
+    first: Rounds,
+    params: PyTree,
+    configurations: int,
+    whole: bool,
+    ready: bool = False,
+    light: bool = False,
 ) -> Plan:
     """The plan for a stream with the first piece `first`, and a learner that starts from `params`.
 
@@ -55,27 +57,15 @@ def plan(
         as the next piece is read.
     ready: whether the arrays are those of the device, as sparse rows almost are. Others are copied
         to a buffer, which should stay in the cache.
+    light: whether at most one number is recorded per round and configuration.
     """
     rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
     dtypes = contexts.dtypes(first.context, params, 1) + rest
     ready = ready or (whole and isinstance(first.context, SparseRows))
-    most = _BYTES * (_READY if ready else 1)
-    return Plan(first, dtypes, _capacity(first, dtypes, configurations, whole, most), whole)
-
-
-def _capacity(first: Rounds, dtypes: list, configurations: int, whole: bool, most: int) -> int:
-    """The number of rounds per chunk, a power of two. Later pieces may be longer than `first`.
-
-    A long stream has at least one full chunk: only those are played where they are.
-    """
     length = len_of(first)
     row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
-    best = most // row // max(1, configurations // 64)
-    best = min(_MOST, max(4, best))
-    if not whole:
-        length = max(length, min(1024, best))
-    rounds = min(best, length)
-    return 1 << (rounds.bit_length() - 1 if rounds * row > _BYTES else (rounds - 1).bit_length())
+    size = rounds_per_chunk(length, row, configurations, whole, ready, light)
+    return Plan(first, dtypes, size, whole)
 
 
 def len_of(rounds: Rounds) -> int:
@@ -83,7 +73,8 @@ def len_of(rounds: Rounds) -> int:
 
 
 def take(rounds: Rounds, start: int, stop: int) -> Rounds:
-    return jax.tree.map(lambda leaf: leaf[start:stop], rounds)
+    every = lambda leaf: start == 0 and stop >= leaf.shape[0]  # a device would copy them
+    return jax.tree.map(lambda leaf: leaf if every(leaf) else leaf[start:stop], rounds)
 
 
 def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
@@ -100,7 +91,7 @@ def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds 
 
 
 def pieces(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
-    """The pieces of a stream as they come, on the host; refuses an empty stream."""
+    """The pieces of a stream as they come, as arrays; refuses an empty stream."""
     check_iterable(owner, stream)
     empty = True
     for piece in [stream] if isinstance(stream, Rounds) else stream:
@@ -140,17 +131,21 @@ def chunks(
             history.skip(piece, start, start + begin)
         if isinstance(piece.context, SparseRows):
             room = room.grown(piece.context, begin, capacity)
-        for left, low, high in stage.windows(piece, begin):
-            staged = stage.put(take(piece, left, high))
-            span = np.array([low - left, high - left], np.int32)
-            real = take(staged, *span)
-            checks.before(real, start + low)
-            look = Look(checks, real, start + low) if checks.shown else None
-            if isinstance(piece.context, SparseRows):
-                cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
-                staged = staged._replace(context=cut if plan.owned else jax.tree.map(np.array, cut))
-            digest = b"" if history is None else history.add(take(piece, low, high))
-            yield Chunk(staged, span, start + low, digest, look)
+        with Window(piece) as window:
+            for left, low, high in stage.windows(piece, begin):
+                window.move(low - capacity, low, high)  # one chunk is being played
+                staged = stage.put(take(piece, left, high))
+                span = np.array([low - left, high - left], np.int32)
+                real = take(staged, *span)
+                checks.before(real, start + low)
+                look = Look(checks, real, start + low) if checks.shown else None
+                if isinstance(piece.context, SparseRows):
+                    cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
+                    staged = staged._replace(
+                        context=cut if plan.owned else jax.tree.map(np.array, cut)
+                    )
+                digest = b"" if history is None else history.add(take(piece, low, high))
+                yield Chunk(staged, span, start + low, digest, look)
         start += length
     if start < skip:
         raise ValueError(
@@ -160,8 +155,9 @@ def chunks(
 
 
 def _host(leaf: Any) -> np.ndarray | SparseRows:
-    """The array on the host, without a copy if possible; a memory map stays a memory map."""
-    return leaf if isinstance(leaf, np.ndarray | SparseRows) else np.asarray(leaf)
+    """The array on the host, without a copy if possible; one of an accelerator stays there."""
+    here = isinstance(leaf, np.ndarray | SparseRows) or place.kept(leaf)
+    return leaf if here else np.asarray(leaf)
 
 
 def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
@@ -186,14 +182,3 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
                 f"{seen[1]}{list(seen[0])} per round, the first chunk "
                 f"{wanted[1]}{list(wanted[0])}."
             )
-
-
-def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
-    """Sparse rows as dense rows, in small pieces."""
-    for piece in [rounds] if isinstance(rounds, Rounds) else rounds:
-        rows = piece.context
-        step = max(1, _DENSE // (rows.shape[1] * rows.values.dtype.itemsize))
-        for begin in range(0, rows.shape[0], step):
-            part = slice(begin, begin + step)
-            rest = jax.tree.map(lambda leaf, part=part: np.asarray(leaf)[part], piece[1:])
-            yield Rounds(rows[part].toarray(), *rest)

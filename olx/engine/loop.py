@@ -15,15 +15,15 @@ from olx.engine.protocol import Seen
 def over_rounds(
     one: Callable[[PyTree, Array], tuple[PyTree, Seen]],
     state: PyTree,
-    span: Int[Array, "2"],
+    span: Int[Array, "2"] | None,
     capacity: int,
 ) -> tuple[PyTree, Seen]:
     """The state after the rounds of a chunk from `span[0]` up to `span[1]`, and their outputs.
 
     one: (state, number of the round) -> (next state, output of the round).
 
-    `span` is traced, so streams of any length use one program. Rows outside it are neither read nor
-    written. The first axis of the outputs is time.
+    A `span` of None is all rounds. Else it is traced, so streams of any length use one program.
+    Rows outside it are neither read nor written. The first axis of the outputs is time.
     """
 
     def step(i: Int[Array, ""], carry: tuple[PyTree, Seen]) -> tuple[PyTree, Seen]:
@@ -31,8 +31,9 @@ def over_rounds(
         state, seen = one(state, i)
         return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
-    shapes = jax.eval_shape(one, state, span[0])[1]
-    return lax.fori_loop(span[0], span[1], step, (state, nothing(shapes, capacity)))
+    low, high = (0, capacity) if span is None else (span[0], span[1])
+    shapes = jax.eval_shape(one, state, FIRST)[1]
+    return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))
 
 
 def nothing(seen: Seen, capacity: int, rounds: int = 0) -> Seen:
@@ -50,6 +51,9 @@ def added(write: Callable[[Array, Array], Array], out: Seen, seen: Seen) -> Seen
     """The output of a chunk, with that of more rounds; `write` puts their rows in their place."""
     paid, kept = jax.tree.map(write, (out.paid, out.kept), (seen.paid, seen.kept))
     return Seen(paid, kept, jax.tree.map(jnp.logical_or, out.alarm, seen.alarm))
+
+
+FIRST = jax.ShapeDtypeStruct((), jnp.int32)  # the number of a round
 
 
 def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:

@@ -13,8 +13,7 @@ from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import contexts as cast_of
 from olx.engine.affine import unfolded_rows
 from olx.engine.boundary import check_state
-from olx.engine.feed import dense
-from olx.engine.rows import Blocks, Room, blocks
+from olx.engine.rows import Blocks, Room, blocks, dense
 from olx.engine.start_like import start_like
 from olx.engine.table import Layout, layout_of, packer, state_of
 from olx.streams.foreign import refuse_stranger

@@ -1,13 +1,17 @@
 """Chunks of sparse rows as arrays of one shape, for any number of non-zeros per row."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from olx import _aligned as aligned
+from olx.core import Rounds
 from olx.streams.sparse_rows import LANES, SparseRows
 
 _STEP = aligned.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
+_DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
 
 
 class Blocks(NamedTuple):
@@ -59,3 +63,14 @@ def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) 
         pad(values[low : low + size].astype(dtype, copy=False), size),
         np.zeros(room.widest, np.int8),
     )
+
+
+def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
+    """Sparse rows as dense rows, in small pieces."""
+    for piece in [rounds] if isinstance(rounds, Rounds) else rounds:
+        rows = piece.context
+        step = max(1, _DENSE // (rows.shape[1] * rows.values.dtype.itemsize))
+        for begin in range(0, rows.shape[0], step):
+            part = slice(begin, begin + step)
+            rest = jax.tree.map(lambda leaf, part=part: np.asarray(leaf)[part], piece[1:])
+            yield Rounds(rows[part].toarray(), *rest)

@@ -102,9 +102,9 @@ def stream(
             watch._replace(fields=fields), layout, form, batched=False
         )
         shows = functools.partial(shown_by, form)
-        packed = jax.jit(packer(layout))(state)
+        state = jax.jit(packer(layout))(state)
         with traced:
-            done = drive(owner, game, program, shows, rounds, params, packed, **options)
+            done = drive(owner, game, program, shows, rounds, params, state, **options)
         done = dataclasses.replace(done, state=unpack(layout, False, done.state))
     return dataclasses.replace(done, continued=True) if continued else done
 

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
 
 from olx import _aligned as aligned
 from olx.core import Rounds
+from olx.engine import place
 from olx.streams.sparse_rows import SparseRows
 
 ZEROS = 64  # rows after the last one; programs that play blocks of rows may read them
@@ -49,14 +51,16 @@ class Stage:
     def _step(self, piece: Rounds) -> int:
         """A full window that begins at a multiple of it is used directly; 0 if none is."""
         leaves = jax.tree.leaves(piece)
-        if not self._owned or any(isinstance(leaf, SparseRows) for leaf in leaves):
+        sparse = any(isinstance(leaf, SparseRows) for leaf in leaves)
+        if sparse or not self._owned or place.accelerated():
             return 0
         fit = map(self._fits, range(len(leaves)), leaves)
         rows = [aligned.LINE // math.gcd(aligned.LINE, leaf.strides[0]) for leaf in leaves]
         return max(rows) if all(fit) else 0
 
     def _fits(self, number: int, leaf: np.ndarray) -> bool:
-        return leaf.dtype == self._dtypes[number] and aligned.is_aligned(leaf)
+        near = place.accelerated() or aligned.is_aligned(leaf)  # else it is copied in any case
+        return leaf.dtype == self._dtypes[number] and near
 
     def put(self, part: Rounds) -> Rounds:
         """The rounds in a buffer of the capacity, with some rows of zeros after them.
@@ -67,16 +71,18 @@ class Stage:
         leaves, structure = jax.tree.flatten(part)
         return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
 
-    def _put(self, number: int, leaf: np.ndarray | SparseRows) -> np.ndarray | SparseRows:
+    def _put(self, number: int, leaf: Any) -> Any:
         count, dtype = leaf.shape[0], self._dtypes[number]
         if isinstance(leaf, SparseRows):
             return leaf
+        if place.kept(leaf):
+            return place.filled(leaf, self._capacity, dtype)
         if self._owned and count == self._capacity and self._fits(number, leaf):
             return leaf
         key = number, self._turn
         if key not in self._places:
             self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
-        place = self._places[key]
-        place[:count] = leaf
-        place[count : count + ZEROS] = 0
-        return place
+        buffer = self._places[key]
+        buffer[:count] = leaf
+        buffer[count : count + ZEROS] = 0
+        return buffer

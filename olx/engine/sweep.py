@@ -23,6 +23,7 @@ from olx.engine.drive import drive
 from olx.engine.feed import peek
 from olx.engine.game import Known, known
 from olx.engine.many import crew_of
+from olx.engine.place import accelerated
 from olx.engine.processes import devices_of
 from olx.engine.protocol import Measure, Record, Watch, watching
 from olx.engine.shows import shown
@@ -31,6 +32,7 @@ from olx.engine.states import padding, states_of
 from olx.engine.table import AXES, Packed, layout_of, packer, unpack
 from olx.engine.team import threads_of
 from olx.keep import Keep
+from olx.record import actions
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -96,6 +98,7 @@ def streams(
     """`sweep` with its `Watch`, for any `owner` of the error messages."""
     continued = state is not None
     options["threads"] = threads_of(owner, threads)
+    options["light"] = watch.record in (None, actions)
     game, rounds = unfolded(owner, game, rounds, watch, padded)
     learners, count = game.learner, np.shape(jax.tree.leaves(game.learner)[0])[0]
     first, rounds = peek(owner, rounds)
@@ -121,7 +124,7 @@ def streams(
         state = states_of(owner, game, params, state, packer(layout), AXES)
         shows = functools.partial(shown_by, form)
     cut = Cut(count, axes=axes)
-    if devices.all == 1:
+    if devices.all == 1 and not accelerated():  # an accelerator plays all configurations at once
         cut = cut_of(count, _LEAST[program], work, axes)
     with crew_of(owner, devices, options["checkpoint"] is not None) as crew:
         with traced:

@@ -60,7 +60,7 @@ class Team:
 
     def choose(self, program: Program, width: int, *rest: Any) -> str:
         """Choose the form that plays a share, and say which; empty if it is the plain loop."""
-        self._like = jax.tree.map(_shape, (self._states[0], self._games[0]))
+        self._like = jax.tree.map(shape_of, (self._states[0], self._games[0]))
         self._form, path = program.choose(width, self._states[0], self._games[0], *rest)
         if self._form is program.plain:
             return ""
@@ -154,6 +154,9 @@ def close(state: PyTree) -> None:
         state.close()
 
 
-def _shape(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+def shape_of(leaf: Any) -> Any:
+    """The shape and the dtype of an array, to compile for; a Python number as it is."""
+    if isinstance(leaf, int | float):
+        return leaf
     weak = getattr(leaf, "weak_type", False)  # a random key has none
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)

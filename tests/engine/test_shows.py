@@ -8,7 +8,7 @@ import scipy.sparse
 
 import olx
 from olx import losses, mirrors, streams
-from olx.engine import feed, shows
+from olx.engine import capacity, feed, shows
 from olx.engine.boundary import check_game
 from olx.engine.game import known
 
@@ -60,7 +60,7 @@ GAMES = {
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(shows, "MANY", 0)
-    monkeypatch.setattr(feed, "_BYTES", CHUNK * 8 * (WIDTH + 2))
+    monkeypatch.setattr(capacity, "_BYTES", CHUNK * 8 * (WIDTH + 2))
 
 
 def spoilt(part, row, value, rounds=ROUNDS):
