@@ -26,7 +26,7 @@ from olx.facts import AddsContext
 from olx.record import actions
 
 ROWS = 32  # the largest number of rounds per block; a chunk of very wide rows has fewer
-LEAST = 65  # configurations; for fewer of them the loop over rounds, in shares, is faster
+LEAST = 65  # configurations; for fewer of them the loop over rounds is faster
 
 
 def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurations: int) -> bool:

@@ -101,7 +101,9 @@ def streams(
         program = turns_program if takes_turns(state) else sweep_program
         program = block_program if fits(learners, watch, rounds, state, count) else program
         work = _length(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
-        cut = cut_of(count, _LEAST[program], work) if devices == 1 else Cut(count)
+        short = learners.facts.adds is not None
+        least = max(_LEAST[program], _SHORT if short else 1)
+        cut = cut_of(count, least, work) if devices == 1 else Cut(count)
         one = lambda fields: program(watch._replace(fields=fields), spread(devices))
         with traced:
             done = drive(
@@ -174,3 +176,4 @@ def _trim(run: Run, count: int) -> Run:
 _shown_by_each = functools.partial(shown, batched=True)
 _LEAST = {block_program: 128, sweep_program: 32, turns_program: 1, sparse_program: 64}
 """Configurations per share; with fewer of them a share costs more than its part of the whole."""
+_SHORT = 64  # the same, if a round only adds a multiple of a vector: half of them take as long
