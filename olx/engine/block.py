@@ -26,7 +26,7 @@ from olx.facts import AddsContext
 from olx.record import actions
 
 ROWS = 32  # at most so many rounds per block, `stage.ZEROS` at most; very wide rows have fewer
-LEAST = 65  # configurations; for fewer of them the loop over rounds, in shares, is faster
+LEAST = 65  # configurations; for fewer of them the loop over rounds is faster
 
 
 def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurations: int) -> bool:

@@ -114,8 +114,9 @@ def streams(
         work = _length(first) * sum(np.size(leaf) for leaf in jax.tree.leaves(state))
         share, shows = spread(devices.here), _shown_by_each
         one = lambda fields: program(watch._replace(fields=fields), share)
+        least = max(_LEAST[program], _SHORT if learners.facts.adds is not None else 1)
     else:
-        program, work, axes = sparse_program, rows.values.size * count, AXES
+        work, axes, least = rows.values.size * count, AXES, _LEAST[sparse_program]
         share = spread(devices.here, Packed(last, mine, mine))
         form = form_of(learners, layout, True)
         one = lambda fields: sparse_program(
@@ -125,7 +126,7 @@ def streams(
         shows = functools.partial(shown_by, form)
     cut = Cut(count, axes=axes)
     if devices.all == 1 and not accelerated():  # an accelerator plays all configurations at once
-        cut = cut_of(count, _LEAST[program], work, axes)
+        cut = cut_of(count, least, work, axes)
     with crew_of(owner, devices, options["checkpoint"] is not None) as crew:
         with traced:
             done = drive(
@@ -184,3 +185,4 @@ def _trim(run: Run, count: int) -> Run:
 _shown_by_each = functools.partial(shown, batched=True)
 _LEAST = {block_program: 128, sweep_program: 32, turns_program: 1, sparse_program: 64}
 """Configurations per share; with fewer of them a share costs more than its part of the whole."""
+_SHORT = 64  # the same, if a round only adds a multiple of a vector: half of them take as long
