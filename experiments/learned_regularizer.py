@@ -43,30 +43,34 @@ from experiments.learned_games import Draw, Games
 from experiments.learned_potentials import LEARNED, learner, plain, trained
 from experiments.tuning import Entry
 from olx import first_order, mirrors, second_order
+from olx.certificate import Certificates
 
 STEPS = np.geomspace(1e-3, 1.0, 25)
 
 
 def fixed() -> dict[str, Entry]:
     """The fixed maps and the references, with the values that are tried of their numbers."""
-    powers = 1 / (1 - 1 / np.array([2.5, 3.0, 4.0, 6.0, 8.0, 12.0]))
-    sizes = np.geomspace(0.5, 8.0, 7)
+    powers = 1 / (1 - 1 / np.array([2.1, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0]))
+    sizes = np.geomspace(0.5, 32.0, 7)
     return {
         "Euclidean": Entry(plain, {"eta": STEPS}),
         "p-norm": Entry(lambda eta, q: learner(mirrors.pnorm(q), eta), {"eta": STEPS, "q": powers}),
         "EG+-": Entry(
             lambda eta, total: learner(mirrors.signed_entropy(total), eta),
-            {"eta": np.geomspace(1e-3, 3.0, 25), "total": sizes},
+            {"eta": np.geomspace(1e-4, 3.0, 37), "total": sizes},
         ),
         "hyperbolic entropy": Entry(
             lambda eta, beta: olx.linear(olx.ftrl(eta, mirrors.hypentropy(beta))),
-            {"eta": np.geomspace(1e-2, 10.0, 25), "beta": np.geomspace(1e-3, 1.0, 7)},
+            {"eta": np.geomspace(1e-3, 10.0, 33), "beta": np.geomspace(1e-3, 10.0, 9)},
         ),
         "AdaGrad": Entry(
             lambda eta, delta: olx.linear(first_order.adagrad(eta, delta=delta)),
-            {"eta": np.geomspace(1e-2, 3.0, 25), "delta": np.geomspace(1e-2, 100.0, 7)},
+            {"eta": np.geomspace(1e-2, 3.0, 25), "delta": np.geomspace(1e-2, 1e4, 7)},
         ),
-        "COCOB": Entry(lambda alpha: olx.linear(first_order.cocob(alpha)), {"alpha": [100.0]}),
+        "COCOB": Entry(
+            lambda alpha: olx.linear(first_order.cocob(alpha)),
+            {"alpha": np.geomspace(1.0, 100.0, 7)},
+        ),
         "Vovk-Azoury-Warmuth": Entry(second_order.vaw, {"a": np.geomspace(0.1, 100.0, 16)}),
     }
 
@@ -88,7 +92,7 @@ def tuned(entry: Entry, training: Games, held: Games) -> Tuned:
     return Tuned(numbers, *map(np.asarray, (after[best], after[late], after.min(axis=0))))
 
 
-def certified(one: olx.Learner, held: Games) -> olx.Certificates:
+def certified(one: olx.Learner, held: Games) -> Certificates:
     """Both sides of each theorem after every round of every held-out game."""
     first = jnp.zeros(held.target.shape[1])
     trace = partial(olx.rollout, one, olx.losses.squared, record=olx.record.trace)

@@ -10,6 +10,7 @@ import numpy as np
 
 import olx
 from experiments.learned_games import mean_and_error
+from olx.certificate import Certificates
 
 BEST = "learned network"
 WAYS = {
@@ -27,7 +28,7 @@ class Family(NamedTuple):
     losses: dict[str, np.ndarray]  # by the name of a player: games x rounds
     floor: np.ndarray  # the total of the target itself in each game
     curves: dict[str, np.ndarray]  # of the training
-    proofs: dict[str, olx.Certificates]
+    proofs: dict[str, Certificates]
     mirror: olx.MirrorMap  # the learned network
     eta: float  # the step size that it started from
 

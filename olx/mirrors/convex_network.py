@@ -23,7 +23,7 @@ $$\nabla^2 \psi^* \preceq M, \qquad
 So $\psi$ is 1-strongly convex in $\|w\| = (w^\top M^{-1} w)^{1/2}$, whose dual norm is
 $(\theta^\top M \theta)^{1/2}$, for all positive levels: no choice of the numbers breaks the bound.
 The conjugate is given because a learner needs its gradient in every round. The potential itself is
-found by Newton's method, and only certificates need it.
+found numerically; only certificates and the start of `omd` and `md` need it.
 
 Kakade, Shalev-Shwartz, Tewari, On the Duality of Strong Convexity and Strong Smoothness, 2009.
 """
@@ -70,13 +70,25 @@ def convex_network(
     top = jnp.max(levels, axis=-1)
     conjugate = Partial(_conjugate, levels, widths, matrix)
     return MirrorMap(
-        legendre.transform(conjugate, 0.0, None, separable=matrix is None),
+        _potential(conjugate, levels, widths, matrix),
         conjugate,
         norm=Norm(Partial(_norm, top, matrix), Partial(_dual_norm, top, matrix)),
         modulus=1.0,
         retraction=Partial(_domain.same),
         separable=matrix is None,
     )
+
+
+def _potential(conjugate, levels, widths, matrix):
+    """The numeric potential; a square matrix needs one coordinate at a time, after a solve."""
+    if matrix is None or matrix.shape[0] != matrix.shape[1]:
+        return legendre.transform(conjugate, 0.0, None, separable=matrix is None)
+    alone = Partial(_conjugate, levels, widths, None)
+    return Partial(_after_solve, matrix, legendre.transform(alone, 0.0, None, separable=True))
+
+
+def _after_solve(matrix, function, w):
+    return function(jnp.linalg.solve(matrix.T, w))
 
 
 def _conjugate(levels, widths, matrix, theta):
