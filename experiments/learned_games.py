@@ -45,8 +45,8 @@ def families(features: int, seed: int) -> dict[str, Draw]:
         "subspace": lambda key: basis[:, :rank] @ jax.random.normal(key, (rank,)) / rank**0.5,
         "scales": lambda key: scales * few(key, 0.2),
         "rotated scales": lambda key: basis @ (scales * few(key, 0.2)),
-        "rotated signs": lambda key: basis @ few(key, 0.1) / (0.1 * d) ** 0.5,
         "isotropic": lambda key: jax.random.normal(key, (d,)) / d**0.5,
+        "rotated signs": lambda key: basis @ few(key, 0.1) / (0.1 * d) ** 0.5,
     }
 
 

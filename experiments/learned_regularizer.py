@@ -5,19 +5,21 @@ leaves. A step of Adam plays new games of a family by `olx.rollout` under `vmap`
 their mean total loss through all rounds. The learner is `olx.ftrl`, for the learned potential and
 for every fixed map. Training starts from the best Euclidean map.
 
-    subspace   targets lie in a hidden subspace of a fifth of the dimensions
-    scales     few coordinates are relevant; the size of each one is fixed, from 0.1 to 3 units
-    basis      targets have few non-zeros in a hidden orthonormal basis
-    isotropic  normal targets without structure: the control, where there is nothing to learn
+    subspace        targets lie in a hidden subspace of a fifth of the dimensions
+    scales          a fifth of the coordinates are relevant, at random; each has a size of its own,
+                    which is the same in all games and varies by a factor of up to 30
+    rotated scales  the same in a hidden orthonormal basis
+    isotropic       normal targets without structure: the control, where nothing can be learned
+    rotated signs   a tenth of the coordinates in a hidden basis are relevant, all of the same size
 
 The subspace, the sizes and the basis are drawn once per family. Targets, rows and noise are new in
 every game. Held-out games play no part in training.
 
 The numbers of each fixed map are chosen in three ways: on games for training; in hindsight, one
 choice for all held-out games; and in hindsight for each held-out game alone, which no player could
-do. The learned potential has one way: it is trained, then played. References that are no mirror
-maps: AdaGrad, COCOB, which has no step size, and the forecaster of Vovk, Azoury and Warmuth, which
-keeps a matrix.
+do. The learned potential has one way: it is trained, then played. AdaGrad, COCOB, which has no step
+size, and the forecaster of Vovk, Azoury and Warmuth, which keeps a matrix, are no fixed maps; they
+are shown for reference.
 
 Certificates: `olx.certify` checks the master inequality and the regret bound (5) of corollary 1 of
 Orabona, Crammer, Cesa-Bianchi, 2015, on every held-out game, with the target as comparator.
@@ -110,7 +112,8 @@ def compared(name: str, draw: Draw, asked: argparse.Namespace) -> report.Family:
     maps = {kind: trained(shape, eta, draw, asked) for kind, shape in LEARNED.items()}
     mirror = {kind: shape(eta, maps[kind].numbers) for kind, shape in LEARNED.items()}
     paid = {kind: play.losses(learner(each), held.rounds) for kind, each in mirror.items()}
-    paid["Euclidean"] = play.losses(plain(eta), held.rounds)
+    rival = min(rivals, key=lambda each: rivals[each].ahead.mean())
+    paid[rival] = play.losses(fixed()[rival].make(**rivals[rival].numbers), held.rounds)
     proofs = {
         "learned network": certified(learner(mirror["learned network"]), held),
         "Euclidean": certified(plain(eta), held),
@@ -125,6 +128,7 @@ def compared(name: str, draw: Draw, asked: argparse.Namespace) -> report.Family:
         proofs,
         mirror["learned network"],
         eta,
+        rival,
     )
 
 
@@ -140,14 +144,14 @@ def main() -> None:
     whole("--tuning", default=128, help="games on which the fixed maps are tuned")
     whole("--held", default=20, help="held-out games")
     whole("--seed", default=0)
-    parser.add_argument("--rate", type=float, default=0.05, help="of Adam, at first")
+    parser.add_argument("--rate", type=float, default=0.1, help="of Adam, at first")
     parser.add_argument("--out", type=Path, default=Path("results/learned_regularizer"))
     asked = parser.parse_args()
     found = []
     for name, draw in play.families(asked.features, asked.seed).items():
         found.append(compared(name, draw, asked))
         print(report.table(found[-1]), flush=True)
-    report.write(found, asked.out)
+        report.write(found, asked.out)
     if importlib.util.find_spec("matplotlib") is None:
         print("no picture: matplotlib is missing, `pip install 'olx[lab]'` brings it")
         return

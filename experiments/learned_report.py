@@ -31,6 +31,7 @@ class Family(NamedTuple):
     proofs: dict[str, Certificates]
     mirror: olx.MirrorMap  # the learned network
     eta: float  # the step size that it started from
+    rival: str  # the best fixed map or reference, tuned on training games
 
 
 class Row(NamedTuple):
@@ -45,27 +46,26 @@ def rows(found: Family) -> list[Row]:
     made = [Row("the target itself", "", found.floor)]
     made += [Row(name, "trained", found.losses[name].sum(axis=1)) for name in learned]
     for name, one in found.fixed.items():
-        ways = list(WAYS) if len(one.numbers) and name != "COCOB" else ["ahead"]
-        made += [Row(name, WAYS[way] if ways[1:] else "", getattr(one, way)) for way in ways]
+        made += [Row(name, label, getattr(one, way)) for way, label in WAYS.items()]
     return made
 
 
 def table(found: Family) -> str:
     """Totals, and how much more each player pays than the learned network, in Markdown."""
     base = found.losses[BEST].sum(axis=1)
+    more = lambda totals: "{:+.2f} ± {:.2f}".format(*mean_and_error(totals - base))
     lines = [
         f"### {found.name}\n",
-        "| player | its numbers | total loss | more than the learned network |",
-        "|---|---|---:|---:|",
+        "| player | total loss | more than the learned network "
+        "| if tuned in hindsight | in each game |",
+        "|---|---:|---:|---:|---:|",
     ]
-    for row in rows(found):
-        more = (
-            ""
-            if row.player == BEST
-            else "{:+.2f} ± {:.2f}".format(*mean_and_error(row.totals - base))
-        )
-        total = "{:.2f} ± {:.2f}".format(*mean_and_error(row.totals))
-        lines.append(f"| {row.player} | {row.way} | {total} | {more} |")
+    made = rows(found)
+    for player in dict.fromkeys(row.player for row in made):
+        ways = [row.totals for row in made if row.player == player]
+        total = "{:.2f} ± {:.2f}".format(*mean_and_error(ways[0]))
+        cells = ["" if player == BEST else more(each) for each in ways]
+        lines.append(" | ".join([f"| {player}", total, *cells, *[""] * (3 - len(cells))]) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -105,7 +105,10 @@ def write(found: list[Family], folder: Path) -> None:
 
 
 def draw(found: list[Family], folder: Path) -> None:
-    """One column per family: losses, the learned curves, and the directions by their curvature."""
+    """One column per family: losses, learned curves, and how far the network trusts directions.
+
+    The dotted line is the loss of the target itself.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -118,31 +121,31 @@ def draw(found: list[Family], folder: Path) -> None:
             _losses(above, one)
             _curves(middle, one)
             _directions(below, one)
-        panels[0, 0].legend()
         panels[1, 0].legend()
         save(figure, folder, "learned")
 
 
 def _losses(axes: Any, one: Family) -> None:
-    """The mean over games of the cumulative loss above that of the target, with its error."""
-    for name in (BEST, "Euclidean"):
+    """The mean over games of the cumulative loss, with its standard error."""
+    for name in (BEST, one.rival):
         sums = np.cumsum(one.losses[name], axis=1)
         mean, error = sums.mean(axis=0), sums.std(axis=0, ddof=1) / len(sums) ** 0.5
         axes.plot(mean, label=name)
         axes.fill_between(np.arange(mean.size), mean - error, mean + error, alpha=0.3)
+    axes.plot(np.arange(mean.size) * np.mean(one.floor) / mean.size, ":", color="grey")
     axes.set(title=one.name, xlabel="round", ylabel="cumulative loss")
+    axes.legend()
 
 
 def _curves(axes: Any, one: Family) -> None:
-    """The decision along each direction of the network, as a function of the dual along it."""
+    """What each unit of the network adds to the decision, by the dual along its direction."""
     levels, widths, matrix = one.mirror.conjugate.args
-    lengths = jnp.sum(matrix**2, axis=1)
+    square = jnp.sum(matrix**2, axis=1, keepdims=True)
     dual = jnp.linspace(-1.5, 1.5, 121) / one.eta
-    alone = lambda c, b: olx.mirrors.convex_network(c, b).to_primal
-    for c, b, square in zip(levels, widths, lengths, strict=True):
-        line = jax.jit(alone(c * square, b / square**0.5))(dual)
-        axes.plot(one.eta * dual, line, color="C0", alpha=0.35, linewidth=1)
-    axes.plot([], [], color="C0", label="learned, one per direction")
+    unit = lambda c, b: olx.mirrors.convex_network(c, b).to_primal(dual)
+    lines = jax.jit(jax.vmap(unit))(levels * square, widths / square**0.5)
+    axes.plot(one.eta * dual, lines.T, color="C0", alpha=0.35, linewidth=1)
+    axes.plot([], [], color="C0", label="learned, one per unit")
     axes.plot(one.eta * dual, one.eta * dual, "--", color="C1", label="Euclidean")
     axes.set(xlabel="step size x sum of gradients", ylabel="decision", ylim=(-1.6, 1.6))
 
