@@ -26,6 +26,7 @@ HOWTO = (
     "own_learner",
     "sweep",
     "tune_by_gradient",
+    "learn_a_regularizer",
     "certify",
     "sparse_rows",
     "large_streams",
