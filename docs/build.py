@@ -27,6 +27,7 @@ HOWTO = (
     "sweep",
     "tune",
     "tune_by_gradient",
+    "learn_a_regularizer",
     "certify",
     "sparse_rows",
     "large_streams",

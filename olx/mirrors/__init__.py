@@ -11,6 +11,7 @@ from olx.mirrors.combinators import add as add
 from olx.mirrors.combinators import precompose as precompose
 from olx.mirrors.combinators import scale as scale
 from olx.mirrors.combinators import shift as shift
+from olx.mirrors.convex_network import convex_network as convex_network
 from olx.mirrors.entropy import negative_entropy as negative_entropy
 from olx.mirrors.euclidean import euclidean as euclidean
 from olx.mirrors.floored_entropy import floored_entropy as floored_entropy
