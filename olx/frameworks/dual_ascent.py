@@ -45,7 +45,7 @@ from olx.frameworks.primal_dual import (
 from olx.frameworks.primal_dual_regret import regret_theorems
 from olx.losses.labels import of_classes
 from olx.losses.margin import margin
-from olx.losses.score import ScoreLoss, check_convex
+from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
 from olx.schedules.decay import as_schedule
@@ -83,11 +83,8 @@ def dual_ascent(
         check_convex("dual_ascent", loss)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
     lumps = Lumps(_lump) if _has_lump(hparams) else None
-    coordinates = Rowwise() if mirror.separable else lumps
-    facts = Facts(
-        coordinates=coordinates if ascent.separable else None,
-        conservative=ascent.counts_fn is not always,
-    )
+    coordinates = (Rowwise() if mirror.separable else lumps) if ascent.separable else None
+    facts = Facts(coordinates=coordinates, conservative=ascent.counts_fn is not always)
     needs = within(loss, "loss", "outcome")
     if loss.of_classes:
         needs += (of_classes("dual_ascent"),)
@@ -112,13 +109,12 @@ def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) ->
     now = problem(hp, state, feedback)
     centred = (_lump(hp) if _has_lump(hp) else hp.mirror).center(now.acc)
     if centred is not now.acc:  # a round that does not count changes no bit
-        keep = lambda new, old: jnp.where(now.weight == 0, old, new)
-        centred = jax.tree.map(keep, centred, now.acc)
+        centred = tree.where(now.weight == 0, now.acc, centred)
     acc, change, memory = hp.ascent.step(state.memory, now._replace(acc=centred))
     if hp.mirror.centering is not None:
         rise = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))
         change = change + now.c * (rise(now.acc) - rise(centred))
-    loss = Partial(_revealed, hp.loss, feedback.outcome)
+    loss = Partial(of_score, hp.loss, feedback.outcome)
     value, grad = hp.loss.value_and_slope(now.score, feedback.outcome)
     own = feedback._replace(loss=loss, value=value, grad=grad, weight=now.weight)
     if hp.loss.of_classes:  # a schedule sees the margin, as the score of a label +1
@@ -200,7 +196,3 @@ def _grown(c: Scalar, entry: Partial, log: Array) -> Array:
 
 def _size(account: DualAccount) -> Array:
     return account.size + finite(account.lemma.paid) + account.lemma.size
-
-
-def _revealed(loss: ScoreLoss, outcome: PyTree, score: Array) -> Array:
-    return loss(score, outcome)

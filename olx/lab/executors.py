@@ -31,7 +31,6 @@ FORMS = {
     "local": "local:2",
 }
 _MANY = 500  # jobs of SLURM at a time; an array holds at most about 1000
-_DAY = 24 * 60  # minutes
 
 
 class Hands(NamedTuple):
@@ -176,7 +175,7 @@ def _slurm(word: str, rest: str, folder: Path) -> Iterator[Hands]:
 def _local(word: str, rest: str, folder: Path) -> Iterator[Hands]:
     count = _count(word, rest)
     made = _needed(word, "submitit").AutoExecutor(folder=folder, cluster="local")
-    made.update_parameters(timeout_min=_DAY)
+    made.update_parameters(timeout_min=24 * 60)
     yield Hands(made.submit, count)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -88,7 +88,7 @@ class ScoreLoss:
     def value_and_slope(self, score: Array, outcome: Any) -> tuple[Array, Array]:
         r"""The loss of one score and its derivative $\ell'(s, y)$, shaped like the score."""
         if self.value_and_slope_fn is None:
-            return jax.value_and_grad(Partial(_of_score, self, outcome))(score)
+            return jax.value_and_grad(Partial(of_score, self, outcome))(score)
         value, slope = self.value_and_slope_fn(self.hparams, score, outcome)
         return value, jnp.asarray(slope, jnp.result_type(score))
 
@@ -97,7 +97,7 @@ class ScoreLoss:
         if self.conjugate_fn is not None:
             return self.conjugate_fn(self.hparams, tau, outcome)
         check_convex("ScoreLoss.conjugate", self)
-        f = Partial(_of_score, self, outcome)
+        f = Partial(of_score, self, outcome)
         (tau,) = _alike(f, tau)
         return scalar.conjugate(f, tau, self.start)
 
@@ -109,7 +109,7 @@ class ScoreLoss:
             moved = self.pull_fn(self.hparams, step, center, outcome)
             return center - (jnp.asarray(step)[..., None] if self.of_classes else step) * moved
         check_convex("ScoreLoss.prox", self)
-        f = Partial(_of_score, self, outcome)
+        f = Partial(of_score, self, outcome)
         step, center = _alike(f, step, center)
         return scalar.prox(f, step, center, self.start)
 
@@ -149,7 +149,8 @@ def above_line(values: Array) -> Array:
     return jnp.where(jnp.isfinite(above), above, -jnp.inf)
 
 
-def _of_score(loss: ScoreLoss, outcome: Any, score: Array) -> Array:
+def of_score(loss: ScoreLoss, outcome: Any, score: Array) -> Array:
+    """The loss with its arguments in the order of a `Partial` that knows the outcome."""
     return loss(score, outcome)
 
 

@@ -15,7 +15,7 @@ from olx.facts import AddsContext, Facts, Linear, Rowwise
 from olx.frameworks import copies
 from olx.losses.labels import REMEDY, below
 from olx.losses.margin import hot
-from olx.losses.score import ScoreLoss
+from olx.losses.score import ScoreLoss, of_score
 from olx.needs import Need, within
 
 
@@ -86,14 +86,10 @@ def signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"
 
 def _heard(hp: ReductionHparams, feedback: Feedback, sign: Array, vote: Array) -> Feedback:
     """The feedback of a copy."""
-    known = Partial(_of_score, hp.loss, sign)
+    known = Partial(of_score, hp.loss, sign)
     value, grad = hp.loss.value_and_slope(vote, sign)
     weight = jnp.where(sign == 0, jnp.zeros_like(vote), feedback.weight)
     return Feedback(feedback.context, vote, sign, known, value, grad, weight)
-
-
-def _of_score(loss: ScoreLoss, sign: Array, score: Array) -> Array:
-    return loss(score, sign)
 
 
 def _coefficient(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:

@@ -107,9 +107,9 @@ def seen():
 @pytest.mark.parametrize("name", PLAYS)
 def test_a_stream_that_fits_goes_there_once_and_comes_back_once(seen, name):
     (rest,), (outs,) = seen[name].calls, seen[name].outputs
-    rounds, count = rest
+    rounds, span = rest
     assert len(jax.tree.leaves(rounds)[0]) == 75
-    assert count is None  # the compiler knows it, so the host does not ask after every round
+    assert span is None  # the compiler knows it, so the host does not ask after every round
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(outs))
     assert seen[name].crossed == ["there", "there", "fetched"]  # numbers, rounds and the output
 
@@ -139,7 +139,9 @@ def test_a_sweep_is_played_by_matrix_products_and_copies_side_by_side(seen):
 def test_a_sweep_that_goes_on_in_the_middle_plays_the_rounds_that_are_left(seen):
     call, (state, *_) = seen["blocks"].program
     start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state)
-    (_, out), _ = call(start, seen["blocks"].game, olx.Rounds(X, LABELS), np.int32(40))
+    (_, out), _ = call(
+        start, seen["blocks"].game, olx.Rounds(X, LABELS), np.array([0, 40], np.int32)
+    )
     np.testing.assert_allclose(out.paid[0][:40], seen["blocks"].run.losses.T[:40], 1e-5, 1e-5)
     assert not np.any(out.paid[0][64:])  # the last block of 32 rounds ends there
 

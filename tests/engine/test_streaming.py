@@ -11,7 +11,7 @@ import pytest
 
 import olx
 from olx import losses, regularizers
-from olx.engine import feed
+from olx.engine import capacity
 from olx.engine.stage import Stage
 
 X = np.random.default_rng(0).normal(size=(9_000, 4))
@@ -87,7 +87,7 @@ def test_windows_cover_each_row_once(length, begin):
 
 
 def test_windows_that_overlap_give_the_numbers_of_rollout(monkeypatch):
-    monkeypatch.setattr(feed, "_MOST", 64)
+    monkeypatch.setattr(capacity, "_MOST", 64)
     rounds = jax.tree.map(lambda leaf: jnp.asarray(leaf[: 2 * 64 + 43]), ROUNDS)
     wanted = olx.rollout(LEARNER, losses.squared, rounds, START, record=olx.record.trace)
     seen = run(rounds, record=olx.record.trace)
