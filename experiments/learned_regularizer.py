@@ -41,9 +41,9 @@ import numpy as np
 import olx
 from experiments import learned_games as play
 from experiments import learned_report as report
+from experiments.held_out import Entry
 from experiments.learned_games import Draw, Games
 from experiments.learned_potentials import LEARNED, learner, plain, trained
-from experiments.tuning import Entry
 from olx import first_order, mirrors, second_order
 from olx.certificate import Certificates
 
