@@ -121,7 +121,8 @@ def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...], _: bool) -> S
 
 def _struct(kind: tuple) -> jax.ShapeDtypeStruct:
     shape, dtype, weak = kind
-    return jax.ShapeDtypeStruct(shape, jnp.result_type(dtype), weak_type=weak)
+    dtype = jnp.result_type(dtype) if isinstance(dtype, type) else dtype  # of a Python number
+    return jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
 
 
 def _least(seen: dict[int, dict[str, bool]]) -> Shows:

@@ -125,7 +125,7 @@ BROKEN_LEARNERS = {
     ),
     "adds another multiple": (
         learner(plain, facts=olx.Facts(adds=AddsGradient(lambda hp, f: -2 * hp * f.weight))),
-        "a sweep of 64 is not rollout",
+        "a sweep of 65 is not rollout",
     ),
     "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
 }
@@ -184,7 +184,7 @@ def test_a_point_learner_that_says_it_adds_contexts_is_found_out():
         0.1, lambda hp, w: w, lambda hp, w, x: w, update, facts=olx.Facts(adds=claims)
     )
     rounds = olx.Rounds(None, ROUNDS.context)
-    with pytest.raises(AssertionError, match="a sweep of 64 is not rollout"):
+    with pytest.raises(AssertionError, match="a sweep of 65 is not rollout"):
         olx.testing.check_learner(point, half_distance, rounds, jnp.zeros(4), trees=False)
 
 
@@ -218,7 +218,7 @@ MISTAKEN = "says it takes sparse rows, but they differ"
 FALSE_CLAIMS = {
     "adds a gradient": (
         point(plain, adds=AddsGradient(lambda hp, f: -2 * hp * f.weight)),
-        "a sweep of 64 is not rollout",
+        "a sweep of 65 is not rollout",
     ),
     "separable": (point(together, coordinates=olx.facts.Separable()), MISTAKEN),
     "separable, but all entries shrink": (
