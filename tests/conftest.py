@@ -30,6 +30,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _compiled.name
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # no program needs its source lines
 if "XLA_FLAGS" not in os.environ:  # found out once: the workers of pytest-xdist inherit it
     taken = FLAGS if known(*FLAGS) else tuple(filter(known, FLAGS))
     os.environ["XLA_FLAGS"] = " ".join(taken)

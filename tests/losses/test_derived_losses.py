@@ -207,9 +207,6 @@ PLAYERS = {
     "subgradient": lambda loss: olx.dual_ascent(
         2.0, mirrors.euclidean(), loss, ascents.subgradient()
     ),
-    "aggressive": lambda loss: olx.dual_ascent(
-        2.0, mirrors.euclidean(), loss, ascents.aggressive()
-    ),
     "aggressive p-norm": lambda loss: olx.dual_ascent(
         2.0, mirrors.pnorm(1.5), loss, ascents.aggressive()
     ),
