@@ -103,7 +103,7 @@ def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
             return Value(other.name, out.shape, other.plain)
         return writer.add(form.format(*(one.name for one in given)), out.shape, plain)
     one = given[0]
-    if name in ("copy", "copy_p", "stop_gradient"):
+    if name in ("copy", "copy_p", "stop_gradient") or (name == "integer_pow" and params["y"] == 1):
         return one
     if name == "integer_pow" and params["y"] == 2:
         return writer.add(f"{one.name} * {one.name}", out.shape, plain)
