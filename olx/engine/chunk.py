@@ -107,7 +107,7 @@ def _play(
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
-    span: Int[Array, "2"],
+    span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Seen]:
     """The state after the rounds of `span`, and the output of each round."""
     one = over(functools.partial(_round, watch), (0, 0, None, None))
@@ -118,7 +118,8 @@ def _play(
         return refreshed(over, learner, new, due), seen
 
     holds = over is alone and learner.facts.conservative and not unavailable()
-    parts = parted(one, (learner, state), (loss, at(rounds, span[0]))) if holds else None
+    row = jax.tree.map(lambda leaf: leaf[0], rounds)  # for its shapes
+    parts = parted(one, (learner, state), (loss, row)) if holds else None
     if parts is None:
         return over_rounds(play, state, span, capacity)
 
@@ -139,7 +140,7 @@ def _in_turn(
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
-    span: Int[Array, "2"],
+    span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Seen]:
     play = lambda own: _play(alone, watch, own[0], own[1], loss, rounds, span)
     state, out = lax.map(play, (state, learner))

@@ -3,8 +3,8 @@
 A learner such as the p-norm Perceptron or Winnow changes its state in few rounds, but maps it to a
 decision by powers or exponentials. So a round is cut into two parts: what depends on the state and
 on the numbers of the learner alone, and the rest. The result of the first part is held between the
-rounds. A loop of one step or none computes it again if the state has changed: it works inside one
-kernel. Both parts are the operations of the round itself, so the numbers stay the same.
+rounds, and computed again only if a bit of the state has changed: inside one kernel a condition is
+a branch. Both parts are the operations of the round itself, so the numbers stay the same.
 """
 
 from collections.abc import Callable

@@ -75,7 +75,7 @@ def _play(
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
-    span: Int[Array, "2"],
+    span: Int[Array, "2"] | None,
 ) -> tuple[Packed, Seen]:
     """The state after the rounds of `span`, and the output of each round."""
     rows, table = rounds.context, packed.table

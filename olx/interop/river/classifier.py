@@ -168,7 +168,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         return scipy.special.softmax(logits, 1)
 
     def _refuse(self) -> NoReturn:
-        raise NotImplementedError(
+        raise NotImplementedError(  # as river's own classifiers without probabilities do
             "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
             f"probabilities, the loss is {self.loss!r}; use predict_one."
         )
