@@ -1,13 +1,15 @@
 """Equivalence is tested in float64, with strict promotion and fixed keys.
 
 Most programs run once here, so compiling them is what takes the time: the compiler is told not to
-optimize, and what one process of the tests has compiled the others do not compile again.
+optimize, and compiled programs are kept in the user's cache folder for the other processes and for
+the next run. A program is found there by its text, the flags and the version of the compiler, so a
+change of olx cannot be served an old one. Delete the folder to test from cold.
 """
 
+import gc
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 FLAGS = (
@@ -25,9 +27,21 @@ def known(*flags: str) -> bool:
     return subprocess.run(words, env=changed, capture_output=True).returncode == 0
 
 
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    _compiled = tempfile.TemporaryDirectory(prefix="olx-tests-")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = _compiled.name
+def trim(folder: Path, most: int) -> None:
+    """Delete the files that were not read for longest, until the others are `most` bytes."""
+    files = sorted((file.stat().st_atime, file) for file in folder.iterdir())
+    for _, file in reversed(files):
+        most -= file.stat().st_size
+        if most < 0:
+            file.unlink(missing_ok=True)
+
+
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the workers of pytest-xdist inherit it
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    compiled = caches / "olx-tests"
+    compiled.mkdir(parents=True, exist_ok=True)
+    trim(compiled, most=2 * 2**30)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(compiled)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # no program needs its source lines
@@ -58,6 +72,16 @@ def pytest_ignore_collect(collection_path, config):
     """With `-m quick`, a file without quick tests is not imported."""
     if config.option.markexpr == "quick" and collection_path.is_file():
         return None if quick.lines_of(_inside(collection_path)) else True
+
+
+def pytest_collection():
+    gc.disable()  # what is collected stays until the end
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.set_threshold(50_000)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):
