@@ -19,8 +19,13 @@ $$\sum_i \gamma_i^2 M_{i-1} + \sum_s \ln(1 + e^{-s_s^n}) \le t \ln 2 + \sum_i R_
 
 $$\min_i M_i \le \frac{t \ln 2 + \sum_i R_i}{n \gamma^2} + \frac{4 S}\gamma.$$
 
-The source has $4 \sqrt t$ for $R_i$; the analysis of gradient descent with these steps on an
-interval of length 4 gives $6 \sqrt t$.
+The source has $4 \sqrt t$ for $R_i$, in (3.12), by the analysis of gradient descent for slopes of
+at most 1. On an interval of length $D = 4$ with steps $\eta_s = 4 / \sqrt s$ this analysis gives
+
+$$\frac{D^2}{2 \eta_t} + \frac12 \sum_{s \le t} \eta_s \le 2 \sqrt t + 4 \sqrt t,$$
+
+and no constant below 6 is right: slopes of $\pm 1$ that alternate while $\alpha$ is at the end of
+the interval, and then push it to the other end, have a regret of $(6 - o(1)) \sqrt t$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, theorems 11 and 12.
 """

@@ -14,7 +14,11 @@ $$\frac{D_T}{e^{T (2 \gamma - \theta)^2 / 12} - 1}, \qquad
   D_T = \frac12 \sum_{t \le T} (e^{4 / (3 t)} - 1) \le \frac{(e^{4/3} - 1) (\ln T + 1)}2 ,$$
 
 because $s_{T,i} \le -T (2 \gamma - \theta) / 2$ for such an example. The theorem in the source has
-$T (2 \gamma - \theta)^2 / 3$ in the exponent; its proof gives the exponent above.
+$T (2 \gamma - \theta)^2 / 3$ in the exponent, but $T \gamma^2 / 3$ for the training error, $\theta
+= 0$: its two claims differ by a factor of 4. Its proof gives $T (2 \gamma - \theta)^2 / 12$ for
+both. An example has a margin above $\theta$ if $\theta < 2 (\gamma - R / T)$ for its regret $R =
+\sqrt{3 T \ln(1 / \epsilon)}$. This is $R / T < (2 \gamma - \theta) / 2$, and the factor $\frac12$
+is squared.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithms 4 and 5, theorem 3.
 """

@@ -202,6 +202,16 @@ def test_measured_regrets_prove_theorem_11():
     close([drawn.left[-1], drawn.right[-1]], [expected, bound])
 
 
+def test_no_constant_below_6_bounds_the_regret_of_the_factors():
+    """Slopes that alternate at the end of the interval, then push the factor to the other end."""
+    t, a, paid, total = 20_000, 0.0, 0.0, 0.0
+    for s in range(1, t + 1):
+        eta = 4 / math.sqrt(s)
+        z = 1.0 if a < 2 - eta / 2 and s <= t - math.sqrt(t) else -1.0
+        paid, total, a = paid - z * a, total + z, min(2.0, max(-2.0, a + eta * z))
+    assert 5.7 * math.sqrt(t) < paid + 2 * abs(total) <= 6 * math.sqrt(t)
+
+
 @pytest.mark.parametrize("share", np.linspace(0, 1, 41))
 def test_lemma_10(share):
     least, bound = reference.lemma10(share)
