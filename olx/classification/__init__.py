@@ -20,6 +20,7 @@ from olx.classification.self_tuned_winnow import (
 )
 from olx.classification.winnow import balanced_winnow as balanced_winnow
 from olx.classification.winnow import r_of_k_mistakes as r_of_k_mistakes
+from olx.classification.winnow import tuned_winnow_mistakes as tuned_winnow_mistakes
 from olx.classification.winnow import unnormalized_winnow as unnormalized_winnow
 from olx.classification.winnow import winnow as winnow
 from olx.classification.winnow import winnow_mistakes as winnow_mistakes

@@ -12,10 +12,17 @@ x_s\rangle)$ and $X$ the largest $\|x_s\|_\infty$, both over $M$,
 $$\gamma |M| \le H + \frac{\log d}\eta + \frac\eta2 X^2 |M|.$$
 
 The number $d$ of features enters only by its logarithm. The learner carries the theorem for $\gamma
-= 1$; `winnow_mistakes` makes it for any $\gamma$.
+= 1$; `winnow_mistakes` makes it for any $\gamma$. With the step $\eta = \sqrt{2 \log d / |M|} / X$,
+which needs the number of mistakes before the run, it is solved for $|M|$:
+
+$$|M| \le \frac H\gamma + \frac X{\gamma^{3/2}} \sqrt{2 H \log d} +
+  \frac{2 X^2 \log d}{\gamma^2},$$
+
+see `tuned_winnow_mistakes`. `self_tuned_winnow` has such a bound without that knowledge, with twice
+the last term.
 
 Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Shwartz, Online
-Learning: Theory, Algorithms, and Applications, 2007, (5.7).
+Learning: Theory, Algorithms, and Applications, 2007, (5.7) and (5.8).
 """
 
 import math
@@ -36,6 +43,7 @@ from olx.frameworks.mistakes import (
     counted,
     is_conservative,
     logarithm,
+    solved,
 )
 from olx.frameworks.primal_dual import DualAscentHparams
 from olx.losses.hinges import hinge
@@ -100,6 +108,26 @@ def winnow_mistakes(margin: Scalar) -> Theorem:
 
 def winnow_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     return at_price(tally, jnp.maximum(tally.price, logarithm(u)))
+
+
+def tuned_winnow_mistakes(margin: Scalar) -> Theorem:
+    r"""The bound (5.8), for `winnow` with the step that suits its number of mistakes.
+
+    `right` is (5.7), which holds for every $\eta$. `published` is (5.8) after the rounds in which
+    $\eta = \sqrt{2 \log d / |M|} / X$ for the mistakes so far, and infinite after others.
+    """
+    source = "Shalev-Shwartz 2007, (5.8)"
+    return at_margin("tuned_winnow_mistakes", source, tuned_sides, margin, WINNOW)
+
+
+def tuned_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    size, rounding = logarithm(u), 1e3 * jnp.finfo(tally.c.dtype).eps
+    best = jnp.sqrt(tally.square * tally.count / (2 * size))
+    tuned = jnp.abs(tally.c - best) <= rounding * best
+    slope = jnp.sqrt(2 * size * tally.square) / tally.margin
+    whole = solved(tally.gaps / tally.margin, slope)
+    right = (tally.c * tally.price + tally.spent + tally.gaps) / tally.margin
+    return counted(tally, right, jnp.where(tuned, whole, jnp.inf))
 
 
 def r_of_k_mistakes(r: int, k: int) -> Theorem:

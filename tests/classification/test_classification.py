@@ -31,6 +31,7 @@ from olx.classification.self_tuned_winnow import self_tuned_winnow, self_tuned_w
 from olx.classification.winnow import (
     balanced_winnow,
     r_of_k_mistakes,
+    tuned_winnow_mistakes,
     unnormalized_winnow,
     winnow,
     winnow_mistakes,
@@ -423,6 +424,33 @@ def test_winnow_needs_far_fewer_mistakes_than_the_perceptron_among_irrelevant_fe
     mistakes = np.sum(y * ref.perceptron(x, y) <= 0)
     assert 20 < float(run.total) < mistakes / 5
     assert float(proof.published[-1]) < mistakes  # the promise for one beats the other as it is
+
+
+def test_winnow_with_the_step_that_suits_its_mistakes():
+    """(5.8), which needs a step size that is known only after the run: some are found by trial."""
+    d, gamma, draw = 20, 0.2, np.random.default_rng(0)
+    x = np.where(draw.random((120, d)) < 0.5, 1.0, -1.0)
+    y = np.where(draw.random(120) < 0.1, -1.0, 1.0) * np.sign(x[:, :3].sum(1))
+    u, size = np.where(np.arange(d) < 3, 1 / 3, 0.0), math.log(d)
+    steps = {m: math.sqrt(2 * size / m) for m in range(1, 120)}
+    seen = {m: y * ref.winnow(x, y, eta) <= 0 for m, eta in steps.items()}
+    suits = [m for m in steps if seen[m].sum() == m]
+    assert suits
+    asked, zeros = (tuned_winnow_mistakes(gamma),), jnp.zeros(d)
+    prove = lambda eta: olx.certify(
+        winnow(eta), losses.zero_one, olx.Rounds(x, y), zeros, u, theorems=asked
+    )[0]
+    for m in suits:
+        h = np.maximum(gamma - y * (x @ u), 0)[seen[m]].sum()
+        bound = h / gamma + math.sqrt(2 * size * h) / gamma**1.5 + 2 * size / gamma**2
+        proof = prove(steps[m])
+        assert proof.holds
+        assert proof.left[-1] == m
+        np.testing.assert_allclose(proof.published[-1], bound, rtol=1e-12)
+        assert proof.right[-1] < bound
+    other = prove(1.1 * steps[suits[0]])
+    assert other.holds
+    assert np.isinf(other.published[-1])
 
 
 @jax.jit
