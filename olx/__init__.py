@@ -40,6 +40,7 @@ from olx.engine.step import step as step
 from olx.engine.sweep import sweep as sweep
 from olx.facts import Facts as Facts
 from olx.frameworks import ascents as ascents
+from olx.frameworks import games as games
 from olx.frameworks.affine import affine as affine
 from olx.frameworks.corollaries import composite_regret as composite_regret
 from olx.frameworks.corollaries import leader_regret as leader_regret
@@ -58,6 +59,7 @@ from olx.frameworks.omd import hedge as hedge
 from olx.frameworks.omd import omd as omd
 from olx.frameworks.optimistic import optimistic as optimistic
 from olx.frameworks.optimistic_md import optimistic_md as optimistic_md
+from olx.frameworks.repeated_game import repeated_game as repeated_game
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need

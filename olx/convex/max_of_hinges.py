@@ -97,7 +97,7 @@ def average_hinges(
     def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         alpha, mean = carry
         left = gaps - rows @ (alpha @ rows / c)
-        worst, t = jnp.argmax(left), (i + 1).astype(gaps.dtype)
+        worst, t = jnp.argmax(left), jnp.asarray(i + 1, gaps.dtype)
         pull = jnp.where(left[worst] > 0, total * one_hot(worst), 0.0)
         new = (1 - 1 / t) * alpha + pull / t
         length = safe.sqrt(jnp.sum((new @ rows / c) ** 2))

@@ -6,7 +6,7 @@ import numpy as np
 from cases import Case
 
 import olx
-from olx import losses, mirrors, ranking
+from olx import games, losses, mirrors, ranking
 
 DRAW = np.random.default_rng(11)
 LABELS, WORDS, LENGTH = 4, 6, 24
@@ -63,6 +63,10 @@ def rows(learner) -> Case:
     return Case(learner, losses.average_pairs, GROUPS, vector, (vector, SLOPE), trees=False)
 
 
+def game(mirror, what, rule, like: Case) -> Case:
+    return like._replace(learner=olx.repeated_game(0.37, mirror, what, rule))
+
+
 FLAT, ENTROPY = mirrors.euclidean(), mirrors.negative_entropy()
 RANKING: dict[str, Case] = {
     "label ranking, conservative": labels(FLAT, ranking.conservative(), 1.1),
@@ -73,5 +77,15 @@ RANKING: dict[str, Case] = {
     "label ranking, entropy, optimal": labels(ENTROPY, ranking.optimal(), 0.21),
     "instance ranking": rows(ranking.instance_ranking(0.37)),
     "instance ranking, largest": rows(ranking.instance_ranking(0.37, losses.max_pairs)),
+    "label game, projected ascent": game(
+        mirrors.rowwise(ENTROPY),
+        games.labels(0.21),
+        games.projected_ascent(60),
+        labels(ENTROPY, ranking.optimal(), 0.21),
+    ),
+    "label game, averaged steps": game(
+        FLAT, games.labels(1.1), games.averaged_steps(30), labels(FLAT, ranking.optimal(), 1.1)
+    ),
+    "row game": game(FLAT, games.rows(), games.worst_hinge(), rows(olx.ogd(0.2))),
     "rank rows": rows(ranking.rank_rows(olx.ogd(0.2))),
 }
