@@ -16,6 +16,7 @@ from olx.theorem import Theorem
 GROUPS = {
     "olx.frameworks": "Frameworks",
     "olx.ascents": "Dual ascent rules",
+    "olx.games": "Repeated games",
     "olx.classification": "Classification",
     "olx.multiclass": "Multiclass",
     "olx.ranking": "Ranking",

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -72,8 +73,8 @@ def _exported() -> set[str]:
 
 
 def _short(room: str) -> str:
-    """Dual ascent rules are typed as `olx.ascents`."""
-    return room.replace("olx.frameworks.ascents", "olx.ascents")
+    """Dual ascent rules are typed as `olx.ascents`, repeated games as `olx.games`."""
+    return re.sub(r"olx\.frameworks\.(ascents|games)", r"olx.\1", room)
 
 
 def _defined(node: ast.stmt) -> list[str]:

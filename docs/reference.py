@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 from docs.public import Name, rooms
@@ -40,7 +41,7 @@ def places() -> dict[str, str]:
 
 def page(room: str, public: list[Name]) -> str:
     """The records and functions of a room, each shown where it comes first."""
-    module = room.replace("olx.ascents", "olx.frameworks.ascents")
+    module = re.sub(r"olx\.(ascents|games)", r"olx.frameworks.\1", room)
     about = inspect.getdoc(importlib.import_module(module)) or ""
     records = [one for one in public if inspect.isclass(one.thing)]
     others = [one for one in public if not inspect.isclass(one.thing)]

@@ -7,6 +7,8 @@ _MAKE = {  # how to make what an argument must be
     "Adversary": "take one of `olx.streams`, as `olx.streams.heaviest_expert()`",
     "Ascent": "take one of `olx.ascents`, as `olx.ascents.subgradient()`",
     "ConvexSet": "take one of `olx.convex.sets`, as `olx.convex.sets.ball(1.0)`",
+    "Game": "take one of `olx.games`, as `olx.games.labels()`",
+    "HingeRule": "take one of `olx.games`, as `olx.games.projected_ascent()`",
     "Learner": "make one, as `olx.linear(olx.ogd(0.1))`",
     "MirrorMap": "take one of `olx.mirrors`, as `olx.mirrors.euclidean()`",
     "Norm": "take one of `olx.convex.norms`, as `olx.convex.norms.l2()`",

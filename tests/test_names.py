@@ -22,6 +22,7 @@ ROOMS = (
     olx.regularizers,
     olx.schedules,
     olx.ascents,
+    olx.games,
 )
 FACTORIES = {
     f"{room.__name__}.{name}": thing

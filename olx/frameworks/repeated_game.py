@@ -43,7 +43,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.games.base import Game, Rule, Turn
+from olx.frameworks.games.base import Game, HingeRule, Turn
 from olx.frameworks.games.rules import projected_ascent
 from olx.frameworks.master import constants
 from olx.frameworks.primal_dual import finite
@@ -57,14 +57,16 @@ class RepeatedGameHparams:
     eta: Scalar
     mirror: MirrorMap
     game: Game
-    rule: Rule
+    rule: HingeRule
 
 
 class RepeatedGameState(NamedTuple):
     acc: PyTree  # minus the sum of all dual vectors, not divided by c
 
 
-def repeated_game(eta: Scalar, mirror: MirrorMap, game: Game, rule: Rule | None = None) -> Learner:
+def repeated_game(
+    eta: Scalar, mirror: MirrorMap, game: Game, rule: HingeRule | None = None
+) -> Learner:
     r"""Play a game of hinges by dual ascent.
 
     eta: $1 / c$, positive.
@@ -85,7 +87,7 @@ def repeated_game(eta: Scalar, mirror: MirrorMap, game: Game, rule: Rule | None 
     check.instance("repeated_game", "mirror", mirror, MirrorMap)
     check.instance("repeated_game", "game", game, Game)
     rule = projected_ascent() if rule is None else rule
-    check.instance("repeated_game", "rule", rule, Rule)
+    check.instance("repeated_game", "rule", rule, HingeRule)
     if rule.euclidean and not mirror.identity:
         raise TypeError(
             "repeated_game: this rule is for `olx.mirrors.euclidean()` without a domain; for other "

@@ -38,6 +38,7 @@ MODULES = {
     "regularizers": olx.regularizers,
     "schedules": olx.schedules,
     "ascents": olx.ascents,
+    "games": olx.games,
     "losses": olx.losses,
     "streams": olx.streams,
     "norms": norms,

@@ -10,6 +10,7 @@ from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
+from olx.frameworks.games.base import Game, HingeRule
 from olx.lab.about import about
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
@@ -66,6 +67,7 @@ def listing(what: str | None) -> str:
         "regularizers": lambda: _of("regularizers"),
         "schedules": lambda: _of("schedules"),
         "ascents": lambda: _functions(Ascent),
+        "games": lambda: (*_functions(Game), *_functions(HingeRule)),
         "rules": lambda: _functions(BoostingRule),
         "losses": lambda: _losses(),
         "theorems": lambda: _theorems(),

@@ -85,7 +85,7 @@ class Turn(NamedTuple):
 
 
 @pytree
-class Rule:
+class HingeRule:
     """How the player chooses the dual variables of a round.
 
     euclidean: whether the rule is for the Euclidean potential only.

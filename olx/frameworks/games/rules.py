@@ -21,10 +21,10 @@ from jaxtyping import Array
 from olx import _check as check
 from olx import _safe as safe
 from olx.convex.max_of_hinges import ascend_hinges, average_hinges
-from olx.frameworks.games.base import Rule, Turn
+from olx.frameworks.games.base import HingeRule, Turn
 
 
-def worst_hinge() -> Rule:
+def worst_hinge() -> HingeRule:
     """The subgradient step: all weight on the worst hinge.
 
     >>> import jax.numpy as jnp, olx
@@ -35,26 +35,26 @@ def worst_hinge() -> Rule:
     >>> olx.rollout(player, olx.losses.hinge, rounds, jnp.zeros(1)).losses.tolist()
     [1.0, 0.5, 0.0]
     """
-    return Rule(0, _worst)
+    return HingeRule(0, _worst)
 
 
-def projected_ascent(steps: int = 100) -> Rule:
+def projected_ascent(steps: int = 100) -> HingeRule:
     """The best dual variables by `steps` projected gradient steps with momentum, for any potential.
 
     See `olx.convex.ascend_hinges`. It is quick for a potential that is strongly convex in a norm
     whose dual norm is at most the Euclidean one.
     """
     check.count("projected_ascent", "steps", steps)
-    return Rule(steps, _ascended)
+    return HingeRule(steps, _ascended)
 
 
-def averaged_steps(steps: int = 100) -> Rule:
+def averaged_steps(steps: int = 100) -> HingeRule:
     """The mean of `steps` steps on the worst hinge, for the Euclidean potential.
 
     See `olx.convex.average_hinges`. It keeps one row of weights per hinge.
     """
     check.count("averaged_steps", "steps", steps)
-    return Rule(steps, _averaged, euclidean=True)
+    return HingeRule(steps, _averaged, euclidean=True)
 
 
 def _worst(steps: int, turn: Turn) -> Array:
