@@ -44,7 +44,7 @@ HOWTO = (
     "gpu",
     "many_machines",
 )
-CONCEPTS = ("game", "duality", "regret", "certificates", "worst_cases", "engine")
+CONCEPTS = ("game", "duality", "regret", "certificates", "one_game", "worst_cases", "engine")
 
 
 def generate(folder: Path, *, plots: bool = False) -> list:

@@ -1,5 +1,6 @@
 """The pictures of the concept pages, as SVG for light and for dark pages."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 
 import olx
 from docs.diagrams import a_round, engine
+from experiments import one_game
 
 INK = {"light": "#1c2333", "dark": "#e6e9f2"}
 CYCLE = mpl.cycler(color=["#3f7fd6", "#e0862d", "#3ba272", "#b65fc4"])
@@ -48,6 +50,7 @@ def make(folder: Path) -> None:
     played = _hedge()
     save(folder, "regret", lambda axes: regret(axes, *played), (7.0, 3.2))
     save(folder, "certificate", lambda axes: certificate(axes, played[2]), (7.0, 3.2))
+    save(folder, "one_game", three_games, (8.0, 3.0))
     save(folder, "worst_cases", worst_cases, (8.0, 3.0))
     save(folder, "engine", engine, (8.0, 3.3))
 
@@ -141,6 +144,18 @@ def certificate(axes, proof) -> None:
     axes.axhline(0, color="#8891a5", lw=0.8)
     axes.set(xlabel="round")
     axes.legend(frameon=False, fontsize=9)
+
+
+def three_games(*panels) -> None:
+    one_game.draw(*panels, results=_three_games())
+
+
+three_games.panels = 3
+
+
+@functools.cache
+def _three_games() -> dict:
+    return one_game.results()
 
 
 def worst_cases(*panels) -> None:

@@ -9,6 +9,7 @@ import reference_games as reference
 import reference_ranking as ranking_reference
 
 import olx
+from experiments import one_game
 from olx import games, losses, mirrors
 
 DRAW = np.random.default_rng(5)
@@ -114,6 +115,20 @@ def test_a_step_of_one_label_ranking_round_is_the_maximum_of_its_dual():
     seen = 0.5 * own[0] - c * np.log(np.exp(acc / c).mean(1)).sum()
     assert own[0] == pytest.approx(own[1:].sum())
     assert dual.max() <= seen <= dual.max() + 1e-4
+
+
+def test_a_learner_a_booster_and_a_ranker_are_one_game(monkeypatch):
+    made, make = [], olx.repeated_game
+    monkeypatch.setattr(olx, "repeated_game", lambda *given: made.append(given) or make(*given))
+    seen = one_game.results(rounds=30)
+    assert [one.hparams is None for _, _, one in made] == [False, True, False]
+    assert list(seen) == ["learner", "booster", "ranker"]
+    for one in seen.values():
+        assert one.duality.holds, str(one.duality)
+        assert one.regret.holds, str(one.regret)
+        assert one.duality.left[-1] > 0  # it says something
+    assert np.min(seen["booster"].run.losses) >= 2 * one_game.GAMMA - 1e-6
+    assert one_game.table(seen).count("holds") == 3
 
 
 REFUSED = {
