@@ -17,7 +17,7 @@ $$a_r = c\,(\mathrm{logit}(q + \gamma) - \ell_r)_+, \qquad
 and $q$ is where both sums are equal. If they exceed $z$, each side has its own level, and both are
 projections of $c \ell$ on a simplex. So one number has to be found, in place of the Newton steps in
 all variables of section 7.3.2 of Shalev-Shwartz, Online Learning: Theory, Algorithms, and
-Applications, 2007; `olx.convex.interior_point` takes these and finds the same update.
+Applications, 2007, which find the same update.
 """
 
 import jax
