@@ -3,6 +3,8 @@
 from olx.second_order.adagrad_full import adagrad_full as adagrad_full
 from olx.second_order.arow import arow as arow
 from olx.second_order.arow_original import arow_original as arow_original
+from olx.second_order.best_matrix import best_matrix as best_matrix
+from olx.second_order.best_matrix import fixed_matrix_regret as fixed_matrix_regret
 from olx.second_order.best_rank import best_rank_regret as best_rank_regret
 from olx.second_order.best_rank import lost_trace as lost_trace
 from olx.second_order.confidence_weighted import confidence_weighted as confidence_weighted
@@ -20,6 +22,7 @@ from olx.second_order.invariant_newton import invariant_newton as invariant_newt
 from olx.second_order.newton import newton as newton
 from olx.second_order.oja import adaptive_oja as adaptive_oja
 from olx.second_order.oja import oja as oja
+from olx.second_order.projection_terms import projection_drift as projection_drift
 from olx.second_order.projection_terms import projection_terms as projection_terms
 from olx.second_order.random_projection import random_projection as random_projection
 from olx.second_order.rank_one import Rule as Rule

@@ -22,6 +22,10 @@ $$\le \frac\alpha2 \|u\|^2 + \frac{d}{2 (\sigma + \eta_t)}
   \ln\Big( 1 + \frac{\sigma + \eta_t}{d\, \alpha} \sum_{s \le t} \|g_s\|^2 \Big) +
   2 (C L)^2 \sum_{s \le t} \eta_s.$$
 
+No fixed matrix has a bound below $C L \sqrt{d t}$ for all such $u$ at once, and the best one is a
+multiple of $\sum_s g_s g_s^\top$: see `olx.second_order.best_matrix`. So the matrix that is known
+only in hindsight would save the logarithm.
+
 Luo, Optimal and Adaptive Online Learning, 2016, (4.4), proposition 1 and theorem 16.
 """
 

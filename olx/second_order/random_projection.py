@@ -7,7 +7,8 @@ downdate of rank one. A round costs $O(m^2)$ beside the products with the row.
 
 Theorem (conditional form): while $(1 - \epsilon)\, \hat G_t^\top \hat G_t \preceq S_t^\top S_t$ for
 the matrix $\hat G_t$ with the rows $\hat g_s$, see `olx.second_order.projection_terms`. For $m$ of
-the order of (rank + $\ln T$) / $\epsilon^2$ the condition holds with high probability.
+the order of (rank + $\ln T$) / $\epsilon^2$ the condition holds with high probability. What the
+draws add to the regret is bounded in expectation, see `olx.second_order.projection_drift`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 12 and theorem 17.
 """

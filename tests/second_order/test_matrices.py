@@ -1,15 +1,18 @@
 """Learners with a full matrix against references in NumPy, direct solves, and each other."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference_second_order as ref
 from jax import random
+from scipy.linalg import eigh
 from scipy.stats import norm
 
 import olx
-from olx import losses, second_order, streams
+from olx import losses, mirrors, second_order, streams
 
 T, D = 2000, 6
 REGRESSION, TRUTH = streams.linear_regression(random.key(3), rounds=T, features=D)
@@ -179,6 +182,52 @@ def test_the_regret_of_the_invariant_step_depends_on_the_rank():
     proof = olx.certify(learner, losses.squared, short, jnp.zeros(D), u, theorems=named)[0]
     assert proof.holds
     assert np.isfinite(proof.right[-1])
+
+
+def times(score, y):
+    """A loss whose gradients do not depend on the learner."""
+    return score * y
+
+
+def test_no_fixed_matrix_is_better_than_that_of_proposition_2():
+    t, size = 60, 2.0
+    draw, rows = np.random.default_rng(8), X[:60]
+    y = np.clip(Y[:t], -1, 1)
+    g = y[:, None] * rows
+    gram, least = g.T @ g, size * np.sqrt(D * t)
+    cost = lambda a: (t * size**2 * eigh(a, gram)[0][-1] + np.trace(np.linalg.solve(a, gram))) / 2
+    best = np.asarray(second_order.best_matrix(g, size))
+    np.testing.assert_allclose(best, np.sqrt(D / t) / size * gram)
+    others = [m @ m.T + 0.1 * np.eye(D) for m in draw.normal(size=(20, D, D))]
+    near = [best + 0.01 * best[0, 0] * (m + m.T) / 2 for m in draw.normal(size=(20, D, D))]
+    assert cost(best) == pytest.approx(least)
+    assert min(map(cost, (*others, *near))) > least
+    u = np.linalg.cholesky(np.linalg.inv(gram))[:, 0]
+    u = -u * size * np.sqrt(t / (u @ gram @ u))  # at the border of K'
+    asked = (second_order.fixed_matrix_regret(size),)
+    certified = lambda learner, u: olx.certify(
+        learner, times, olx.Rounds(rows, y), jnp.zeros(D), jnp.asarray(u), theorems=asked
+    )[0]
+    for a in (best, others[0]):
+        learner = olx.linear(olx.omd(1.0, mirrors.full_quadratic(a)))
+        proof = certified(learner, u)
+        assert proof.holds, str(proof)
+        paid = u @ a @ u + np.sum(g * np.linalg.solve(a, g.T).T)
+        np.testing.assert_allclose(proof.right[-1], paid / 2, rtol=1e-9)
+        np.testing.assert_allclose(proof.published[-1], cost(a), rtol=1e-9)
+    plain = olx.linear(olx.omd(0.1, mirrors.euclidean()))
+    np.testing.assert_allclose(certified(plain, u).published[-1], cost(10 * np.eye(D)), rtol=1e-9)
+    assert np.isinf(certified(plain, 1.01 * u).published[-1])  # outside K'
+    assert np.isinf(certified(plain, u).published[D - 2])  # not yet invertible
+    learner = olx.omd(0.1, mirrors.euclidean())
+    back = dataclasses.replace(learner, predict_fn=lambda *given: -10 * learner.predict_fn(*given))
+    assert not certified(olx.linear(back), 0 * u).holds
+    with pytest.raises(ValueError, match="best_matrix: the gradients must span all coordinates"):
+        second_order.best_matrix(g[: D - 1], size)
+    with pytest.raises(TypeError, match="one gradient per row"):
+        second_order.best_matrix(g[0], size)
+    with pytest.raises(TypeError, match=r"`fixed_matrix_regret` is about `olx\.omd`"):
+        certified(olx.linear(olx.omd(0.1, mirrors.hypentropy(1.0))), u)
 
 
 def test_single_precision_stays_positive_definite_at_condition_one_million():

@@ -1,5 +1,6 @@
 """Sketched Newton steps against dense references in NumPy, the full matrix, and their theorems."""
 
+import dataclasses
 import functools
 
 import jax
@@ -21,6 +22,7 @@ from olx.second_order import (
     random_projection,
     sketched_newton,
 )
+from olx.second_order.random_projection import update as random_projection_update
 from olx.second_order.sketch import orthonormal, products
 
 T, D, M = 2000, 12, 4
@@ -222,6 +224,57 @@ def test_a_large_projection_costs_little():
     assert loose[0].tightness > 0.4
     assert np.isinf(tight[0].right[-1])  # no sketch is that close, and the certificate says so
     assert "1 - `epsilon`" in str(tight)
+
+
+def diameter(run, u, sigma):
+    """The third term of proposition 1 per round, from dense matrices."""
+    growth = np.diff(run.matrices, axis=0) - sigma * run.g[:, :, None] * run.g[:, None, :]
+    return np.einsum("ti,tij,tj->t", run.w - u, growth, run.w - u)
+
+
+def test_the_draws_of_a_projection_add_what_theorem_17_says():
+    """In the mean over draws of NumPy; and of one run, with the numbers of NumPy."""
+    rows, u, eta = X[:30] / 3, TRUTH, lambda t: np.sqrt(M / t) / (C * L)
+    rates = np.array([eta(t) for t in range(1, len(rows) + 1)])
+    play = lambda r: ref.sketched_newton_run(
+        rows, slope, ref.RandomProjection(r, D), 5.0, C, eta, SIGMA
+    )
+    noise, excess = np.random.default_rng(4), []
+    for _ in range(200):
+        run = play(noise.normal(size=(len(rows), M)) / np.sqrt(M))
+        known = rates * np.sum(run.g * (run.w - u), axis=1) ** 2
+        excess.append(np.sum(diameter(run, u, SIGMA) - known))
+    assert abs(np.mean(excess)) < 3 * np.std(excess) / np.sqrt(len(excess))
+    assert np.sum(known) <= 4 * (C * L) ** 2 * np.sum(rates)
+
+    run, rate = play(draws(len(rows))), 0.05
+    a, z = np.zeros(len(rows)), np.zeros(len(rows))
+    S = np.zeros((M, D))
+    for t, (w, g, r) in enumerate(zip(run.w, run.g, draws(len(rows)), strict=True)):
+        ghat = np.sqrt(SIGMA + rates[t]) * g
+        a[t], z[t], S = ghat @ (w - u), np.sum((S @ (w - u)) ** 2), S + np.outer(r, ghat)
+    q = 2 * rate * a**2 / M
+    luck = M / 2 * (-np.log(1 - q) - q) + rate * q * z / (1 - q)
+    known = rates * np.sum(run.g * (run.w - u), axis=1) ** 2
+    learner = newton(random_projection(M, KEY), 5.0, L)
+    seen = played(learner, rows, olx.record.trace)
+    asked = (second_order.projection_drift(0.1, rate),)
+    proof = olx.certify(learner, seen, jnp.asarray(u), theorems=asked)[0]
+    np.testing.assert_allclose(proof.left, np.cumsum(diameter(run, u, SIGMA)), atol=1e-9)
+    np.testing.assert_allclose(proof.right, np.cumsum(known + luck / rate) + np.log(10) / rate)
+    assert proof.holds
+    wide = olx.certify(
+        learner, seen, jnp.asarray(u), theorems=(second_order.projection_drift(0.1, 1e6),)
+    )
+    assert "`rate` must be below" in str(wide)
+
+    sketch = random_projection(M, KEY)
+    loud = lambda *given: (lambda small, r: (small, 30 * r))(*random_projection_update(*given))
+    louder = newton(dataclasses.replace(sketch, update_fn=loud), 5.0, L)
+    proof = olx.certify(
+        louder, played(louder, rows, olx.record.trace), jnp.asarray(u), theorems=asked
+    )
+    assert not proof.holds  # draws of 30 times the size
 
 
 def test_the_bound_on_directions_is_looser_for_the_source():
