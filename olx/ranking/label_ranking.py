@@ -20,6 +20,9 @@ A round of weight $h$ has the loss $h g_t$ and the bound $h$. If no label or eve
 relevant, or if $x_t = 0$, nothing changes. Its theorems are in `olx.ranking.label_ranking_regret`
 and, for step sizes that shrink with time, `olx.ranking.label_ranking_schedules`.
 
+`olx.repeated_game` with `olx.games.labels` ranks labels with any other potential, by numerical
+searches for the best update.
+
 Crammer and Singer, A Family of Additive Online Algorithms for Category Ranking, 2003;
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 8.
 """

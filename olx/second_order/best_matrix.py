@@ -129,7 +129,7 @@ def both_sides(size: Scalar, hp: OMDHparams, account: Account, u: PyTree) -> Cer
 
 def _is_fixed(learner: Learner) -> bool:
     hp: Any = learner.hparams
-    known = euclidean(), full_quadratic(np.eye(2))
+    known = euclidean(), full_quadratic(jnp.eye(2))
     return isinstance(hp, OMDHparams) and alike(hp.mirror, *known)
 
 

@@ -138,9 +138,6 @@ REFUSED = {
         r"repeated_game: this rule is for .*projected_ascent",
     ),
     "no game": (lambda: olx.repeated_game(1.0, FLAT, None), TypeError, "`game` must be a Game"),
-    "a step": (lambda: olx.repeated_game(0.0, FLAT, games.rows()), ValueError, "`eta` must be pos"),
-    "margin": (lambda: games.signs(-1.0), ValueError, "signs: `margin` must be positive, got -1"),
-    "steps": (lambda: games.projected_ascent(0), ValueError, "`steps` must be an integer of at"),
     "labels": (
         lambda: olx.run(
             olx.repeated_game(1.0, FLAT, games.signs()),

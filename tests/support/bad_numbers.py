@@ -116,6 +116,13 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ),
     ("oja", "rate"): lambda v: second_order.oja(2, v, key=KEY),
     ("adaptive_oja", "rate"): lambda v: second_order.adaptive_oja(2, v, key=KEY),
+    ("projection_drift", "rate"): lambda v: second_order.projection_drift(0.1, v),
+    ("fixed_matrix_regret", "size"): second_order.fixed_matrix_regret,
+    ("best_matrix", "size"): lambda v: second_order.best_matrix(np.eye(2), v),
+    ("tuned_winnow_mistakes", "margin"): olx.classification.tuned_winnow_mistakes,
+    ("repeated_game", "eta"): lambda v: olx.repeated_game(v, FLAT, olx.games.rows()),
+    ("signs", "margin"): olx.games.signs,
+    ("labels", "margin"): olx.games.labels,
     ("diagonal_adaptation", "start"): lambda v: second_order.diagonal_adaptation(
         second_order.vaw(1.0), v
     ),
@@ -143,6 +150,7 @@ IN_A_RANGE = {  # 2 and -1 lie outside
     ("soft_confidence_weighted", "confidence"): second_order.soft_confidence_weighted,
     ("ridge", "forget"): lambda v: second_order.ridge(1.0, v),
     ("projection_terms", "epsilon"): second_order.projection_terms,
+    ("projection_drift", "delta"): lambda v: second_order.projection_drift(v, 1.0),
 }
 COUNTS = {
     ("play", "rounds"): lambda v: olx.play(
@@ -161,6 +169,8 @@ COUNTS = {
     ("oja", "size"): lambda v: second_order.oja(v, key=KEY),
     ("adaptive_oja", "size"): lambda v: second_order.adaptive_oja(v, key=KEY),
     ("random_projection", "size"): lambda v: second_order.random_projection(v, KEY),
+    ("projected_ascent", "steps"): olx.games.projected_ascent,
+    ("averaged_steps", "steps"): olx.games.averaged_steps,
     ("frequent_directions", "size"): second_order.frequent_directions,
     ("epoch_frequent_directions", "size"): second_order.epoch_frequent_directions,
 }
