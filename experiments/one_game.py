@@ -3,7 +3,7 @@
 Shalev-Shwartz and Singer, Convex Repeated Games and Fenchel Duality, 2006, derive online learning
 and boosting from one game. In every round a player chooses w, nature answers with a convex
 function g, and the player pays g(w). Here the player is one function, `olx.repeated_game`, and
-`played` below calls it for each of
+`play_instance` below calls it for each of
 
 - a learner, who classifies by the sign of a score. Nature answers with a row and its label;
 - a booster, who weighs examples. Nature answers with the hypothesis of a weak learner;
@@ -41,7 +41,7 @@ class Instance(NamedTuple):
     u: jax.Array  # the fixed decision that the player is compared with
 
 
-class Played(NamedTuple):
+class Result(NamedTuple):
     run: olx.Run
     duality: olx.Certificate
     regret: olx.Certificate
@@ -99,12 +99,12 @@ def _outcome(rounds: olx.Rounds, now: jax.Array, action: jax.Array):
     return rounds.outcome[now], now + 1
 
 
-def played(name: str, one: Instance, rounds: int) -> Played:
+def play_instance(name: str, one: Instance, rounds: int) -> Result:
     """The game: the same three calls for every instance."""
     player = olx.repeated_game(one.eta, one.mirror, one.game)
     run = olx.play(player, one.nature, one.params, rounds, record=olx.record.trace)
     proofs = olx.certify(player, run, one.u)
-    return Played(
+    return Result(
         run, proofs["game_duality"], proofs["game_regret"], MEANING[name](one, run, proofs)
     )
 
@@ -131,7 +131,7 @@ def _rank_mistakes(one: Instance, run: olx.Run, proofs) -> str:
 MEANING = {"learner": _mistakes, "booster": _training_error, "ranker": _rank_mistakes}
 
 
-def table(results: dict[str, Played]) -> str:
+def table(results: dict[str, Result]) -> str:
     head = f"{'':9}{'loss - steps':>14} <= {'dual':>9} <= {'price of u':>10}"
     lines = [head + f"{'regret':>12} <= {'bound':>8}  certificate"]
     for name, one in results.items():
@@ -149,7 +149,7 @@ def _sides(proof: olx.Certificate) -> tuple:
     return proof.left, proof.right, proof.published
 
 
-def draw(*panels, results: dict[str, Played]) -> None:
+def draw(*panels, results: dict[str, Result]) -> None:
     """One panel per instance: the dual between both sides, round by round."""
     labels = "loss of the player, less its steps", "dual of the game", "price of u"
     for axes, (name, one) in zip(panels, results.items(), strict=True):
@@ -159,8 +159,8 @@ def draw(*panels, results: dict[str, Played]) -> None:
     panels[0].legend(frameon=False, fontsize=8.5)
 
 
-def results(rounds: int = 150, seed: int = 0) -> dict[str, Played]:
-    return {name: played(name, one, rounds) for name, one in instances(rounds, seed).items()}
+def results(rounds: int = 150, seed: int = 0) -> dict[str, Result]:
+    return {name: play_instance(name, one, rounds) for name, one in instances(rounds, seed).items()}
 
 
 def main() -> None:

@@ -138,7 +138,7 @@ def turn(hp: RepeatedGameHparams, state: RepeatedGameState, feedback: Feedback) 
 
 
 def _after(now: Turn, alpha: Array) -> RepeatedGameState:
-    return RepeatedGameState(tree.add(now.acc, now.pull(now.hinges.mixed(alpha))))
+    return RepeatedGameState(tree.add(now.acc, now.pull(now.hinges.combination(alpha))))
 
 
 def _decision(hp: RepeatedGameHparams, state: RepeatedGameState) -> PyTree:
@@ -177,7 +177,7 @@ def add_round(
     alpha = hp.rule.alpha(now)
     loss = lambda gaps: now.weight * jnp.maximum(jnp.max(gaps), 0.0)
     own, other = loss(now.gaps), loss(now.hinges.gaps(now.act(u)))
-    step = now.pull(now.hinges.mixed(now.worst))
+    step = now.pull(now.hinges.combination(now.worst_alpha))
     raised = lambda acc: (
         now.c * (f.conjugate(jax.tree.map(lambda x: x / now.c, acc)) - account.least)
     )

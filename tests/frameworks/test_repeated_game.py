@@ -99,24 +99,6 @@ def test_any_rule_keeps_the_bounds_and_a_player_that_lies_breaks_them():
     assert not proofs["game_regret"].holds
 
 
-def test_a_step_of_one_label_ranking_round_is_the_maximum_of_its_dual():
-    """(7.34) by a fine grid over two hinges."""
-    x, c = np.array([0.6, -0.3]), 2.0
-    player = olx.repeated_game(1 / c, mirrors.rowwise(ENTROPY), games.labels(0.5), FINE)
-    state = player.init(jnp.zeros((3, 2)))
-    action = player.predict(state, x)
-    told = olx.Feedback(x, action, np.array([1.0, 0.0, 0.0]), None, 0.0, None, 1.0)
-    acc = np.asarray(player.update(state, told).acc)
-    alpha = np.mgrid[0:1:201j, 0:1:201j].reshape(2, -1)
-    alpha = alpha[:, alpha.sum(0) <= 1]
-    steps = np.stack([alpha.sum(0), *-alpha])[:, None] * x[:, None] / c  # [label, coordinate, case]
-    dual = 0.5 * alpha.sum(0) - c * np.log(np.exp(steps).mean(1)).sum(0)
-    own = np.stack([acc[0, 0], *-acc[1:, 0]]) / x[0]
-    seen = 0.5 * own[0] - c * np.log(np.exp(acc / c).mean(1)).sum()
-    assert own[0] == pytest.approx(own[1:].sum())
-    assert dual.max() <= seen <= dual.max() + 1e-4
-
-
 def test_a_learner_a_booster_and_a_ranker_are_one_game(monkeypatch):
     made, make = [], olx.repeated_game
     monkeypatch.setattr(olx, "repeated_game", lambda *given: made.append(given) or make(*given))

@@ -83,9 +83,8 @@ RANKING: dict[str, Case] = {
         games.projected_ascent(60),
         labels(ENTROPY, ranking.optimal(), 0.21),
     ),
-    "label game, averaged steps": game(
-        FLAT, games.labels(1.1), games.averaged_steps(30), labels(FLAT, ranking.optimal(), 1.1)
+    "row game, averaged steps": game(
+        FLAT, games.rows(), games.averaged_steps(30), rows(olx.ogd(0.2))
     ),
-    "row game": game(FLAT, games.rows(), games.worst_hinge(), rows(olx.ogd(0.2))),
     "rank rows": rows(ranking.rank_rows(olx.ogd(0.2))),
 }

@@ -36,7 +36,7 @@ class Hinges(NamedTuple):
         r"""$b_i - \langle m_i, a\rangle$; the loss is the largest one, or 0."""
         return self.bounds - jnp.tensordot(self.directions, action, jnp.ndim(action))
 
-    def mixed(self, alpha: Float[Array, " n"]) -> Array:
+    def combination(self, alpha: Float[Array, " n"]) -> Array:
         r"""$\sum_i \alpha_i m_i$, shaped like the action."""
         return jnp.tensordot(alpha, self.directions, 1)
 
@@ -71,13 +71,13 @@ class Turn(NamedTuple):
 
     def rise(self, alpha: Float[Array, " n"]) -> Array:
         """By how much these dual variables raise the dual."""
-        after = self.theta(self.pull(self.hinges.mixed(alpha)))
+        after = self.theta(self.pull(self.hinges.combination(alpha)))
         before = self.theta(tree.zeros_like(self.acc))
         spent = self.mirror.conjugate(after) - self.mirror.conjugate(before)
         return jnp.vdot(self.hinges.bounds, alpha) - self.c * spent
 
     @property
-    def worst(self) -> Float[Array, " n"]:
+    def worst_alpha(self) -> Float[Array, " n"]:
         """The dual variables of a subgradient: all weight on the first hinge with the largest gap,
         none if no gap is positive."""
         first = jnp.arange(self.gaps.size) == jnp.argmax(self.gaps)
@@ -97,6 +97,6 @@ class HingeRule:
 
     def alpha(self, turn: Turn) -> Float[Array, " n"]:
         """Those of the rule, or those of the subgradient where these raise the dual more."""
-        own, plain = self.alpha_fn(self.steps, turn), turn.worst
+        own, plain = self.alpha_fn(self.steps, turn), turn.worst_alpha
         best = jnp.where(turn.rise(own) >= turn.rise(plain), own, plain)
         return jnp.where(turn.weight > 0, best, 0.0)

@@ -35,7 +35,7 @@ def worst_hinge() -> HingeRule:
     >>> olx.rollout(player, olx.losses.hinge, rounds, jnp.zeros(1)).losses.tolist()
     [1.0, 0.5, 0.0]
     """
-    return HingeRule(0, _worst)
+    return HingeRule(0, _worst_alpha)
 
 
 def projected_ascent(steps: int = 100) -> HingeRule:
@@ -45,7 +45,7 @@ def projected_ascent(steps: int = 100) -> HingeRule:
     whose dual norm is at most the Euclidean one.
     """
     check.count("projected_ascent", "steps", steps)
-    return HingeRule(steps, _ascended)
+    return HingeRule(steps, _ascent_alpha)
 
 
 def averaged_steps(steps: int = 100) -> HingeRule:
@@ -54,14 +54,14 @@ def averaged_steps(steps: int = 100) -> HingeRule:
     See `olx.convex.average_hinges`. It keeps one row of weights per hinge.
     """
     check.count("averaged_steps", "steps", steps)
-    return HingeRule(steps, _averaged, euclidean=True)
+    return HingeRule(steps, _average_alpha, euclidean=True)
 
 
-def _worst(steps: int, turn: Turn) -> Array:
-    return turn.worst
+def _worst_alpha(steps: int, turn: Turn) -> Array:
+    return turn.worst_alpha
 
 
-def _ascended(steps: int, turn: Turn) -> Array:
+def _ascent_alpha(steps: int, turn: Turn) -> Array:
     shape, modulus = turn.hinges.directions.shape[1:], turn.mirror.modulus
     size = safe.or_one(turn.square / (1.0 if modulus is None else modulus))
 
@@ -74,6 +74,6 @@ def _ascended(steps: int, turn: Turn) -> Array:
     return ascend_hinges(link, turn.c / size, start, rows, turn.hinges.bounds, turn.weight, steps)
 
 
-def _averaged(steps: int, turn: Turn) -> Array:
+def _average_alpha(steps: int, turn: Turn) -> Array:
     rows = jax.vmap(lambda m: ravel_pytree(turn.pull(m))[0])(turn.hinges.directions)
     return average_hinges(turn.c, turn.gaps, rows, turn.weight, steps)
