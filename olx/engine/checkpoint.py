@@ -6,7 +6,6 @@ are refused.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx import _archive as archive
 from olx import _check as check
 from olx.engine import lock, steps
 from olx.engine.collect import Collector, Segment, is_key
@@ -74,7 +74,8 @@ class Checkpoint:
         """
         self._chunks = 0
         self._description = description
-        self._seal = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).digest()
+        self._seal = archive.seal_of([json.dumps(description, sort_keys=True).encode()])
+        archive.remove_drafts(self._steps)
         there = self._found(owner)
         segments, stream, total = [], {}, None
         for step in there:
@@ -104,7 +105,7 @@ class Checkpoint:
             return
         collector.segments[collector.saved :] = [collector.joined(fresh)]
         if collector.saved == 0:
-            self._write_description()
+            archive.write_json(self.directory / "run.json", self._description)
         collector.saved += 1
         trees = {"state": state, "kept": collector.segments[-1], "total": collector.total}
         arrays = {f"{name}.{i}": leaf for name, tree in trees.items() for i, leaf in numbered(tree)}
@@ -124,7 +125,7 @@ class Checkpoint:
     def _read(self, owner: str, step: int, there: list[int]) -> dict[str, np.ndarray]:
         try:
             arrays, self._seal = steps.read(self._steps, step, self._seal)
-        except (steps.Damaged, OSError):
+        except (archive.Damaged, OSError):
             earlier = [other for other in there if other < step]
             again = f"to go on from round {earlier[-1]}" if earlier else "to start again"
             raise ValueError(
@@ -132,11 +133,6 @@ class Checkpoint:
                 f"missing. Remove it and all later steps {again}, or give another directory."
             ) from None
         return arrays
-
-    def _write_description(self) -> None:
-        draft = self.directory / "run.draft"
-        draft.write_text(json.dumps(self._description, indent=1))
-        draft.replace(self.directory / "run.json")
 
     def _found(self, owner: str) -> list[int]:
         """The steps of this run; refuses the steps of another one. No steps means a new run."""

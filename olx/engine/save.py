@@ -1,26 +1,27 @@
 """`save` and `load`: a learner and its state in one file.
 
 The file holds a line with the name and the version of the format, the learner and the state in
-words (JSON, see `olx.engine.spelling`), the arrays, and a digest of all of it. It holds no code:
-functions are named as `module:name`.
+words (JSON, see `olx.engine.serialize`), the arrays, and a digest of all of it. It holds no code:
+functions are named as `module:name`, and only names of an allow-list are read
+(`olx.engine.savable`).
 """
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx import _archive as archive
 from olx import _check as check
 from olx.core import Batch, Learner, Run
-from olx.engine.spelling import Unspeakable, read, spell
+from olx.engine.savable import Unsavable, check_trust
+from olx.engine.serialize import decode, encode
+from olx.facts import Facts
 
 _FIRST, _VERSION = b"olx learner and state, format ", 1
-_SEAL = 32  # bytes
+_FUNCTIONS = ("init_fn", "predict_fn", "update_fn")
 
 
 class Saved(NamedTuple):
@@ -34,7 +35,8 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     """Write a learner and its state to a file that `olx.load` reads.
 
     The functions of a learner of your own must live at the top of a module that can be imported;
-    the file names them. The file is complete or not there: it is renamed when it is written.
+    the file names them. The file is complete or not there, also if several processes write it: it
+    is renamed when it is written.
 
     >>> import jax.numpy as jnp, olx, os, tempfile
     >>> learner = olx.linear(olx.ogd(0.1))
@@ -56,41 +58,53 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
         raise FileNotFoundError(f"save: there is no folder {path.parent}; make it first.")
     arrays: list[np.ndarray] = []
     try:
-        words = {"learner": spell(learner, arrays), "state": spell(state, arrays)}
-    except Unspeakable as problem:
+        words = {"learner": encode(learner, arrays), "state": encode(state, arrays)}
+        header = {**words, "arrays": [archive.kind_of(array) for array in arrays]}
+    except Unsavable as problem:
         raise TypeError(f"save: {problem}.") from None
-    kinds = [[str(array.dtype), array.shape] for array in arrays]
-    header = json.dumps({**words, "arrays": kinds}).encode()
-    parts = [_FIRST + b"%d\n" % _VERSION, len(header).to_bytes(8, "little"), header]
-    parts += [np.ascontiguousarray(array).tobytes() for array in arrays]
-    draft = path.with_name(f"{path.name}.draft")
-    with draft.open("wb") as file:
-        file.writelines([*parts, hashlib.sha256(b"".join(parts)).digest()])
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    except RecursionError:
+        raise TypeError("save: the learner or its state is nested too deeply.") from None
+    parts = [_FIRST + b"%d\n" % _VERSION, *archive.packed(header, arrays)]
+    archive.write(path, [*parts, archive.seal_of(parts)])
 
 
 def load(path: str | os.PathLike, trust: tuple[str, ...] | list[str] = ()) -> Saved:
     """Read a learner and its state from a file of `olx.save`.
 
-    trust: the names of modules outside olx whose functions the file may name, such as your own.
+    To load a file runs no code that the file chooses. It may name functions of the parts of olx
+    that make learners, optimizers of optax and some functions of JAX; anything else is refused.
+
+    trust: the names of modules outside olx whose functions the file may name, such as your own. A
+        package stands for all modules in it. They are imported, as by `import`.
     """
-    try:
-        whole = _path("load", path).read_bytes()
-    except FileNotFoundError:
+    trust = check_trust("load", trust)
+    place = _path("load", path)
+    if place.is_dir():
+        raise IsADirectoryError(f"load: {place} is a folder; give the path that `olx.save` wrote.")
+    if not place.is_file():
         raise FileNotFoundError(
-            f"load: there is no file {os.fspath(path)}; give the path that `olx.save` wrote."
-        ) from None
-    except IsADirectoryError:
-        raise IsADirectoryError(
-            f"load: {os.fspath(path)} is a folder; give the path that `olx.save` wrote."
-        ) from None
-    words, arrays = _opened(os.fspath(path), whole)
+            f"load: there is no file {place}; give the path that `olx.save` wrote."
+        )
+    body = _body(place, place.read_bytes())
     try:
-        return Saved(*(read(words[part], arrays, tuple(trust)) for part in Saved._fields))
-    except Unspeakable as problem:
-        raise ValueError(f"load: {os.fspath(path)}: {problem}.") from None
+        header, rest = archive.header_in(body)
+        if not isinstance(header, dict) or tuple(header) != (*Saved._fields, "arrays"):
+            raise archive.Damaged("its header is not that of a learner and its state")
+        arrays = dict(enumerate(archive.arrays_in(rest, header["arrays"])))
+        learner, state = (decode(header[part], arrays, trust) for part in Saved._fields)
+        if arrays:
+            raise archive.Damaged(f"array {min(arrays)} belongs to nothing")
+        _check_learner(learner)
+    except Unsavable as problem:
+        raise ValueError(f"load: {place}: {problem}.") from None
+    except archive.Damaged as problem:
+        raise ValueError(f"load: {place}: {problem}; {_AGAIN}.") from None
+    except RecursionError:
+        raise ValueError(f"load: {place}: it is nested too deeply; {_AGAIN}.") from None
+    return Saved(learner, state)
+
+
+_AGAIN = "`olx.save` wrote no such file: save the learner again"
 
 
 def _path(owner: str, path: Any) -> Path:
@@ -100,25 +114,32 @@ def _path(owner: str, path: Any) -> Path:
     return Path(path)
 
 
-def _opened(path: str, whole: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """The words and the arrays of a file; refuses a foreign, a newer and a damaged one."""
+def _body(path: Path, whole: bytes) -> memoryview:
+    """What is between the first line and the seal; refuses foreign, newer and damaged files."""
     first, _, rest = whole.partition(b"\n")
     version = first.removeprefix(_FIRST)
-    if not first.startswith(_FIRST) or not version.isdigit():
+    if not first.startswith(_FIRST) or not version.isdigit() or len(version) > 9:
         raise ValueError(f"load: {path} is not a file of `olx.save`.")
     if int(version) > _VERSION:
         raise ValueError(
             f"load: {path} has format {int(version)}; this version of olx reads up to {_VERSION}. "
             "Install a newer olx."
         )
-    if hashlib.sha256(whole[:-_SEAL]).digest() != whole[-_SEAL:]:
+    if int(version) < 1:
+        raise ValueError(f"load: {path} has format {int(version)}; {_AGAIN}.")
+    body = memoryview(whole)[: -archive.SEAL]
+    if archive.seal_of([body]) != whole[-archive.SEAL :]:
         raise ValueError(f"load: {path} is truncated or damaged; save it again.")
-    start = 8 + int.from_bytes(rest[:8], "little")
-    words = json.loads(rest[8:start])
-    arrays = []
-    for kind, shape in words["arrays"]:
-        dtype = jnp.dtype(kind)
-        stop = start + dtype.itemsize * int(np.prod(shape))
-        arrays.append(np.frombuffer(rest[start:stop], dtype).reshape(shape))
-        start = stop
-    return words, arrays
+    return body[len(whole) - len(rest) :]
+
+
+def _check_learner(learner: Any) -> None:
+    """Refuse what is not a learner, before anyone plays it."""
+    if not isinstance(learner, Learner):
+        raise archive.Damaged(f"its learner is a {type(learner).__name__}")
+    parts = {"facts": Facts, "needs": tuple, "theorems": tuple}
+    wrong = [name for name in _FUNCTIONS if not callable(getattr(learner, name))]
+    wrong += [name for name, kind in parts.items() if not isinstance(getattr(learner, name), kind)]
+    if wrong:
+        seen = type(getattr(learner, wrong[0])).__name__
+        raise archive.Damaged(f"the {wrong[0]} of its learner is a {seen}")

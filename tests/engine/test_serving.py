@@ -225,7 +225,7 @@ def test_functions_without_a_name_and_modules_without_trust_are_refused(tmp_path
         olx.load(tmp_path / "m")
 
 
-@pytest.mark.parametrize("function", [jnp.save, olx.save, olx.streams.read_svmlight])
+@pytest.mark.parametrize("function", [olx.save, olx.streams.read_svmlight])
 def test_a_file_cannot_name_a_function_of_files(function, tmp_path):
     learner = dataclasses.replace(LEARNERS["ogd"], predict_fn=function)
     olx.save(tmp_path / "m", learner, None)
