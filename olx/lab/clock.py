@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 
+from olx import _archive as archive
+
 
 class Clock:
     """Adds the time since its last lap to a part, so that no second is counted twice or lost."""
@@ -38,8 +40,7 @@ def outside(folder: Path) -> float:
 
 def add_outside(folder: Path, seconds: float) -> None:
     """Count seconds that belong to no job."""
-    total = {"seconds": outside(folder) + seconds}
-    (folder / "outside.json").write_text(json.dumps(total))
+    archive.write_json(folder / "outside.json", {"seconds": outside(folder) + seconds})
 
 
 class _Compiling:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 
 import olx
+from olx import _archive as archive
 from olx.core import Learner
 from olx.lab import store
 from olx.lab.data.answers import table_of
@@ -157,9 +158,7 @@ def _play(
         "unsaved": unsaved,
         "table": None if table is None else json.loads(table.to_json()),
     }
-    draft = place / f"{about['file']}.draft"
-    draft.write_text(json.dumps(about, indent=1, default=repr), encoding="utf-8")
-    draft.replace(place / f"{about['file']}.json")
+    archive.write_json(place / f"{about['file']}.json", about)
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from olx import _archive as archive
 from olx.lab import schemas, store
 from olx.lab.stories import Story, changes, name_of
 
@@ -23,9 +24,9 @@ def refuse_foreign(folder: Path, force: bool = False) -> None:
     if folder.is_file():
         raise FileExistsError(f"{folder} is a file; a result is a folder: give another --out.")
     if not (folder / "config.toml").is_file():
-        drafts = [Path(name).with_suffix(".draft").name for name in FILES]
-        ours = ("lock", "jobs", *FILES, *drafts)  # left by a process killed in `begin`
-        if folder.exists() and any(path.name not in ours for path in folder.iterdir()):
+        ours = ("lock", "jobs", *FILES)  # these and drafts: left by a process killed in `begin`
+        there = folder.iterdir() if folder.exists() else ()
+        if any(path.name not in ours and path.suffix != ".draft" for path in there):
             raise FileExistsError(
                 f"{folder} is not empty and holds no result; give another --out, or remove it."
             )
@@ -67,13 +68,13 @@ def begin(
         for name in ("jobs", "checkpoints"):
             shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "jobs").mkdir(parents=True, exist_ok=True)
+    archive.remove_drafts(folder)
     kept = [name for name in names if name in there and not force]
-    _replace(folder / "jobs.json", {"format": store.FORMAT, "jobs": names})
-    _replace(folder / "data.json", dict(digests))
-    _replace(folder / "environment.json", _environments(folder, environment, bool(kept)))
-    draft = place.with_suffix(".draft")
-    draft.write_text(config, encoding="utf-8")
-    draft.replace(place)
+    archive.write_json(folder / "jobs.json", {"format": store.FORMAT, "jobs": names})
+    archive.write_json(folder / "data.json", dict(digests))
+    now = _environments(folder, environment, bool(kept))
+    archive.write_json(folder / "environment.json", now)
+    archive.write_text(place, config)
     return [] if force else _told(list(stale.values()), stories, len(kept))
 
 
@@ -119,7 +120,7 @@ def _told(stale: list[Story], stories: Sequence[Story], kept: int) -> list[str]:
 
 def note_environment(folder: Path, now: Mapping[str, Any]) -> None:
     """Note the environment of a worker beside that of the run, if it is another one."""
-    _replace(folder / "environment.json", _environments(folder, now, True))
+    archive.write_json(folder / "environment.json", _environments(folder, now, True))
 
 
 def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[str, Any]:
@@ -131,9 +132,3 @@ def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[s
     if all(bare(old) != bare(now) for old in [kept, *kept.get("resumed", [])]):
         kept["resumed"] = [*kept.get("resumed", []), dict(now)]
     return kept
-
-
-def _replace(place: Path, content: Mapping[str, Any]) -> None:
-    draft = place.with_suffix(".draft")
-    draft.write_text(json.dumps(content, indent=1, default=repr))
-    draft.replace(place)

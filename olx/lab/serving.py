@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from jax.tree_util import Partial
 
 import olx
+from olx import _archive as archive
 from olx.core import Feedback
 from olx.lab import models, outcomes
 from olx.lab.data.answers import outcomes_of
@@ -92,10 +93,8 @@ def check_suffix(path: Path) -> None:
 def write(table: pa.Table, path: Path) -> None:
     """Write predictions as .csv or .parquet."""
     check_suffix(path)
-    try:
-        WRITERS[path.suffix.lower()](table, path)
-    except OSError as error:
-        raise OSError(f"{path} cannot be written: {error.strerror or error}.") from error
+    with archive.replacing(path) as file:
+        WRITERS[path.suffix.lower()](table, file)
 
 
 def _columns(table: Table, loss: Any, actions: np.ndarray) -> dict[str, Any]:

@@ -22,7 +22,6 @@ config or a factory has changed, only the jobs that depend on it are played agai
 
 import json
 import os
-import platform
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
@@ -32,6 +31,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olx import _archive as archive
 from olx.lab.schemas import SCHEMAS
 
 FORMAT = 3  # of the folder; a result of another format is not continued
@@ -99,6 +99,11 @@ def _table(folder: Path, name: str) -> pa.Table:
     return table
 
 
+def _write_table(folder: Path, name: str, table: pa.Table) -> None:
+    with archive.replacing(folder / f"{name}.parquet") as file:
+        pq.write_table(table, file)
+
+
 def text(folder: Path, name: str, loads: Callable[[str], Any]) -> dict[str, Any]:
     try:
         return loads((folder / name).read_text(encoding="utf-8"))
@@ -123,18 +128,10 @@ def put(folder: Path, job: str, tables: Mapping[str, pa.Table], story: Mapping[s
 
     Two processes may store the same job: one that was thought to be lost, and the one after it.
     """
-    draft = folder / "jobs" / f"{job}.{platform.node()}.{os.getpid()}.draft"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    for name, table in tables.items():
-        pq.write_table(table, draft / f"{name}.parquet")
-    (draft / "story.json").write_text(json.dumps(story, indent=1, default=repr))
-    try:
-        draft.rename(folder / "jobs" / job)
-    except OSError:
-        if not (folder / "jobs" / job).is_dir():
-            raise
-        shutil.rmtree(draft)  # the same tables are there
+    with archive.adding_folder(folder / "jobs" / job) as draft:
+        for name, table in tables.items():
+            _write_table(draft, name, table)
+        archive.write_json(draft / "story.json", story)
     shutil.rmtree(folder / "checkpoints" / job, ignore_errors=True)
 
 
@@ -143,9 +140,7 @@ def finish(folder: Path, jobs: list[str]) -> None:
     for name, schema in SCHEMAS.items():
         parts = [pq.read_table(folder / "jobs" / job / f"{name}.parquet") for job in jobs]
         whole = pa.concat_tables([schema.empty_table(), *parts], promote_options="default")
-        draft = folder / f"{name}.draft"
-        pq.write_table(whole, draft)
-        draft.rename(folder / f"{name}.parquet")
+        _write_table(folder, name, whole)
     for place in (folder / "jobs").iterdir():
         if place.name not in jobs:
             shutil.rmtree(place)

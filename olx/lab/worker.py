@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from olx import _archive as archive
 from olx.lab import outside, stopping, store
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
@@ -63,9 +64,7 @@ def write(folder: Path, experiment: Experiment, jobs: Sequence[Job]) -> str:
         job.name: Wanted(entries[id(job.data)], job.plan.label, job.seed, job.story) for job in jobs
     }
     content = _pickled(Order(experiment, wanted, [path or os.getcwd() for path in sys.path]))
-    draft = folder / f"{_FILE}.draft"
-    draft.write_bytes(content)
-    draft.replace(folder / _FILE)
+    archive.write(folder / _FILE, [content])
     return hashlib.sha256(content).hexdigest()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from olx import _archive as archive
 from olx.lab import store
 from olx.lab.report import difference
 from olx.lab.report.chart import Chart, Scale, as_json, is_wide
@@ -43,7 +44,7 @@ def write(first: store.Result, second: store.Result, place: str | os.PathLike) -
         as_json=as_json,
         kinds=(),
     )
-    Path(place).write_text(page, encoding="utf-8")
+    archive.write_text(Path(place), page)
     return Path(place)
 
 

@@ -8,6 +8,7 @@ import math
 import os
 from pathlib import Path
 
+from olx import _archive as archive
 from olx.lab import store
 from olx.lab.clock import outside
 from olx.lab.report import classes, figure, tables
@@ -71,7 +72,7 @@ def write(folder: str | os.PathLike) -> Path:
         config=(result.folder / "config.toml").read_text(),
     )
     place = result.folder / "report.html"
-    place.write_text(page, encoding="utf-8")
+    archive.write_text(place, page)
     return place
 
 
