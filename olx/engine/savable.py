@@ -120,20 +120,25 @@ def find(name: str, trust: tuple[str, ...]) -> Any:
     module, _, path = name.partition(":")
     if len(name) > _LONGEST or not _are_words(module) or not _are_words(path):
         raise Unsavable(f"{name[:80]!r} is not the name of a function; {_FOREIGN}")
-    if not _is_in(module, trust) and not _makes_learners(module):
+    if not is_in(module, trust) and not _makes_learners(module):
         raise Unsavable(f"{name} is not a part of olx that makes learners. {_remedy(module)}")
     try:
         found = _defined(module, path)
     except Exception as error:  # whatever a module of the user does
         said = f"{type(error).__name__}: {error}"
         raise Unsavable(f"{module} cannot be imported ({said}); install it, or mend it") from error
-    plain = _is_in(module, trust) or not _is_in(module, RECORDS) or _is_in(module, OPTIMIZERS)
+    plain = is_in(module, trust) or not is_in(module, RECORDS) or is_in(module, OPTIMIZERS)
     if found is None or not (plain or is_record(found)):
         raise Unsavable(
             f"{name} is no function and no record that {module} defines. The file is of another "
             "version, or not of `olx.save`; save the learner again"
         )
     return found
+
+
+def is_in(module: str, packages: tuple[str, ...]) -> bool:
+    """Whether a module is one of `packages`, or in one of them."""
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
 def is_record(kind: Any) -> bool:
@@ -184,11 +189,7 @@ def _remedy(module: str) -> str:
 
 def _makes_learners(module: str) -> bool:
     is_test = module.endswith(("_test", "_utils"))
-    return _is_in(module, (*LEARNERS, *RECORDS)) and not _is_in(module, ON_HOST) and not is_test
-
-
-def _is_in(module: str, packages: tuple[str, ...]) -> bool:
-    return any(f"{module}.".startswith(f"{package}.") for package in packages)
+    return is_in(module, (*LEARNERS, *RECORDS)) and not is_in(module, ON_HOST) and not is_test
 
 
 def _are_words(dotted: str) -> bool:

@@ -22,7 +22,8 @@ import jax
 import olx
 from olx import _archive as archive
 from olx.core import Learner
-from olx.lab import store
+from olx.engine.savable import check_trust
+from olx.lab import outside, store
 from olx.lab.data.answers import table_of
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of
@@ -31,6 +32,10 @@ from olx.lab.report.scores import Score, scores, winners
 from olx.lab.stories import slug
 from olx.lab.sweeps import one
 
+ABOUT = (  # what `olx predict` reads
+    "dataset", "learner", "hyperparameters", "rounds", "precision", "task", "loss", "binarize",
+    "width", "classes", "unsaved", "table",
+)  # fmt: skip
 KEPT = ("job", "configuration")  # a stored model with the same is not played again
 
 
@@ -70,17 +75,31 @@ def keep(
 def listed(folder: str | os.PathLike) -> list[dict[str, Any]]:
     """What the models of a result are."""
     places = sorted((Path(folder) / "models").glob("*.json"))
-    return [store.text(place.parent, place.name, json.loads) for place in places]
+    return [_about(place) for place in places]
+
+
+def _about(place: Path) -> dict[str, Any]:
+    about: Any = store.text(place.parent, place.name, json.loads)
+    missing = [key for key in ABOUT if key not in about] if isinstance(about, dict) else ABOUT
+    if missing:
+        raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config again.")
+    return {**about, "file": place.stem}
 
 
 def read(
-    folder: str | os.PathLike, learner: str | None = None, dataset: str | None = None
+    folder: str | os.PathLike,
+    learner: str | None = None,
+    dataset: str | None = None,
+    trust: tuple[str, ...] | list[str] = (),
 ) -> Model:
     """The model of a learner on a data set of a result.
 
     learner: its label; the best of the leaderboard if None.
     dataset: its label; may be left out if there is one data set.
+    trust: the names of modules outside olx whose functions the model may name, such as your own.
+        They are imported from the usual search path, never from inside a result.
     """
+    trust = check_trust("models.read", trust)
     folder = Path(folder)
     best = _best(folder)
     datasets = list(dict.fromkeys(name for name, _ in best))
@@ -103,8 +122,10 @@ def read(
     about = found[0]
     if about["unsaved"]:
         raise ValueError(f"the model of {about['learner']} was not stored: {about['unsaved']}")
+    for module in trust:
+        outside.refuse_inside(f"the model of {about['learner']}", module)
     with jax.enable_x64(about["precision"] == "float64"):
-        loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=about["modules"])
+        loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=trust)
     return Model(*loaded, about)
 
 

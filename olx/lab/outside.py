@@ -4,10 +4,14 @@ The `olx` command looks for the module among those installed, beside the config,
 directory, in this order. Python code uses the usual search path. A result is tied to the file of
 the factory: if the file has changed, the jobs that use it are played again. Files that it imports
 are not checked.
+
+A result is data of someone else: its files name modules, and whoever reads it says which of them to
+trust. No module is imported from inside a result.
 """
 
 import hashlib
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -30,8 +34,47 @@ _LOADED: dict[str, Loaded] = {}  # by name; files may change after import
 
 
 def look_in(*folders: Path) -> None:
-    """Append folders to the search path, so that they hide no installed module."""
-    sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
+    """Append folders to the search path, so that they hide no installed module.
+
+    A folder inside a result is left out.
+    """
+    own = [str(folder) for folder in folders if not is_inside_result(folder)]
+    sys.path += [folder for folder in dict.fromkeys(own) if folder not in sys.path]
+
+
+def is_inside_result(place: Path) -> bool:
+    """Whether a file or a folder is a result, or is inside one."""
+    place = place.resolve()
+    return any(
+        (folder / "config.toml").is_file()
+        and ((folder / "configurations.parquet").is_file() or (folder / "jobs").is_dir())
+        for folder in (place, *place.parents)
+    )
+
+
+def refuse_inside(where: str, module: str) -> None:
+    """Refuse a module that is found inside a result."""
+    package = module.partition(".")[0]
+    found = importlib.util.find_spec(package)
+    homes = [] if found is None else [found.origin, *(found.submodule_search_locations or ())]
+    for home in homes:
+        if home is not None and is_inside_result(Path(home)):
+            raise ConfigError(
+                f"{where}: the module {package} is found inside a result, at {home}, and no code "
+                "of a result is run; keep it in a folder of your own, and call olx from there."
+            )
+
+
+def named_modules(tree: Any, schemes: tuple[str, ...] = ()) -> set[str]:
+    """The modules of all names `package.module:factory` in a tree of plain values.
+
+    schemes: what stands before the colon in the name of a data set, such as "sklearn".
+    """
+    if isinstance(tree, str):
+        form = FORM.fullmatch(tree.removeprefix("stream:"))
+        return {form[1]} - {*schemes} if form else set()
+    inside = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
+    return {module for each in inside for module in named_modules(each, schemes)}
 
 
 def find(where: str, name: str) -> Any:
@@ -78,6 +121,7 @@ def digests(tree: Any) -> dict[str, dict[str, str]]:
 
 def _import(where: str, name: str) -> Any:
     importlib.invalidate_caches()
+    refuse_inside(where, name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

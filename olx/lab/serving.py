@@ -10,6 +10,7 @@ table of predictions has one row per row of the file:
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ from jax.tree_util import Partial
 import olx
 from olx import _archive as archive
 from olx.core import Feedback
-from olx.lab import models, outcomes
+from olx.engine.savable import is_in
+from olx.lab import models, outcomes, outside
 from olx.lab.data.answers import outcomes_of
 from olx.lab.data.table import Table
 from olx.lab.factories import make
@@ -53,23 +55,31 @@ def predict(
     learner: str | None = None,
     dataset: str | None = None,
     allow_unknown: bool = False,
+    trust: tuple[str, ...] | list[str] = (),
 ) -> Served:
     """What a model of the result says about the rows of a file.
 
     data: a file of the kind that the learner was trained on, with or without the labels.
     learner, dataset: labels of the config; the best learner if None, the only data set if None.
     allow_unknown: a word that was in no row before becomes zeros; False refuses it.
+    trust: the names of modules outside olx whose functions the model may name, such as your own.
     """
     if not Path(data).is_file():
         raise FileNotFoundError(f"{data}: no such file.")
-    model = models.read(result, learner, dataset)
+    model = models.read(result, learner, dataset, trust)
     about = model.about
     if about["table"] is None:
         raise ValueError(
             f"{about['dataset']} is of task {about['task']}, which has no rows of its own to "
             "predict; load the learner in Python: olx.lab.models.read(result)."
         )
-    table = Table.from_plain(about["table"])
+    try:
+        table = Table.from_plain(about["table"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{result}: how the model of {about['learner']} reads a file cannot be read "
+            f"({type(error).__name__}: {error}); run its config again."
+        ) from error
     rows = table.apply(data, allow_unknown=allow_unknown).astype(about["precision"])
     with jax.enable_x64(about["precision"] == "float64"):
         actions = olx.predict(model.learner, model.state, rows)
@@ -78,7 +88,7 @@ def predict(
         if TASKS[about["task"]].read in JUDGED:
             try:
                 outcome = outcomes_of(table, Path(data), about["binarize"])
-                judged = {} if outcome is None else _judged(about, actions, outcome)
+                judged = {} if outcome is None else _judged(about, actions, outcome, trust)
             except ValueError as error:
                 note = str(error)
     return Served(about, pa.table(columns), judged, note)
@@ -115,10 +125,19 @@ def _columns(table: Table, loss: Any, actions: np.ndarray) -> dict[str, Any]:
     return columns
 
 
-def _judged(about: dict[str, Any], actions: np.ndarray, outcome: np.ndarray) -> dict[str, float]:
+def _judged(
+    about: dict[str, Any], actions: np.ndarray, outcome: np.ndarray, trust: Sequence[str]
+) -> dict[str, float]:
     """The mean loss and the usual metrics of the task."""
     task = TASKS[about["task"]]
     given = about["loss"]
+    for module in outside.named_modules(given):
+        if is_in(module, tuple(trust)):
+            continue
+        raise ValueError(
+            f"The labels of the file are not used: the loss is of {module}, which is no part of "
+            f"olx. If you trust {module}, give trust=[{module!r}]."
+        )
     if isinstance(given, dict):
         given = filled(given, about["classes"], about["width"])
     loss = make("loss", given, *LOSS)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import olx
+from olx import _archive as archive
 from olx import cli
 from olx.lab import models, outside, serving, store
 from olx.lab.config import parse
@@ -107,34 +110,107 @@ def test_new_rows_are_read_as_the_first_ones(folder):
 
 
 def test_labels_may_be_missing_or_new(folder):
-    whole = serving.predict(folder / "r", folder / "new.csv")
+    whole = serving.predict(folder / "r", folder / "new.csv", "ogd")
     lines = (folder / "new.csv").read_text().split("\n")
     (folder / "bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
-    bare = serving.predict(folder / "r", folder / "bare.csv")
+    bare = serving.predict(folder / "r", folder / "bare.csv", "ogd")
     assert bare.table.equals(whole.table)
     assert bare.judged == {}
     (folder / "maybe.csv").write_text("\n".join(lines).replace("yes", "maybe"))
-    other = serving.predict(folder / "r", folder / "maybe.csv")
+    other = serving.predict(folder / "r", folder / "maybe.csv", "ogd")
     assert other.table.equals(whole.table)
     assert "holds the label 'maybe' in row" in other.note
 
 
 def test_functions_of_a_user_are_named_in_the_model(folder):
-    assert models.read(folder / "r", "own").about["modules"] == ["own_model"]
+    model = models.read(folder / "r", "own", trust=["own_model"])
+    assert model.about["modules"] == ["own_model"]
     assert b"own_model:update" in (folder / "r" / "models" / "mine.own.olx").read_bytes()
     with pytest.raises(ValueError, match=r"own_model:init is not a part of olx.*trust="):
         olx.load(folder / "r" / "models" / "mine.own.olx")
 
 
+EVIL = """
+from pathlib import Path
+
+Path(__file__).with_name("ran").touch()
+from own_model import init, predict, update
+"""
+
+
+def evil(folder, place):
+    """A result of a stranger: its jsons and models name a module that is inside it."""
+    shutil.copytree(folder / "r", place)
+    (place / "evil_model.py").write_text(EVIL)
+    for path in (*place.glob("models/*"), place / "config.toml", *place.glob("jobs/*/story.json")):
+        path.write_bytes(path.read_bytes().replace(b"own_model", b"evil_model"))
+    model = place / "models" / "mine.own.olx"
+    body = model.read_bytes()[: -archive.SEAL]
+    line, _, rest = body.partition(b"\n")
+    size = int.from_bytes(rest[:8], "little") + body.count(b"evil_model")
+    body = line + b"\n" + size.to_bytes(8, "little") + rest[8:]
+    model.write_bytes(body + archive.seal_of([body]))
+    about = json.loads((place / "models" / "mine.ogd.json").read_text())
+    about |= {"modules": ["evil_model"], "loss": "evil_model:predict", "file": "../../evil"}
+    (place / "models" / "mine.ogd.json").write_text(json.dumps(about))
+    return place
+
+
+def test_no_code_of_a_result_is_run(folder, tmp_path, capsys, monkeypatch):
+    place = evil(folder, tmp_path / "r")
+    data, out = str(folder / "new.csv"), str(tmp_path / "p.csv")
+    here = [data, "--out", out, "--learner"]
+    inside = "found inside a result.*no code of a result is run"
+    no_code = "is inside a result and names the module evil_model, and no code of a result is run"
+    monkeypatch.chdir(place)
+    for words, status, says in (
+        (["predict", str(place), *here, "own"], 2, "evil_model:init .*--trust evil_model"),
+        (["predict", str(place), *here, "own", "--trust", "evil_model"], 2, "cannot be imported"),
+        (["predict", str(place), *here, "ogd"], 0, "loss is of evil_model.*--trust evil_model"),
+        (["show", str(place)], 0, "own"),
+        (["report", str(place)], 0, "report.html"),
+        (["diff", str(place), str(folder / "r")], 0, "The page is in"),
+        (["certify", str(place / "config.toml")], 2, no_code),
+        (["run", str(place / "config.toml")], 2, no_code),
+    ):
+        assert cli.main([*words]) == status, words
+        assert re.search(says, "".join(capsys.readouterr()), re.DOTALL), words
+    monkeypatch.syspath_prepend(place)
+    for call in (
+        lambda: models.read(place, "own", trust=["evil_model"]),
+        lambda: outside.find("learners.0", "evil_model:make"),
+    ):
+        with pytest.raises(ValueError, match=inside):
+            call()
+    assert "evil_model" not in sys.modules
+    assert not (place / "ran").exists()
+
+
+def test_a_model_of_an_own_module_needs_its_name(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    words = ["predict", "r", "new.csv", "--learner", "own"]
+    assert cli.main(words) == 2
+    assert "own_model:init" in capsys.readouterr().err
+    assert cli.main([*words, "--trust", "own_model"]) == 0
+    with pytest.raises(TypeError, match=r"models\.read: `trust` must be a list"):
+        models.read("r", "own", trust="own_model")
+    about = json.loads((folder / "r" / "models" / "mine.own.json").read_text())
+    del about["task"]
+    shutil.copytree(folder / "r", folder / "cut")
+    (folder / "cut" / "models" / "mine.own.json").write_text(json.dumps(about))
+    with pytest.raises(ValueError, match=r"mine.own.json does not say the task of a model"):
+        models.read(folder / "cut")
+
+
 def test_the_command_writes_what_was_asked(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     ranked = list(models._best(folder / "r"))
-    assert cli.main(["predict", "r", "new.csv"]) == 0
+    assert cli.main(["predict", "r", "new.csv", "--trust", "own_model"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(ranked[0][1])  # the best one
     assert "mean loss " in out
     assert "mean error " in out
-    assert cli.main(["predict", "r", "new.csv", "--out", "p.parquet"]) == 0
+    assert cli.main(["predict", "r", "new.csv", "--out", "p.parquet", "--trust", "own_model"]) == 0
     table = pyarrow.csv.read_csv("predictions.csv")
     assert table.num_rows == 20
     assert pq.read_table("p.parquet").column_names == table.column_names
@@ -157,7 +233,7 @@ def test_a_refusal_is_one_line(case, folder, capsys, monkeypatch):
     (folder / "other.csv").write_text("a,b\n1,2\n3,4\n")
     (folder / "word.csv").write_text("age,city\n20,Kiel\n30,Bonn\n")
     words, says = REFUSED[case]
-    assert cli.main(["predict", *words.split()]) == 2
+    assert cli.main(["predict", *words.split(), "--trust", "own_model"]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert re.search(says, err)

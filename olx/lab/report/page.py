@@ -34,6 +34,8 @@ def write(folder: str | os.PathLike) -> Path:
     config, everything = result.config, scores(result.configurations)
     best, order = winners(everything), numbered(everything)
     figures = result.folder / "figures"
+    if figures.is_symlink():
+        raise OSError(f"{figures} is a link; remove it: old figures are removed there.")
     figures.mkdir(exist_ok=True)
     for stale in figures.iterdir():
         if stale.suffix.removeprefix(".") in figure.KINDS:
