@@ -75,15 +75,9 @@ def keep(
 def listed(folder: str | os.PathLike) -> list[dict[str, Any]]:
     """What the models of a result are."""
     places = sorted((Path(folder) / "models").glob("*.json"))
-    return [_about(place) for place in places]
-
-
-def _about(place: Path) -> dict[str, Any]:
-    about: Any = store.text(place.parent, place.name, json.loads)
-    missing = [key for key in ABOUT if key not in about] if isinstance(about, dict) else ABOUT
-    if missing:
-        raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config again.")
-    return {**about, "file": place.stem}
+    found = [store.text(place.parent, place.name, json.loads) for place in places]
+    known = [about if isinstance(about, dict) else {} for about in found]
+    return [{**about, "file": place.stem} for about, place in zip(known, places, strict=True)]
 
 
 def read(
@@ -108,7 +102,12 @@ def read(
     dataset = datasets[0] if dataset is None else dataset
     if dataset not in datasets:
         raise ValueError(f"{folder} has no data set {dataset!r}; {nearest(dataset, datasets)}")
-    stored = {(about["dataset"], about["learner"]): about for about in listed(folder)}
+    stored = {}
+    for about in listed(folder):
+        if missing := [key for key in ABOUT if key not in about]:
+            place = folder / "models" / f"{about['file']}.json"
+            raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config.")
+        stored[about["dataset"], about["learner"]] = about
     ranked = [name for where, name in best if where == dataset]
     if learner is not None and learner not in ranked:
         raise ValueError(f"{folder} has no learner {learner!r}; {nearest(learner, ranked)}")

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -190,6 +191,25 @@ def test_a_full_disk_and_an_interrupt_leave_the_old_file_and_no_draft(place, mon
 
 def _raise(error):
     raise error
+
+
+def test_two_writers_and_a_reader_see_whole_files_only(place):
+    learner = olx.load(_written(place)).learner
+    states = [jnp.full(2000, float(i)) for i in range(2)]
+
+    def write(i):
+        for _ in range(40):
+            olx.save(place, learner, states[i])
+
+    def read():
+        found = [olx.load(place).state for _ in range(40)]
+        return [len(set(np.asarray(leaf).tolist())) for leaf in found if not isinstance(leaf, dict)]
+
+    with ThreadPoolExecutor(3) as pool:
+        writers, seen = [pool.submit(write, i) for i in range(2)], pool.submit(read)
+        [each.result() for each in writers]
+        assert set(seen.result()) <= {1}
+    assert [path.name for path in place.parent.iterdir()] == ["model.olx"]
 
 
 def test_planted_links_are_not_followed(place, tmp_path, monkeypatch):
