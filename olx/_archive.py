@@ -6,8 +6,8 @@ Two writers never share a draft, a reader sees the old file or the new one, and 
 leaves no draft.
 
 Arrays are stored without pickle: the length of a header in 8 bytes, the header in JSON, then the
-bytes of the arrays. The header says the dtype and the shape of each. To read them back needs no
-more memory than the file has bytes, and whatever does not fit is refused.
+bytes of the arrays. The header says the dtype and the shape of each. An array that is larger than
+the file is refused before there is memory for it.
 """
 
 import contextlib

@@ -14,6 +14,7 @@ start no processes and call no functions on the host; `tests/engine/test_hostile
 their source for that. So whatever a file names, `olx.load` and the drivers compute numbers only.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -104,8 +105,9 @@ def name_of(thing: Any) -> str:
             f"{path} lives in the program itself, which another program cannot import; move it to "
             "a module of its own"
         )
-    if module and path and _defined(module, path) is thing:
-        return f"{module}:{path}"
+    with contextlib.suppress(ImportError):
+        if module and path and _defined(module, path) is thing:
+            return f"{module}:{path}"
     shown = f"{module}.{path}" if path else repr(thing)
     raise Unsavable(
         f"{shown} is no function that is found under that name, so it cannot be saved; move it to "
@@ -188,7 +190,7 @@ def _remedy(module: str) -> str:
 
 
 def _makes_learners(module: str) -> bool:
-    is_test = module.endswith(("_test", "_utils"))
+    is_test = module.endswith(("_test", "test_utils"))
     return is_in(module, (*LEARNERS, *RECORDS)) and not is_in(module, ON_HOST) and not is_test
 
 

@@ -47,7 +47,7 @@ def is_inside_result(place: Path) -> bool:
     place = place.resolve()
     return any(
         (folder / "config.toml").is_file()
-        and ((folder / "configurations.parquet").is_file() or (folder / "jobs").is_dir())
+        and any((folder / name).is_file() for name in ("jobs.json", "configurations.parquet"))
         for folder in (place, *place.parents)
     )
 

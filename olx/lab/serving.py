@@ -131,12 +131,11 @@ def _judged(
     """The mean loss and the usual metrics of the task."""
     task = TASKS[about["task"]]
     given = about["loss"]
-    for module in outside.named_modules(given):
-        if is_in(module, tuple(trust)):
-            continue
+    own = sorted(outside.named_modules(given))
+    if unknown := [module for module in own if not is_in(module, tuple(trust))]:
         raise ValueError(
-            f"The labels of the file are not used: the loss is of {module}, which is no part of "
-            f"olx. If you trust {module}, give trust=[{module!r}]."
+            f"The labels of the file are not used: the loss is of {unknown[0]}, which is no part "
+            f"of olx. If you trust {unknown[0]}, give trust=[{unknown[0]!r}]."
         )
     if isinstance(given, dict):
         given = filled(given, about["classes"], about["width"])
