@@ -88,8 +88,8 @@ def _repeated(mirror: MirrorMap, over: Partial) -> MirrorMap:
         norm=norm,
         modulus=mirror.modulus,
         contains=None if mirror.contains is None else Partial(_everywhere, over, mirror.contains),
-        retraction=Partial(over, Partial(_retract, mirror)),
-        centering=None if mirror.centering is None else Partial(over, mirror.centering),
+        retraction=Partial(over.func, Partial(_retract, mirror)),
+        centering=None if mirror.centering is None else Partial(over.func, mirror.centering),
         separable=mirror.separable,
     )
 
