@@ -85,7 +85,7 @@ def _round(
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
     if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= _LONG:
         feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
-    new, seen = settle(learner.step, watch, state, feedback)
+    new, seen = settle(learner, learner.step, watch, state, feedback)
     return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
 
 

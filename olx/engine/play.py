@@ -38,7 +38,7 @@ def play(
         action = learner.predict(state, context)
         outcome, nature = adversary.answer(nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
-        state, seen = settle(learner.update, Watch(record), state, feedback)
+        state, seen = settle(learner, learner.update, Watch(record), state, feedback)
         return (state, nature), (seen.paid[0], (seen.kept, Rounds(context, outcome)))
 
     state = first_state("play", learner, params)

@@ -10,7 +10,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx.core import Feedback, Loss, Scalar
+from olx.core import Feedback, Learner, Loss, Scalar
 from olx.engine.shows import alarm
 from olx.losses.score import ScoreLoss
 
@@ -91,14 +91,14 @@ def watching(
 
 
 def settle(
-    update: Callable, watch: Watch, state: PyTree, feedback: Feedback
+    learner: Learner, update: Callable, watch: Watch, state: PyTree, feedback: Feedback
 ) -> tuple[PyTree, Seen]:
     """Finish a round: the new state, and the output of the round.
 
-    update: (state, feedback) -> state.
+    update: (state, feedback) -> state; a method of `learner`.
     """
     new = update(state, feedback)
-    _check_state(state, new)
+    _check_state(learner, state, new)
     seen = watch.see(new if watch.after else state, feedback)
     return new, seen
 
@@ -114,7 +114,7 @@ def _check_loss(value: Any) -> None:
         )
 
 
-def _check_state(before: PyTree, after: PyTree) -> None:
+def _check_state(learner: Learner, before: PyTree, after: PyTree) -> None:
     """Refuse an update that changes the structure, a shape or a dtype of the state."""
     if jax.tree.structure(before) != jax.tree.structure(after):
         raise TypeError(
@@ -126,11 +126,22 @@ def _check_state(before: PyTree, after: PyTree) -> None:
         jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True
     ):
         if (old.shape, old.dtype) != (new.shape, new.dtype):
+            wide = _number_of(learner, new.dtype) if old.dtype != new.dtype else None
+            here = "cast inside update" if wide is None else f"give {wide} in {old.dtype}"
             raise TypeError(
                 f"the update changed state{jax.tree_util.keystr(path)} from {_kind(old)} to "
                 f"{_kind(new)}. A state is scanned, so its shapes and dtypes stay as init made "
-                "them: cast inside update, or start from the wider dtype."
+                f"them: {here}, or start from the wider dtype."
             )
+
+
+def _number_of(learner: Learner, dtype: Any) -> str | None:
+    """A number of the learner with this dtype of its own, which a Python number has not."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(learner.hparams):
+        kind = jax.eval_shape(lambda leaf: leaf, leaf)
+        if kind.dtype == dtype and not kind.weak_type:
+            return f"`hparams{jax.tree_util.keystr(path)}`"
+    return None
 
 
 def _kind(leaf: Any) -> str:

@@ -55,7 +55,7 @@ def rollout(
         action = learner.predict(state, context)
         weight = 1.0 if one.weight is None else one.weight
         feedback = feedback_of(loss, context, action, one.outcome, weight)
-        return settle(learner.update, Watch(record), state, feedback)
+        return settle(learner, learner.update, Watch(record), state, feedback)
 
     continued = state is not None
     if state is None:

@@ -99,7 +99,7 @@ def _prices(cost, score, own):
             f"max_of_hinges: `cost` is about {jnp.shape(cost)[-1]} classes, the score has "
             f"{score.shape[-1]}."
         )
-    return jnp.sum(jnp.where(own[..., :, None], cost, 0.0), -2)
+    return jnp.sum(jnp.where(own[..., :, None], jnp.asarray(cost, score.dtype), 0.0), -2)
 
 
 def _hinge(margin, score, label):

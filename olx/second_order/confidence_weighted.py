@@ -61,7 +61,7 @@ def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    hparams = ConfidenceHparams(_phi("confidence_weighted", confidence), None)
+    hparams = ConfidenceHparams(_quantile("confidence_weighted", confidence), None)
     needs = (signs("confidence_weighted"),)
     return rank_one(Rule(hparams, score, exact_step), needs=needs)
 
@@ -89,7 +89,7 @@ def soft_confidence_weighted(
 
 def soft_rule(owner: str, confidence: Scalar, c: Scalar, squared: bool) -> Rule:
     """The rule of SCW-I, or of SCW-II if `squared`."""
-    hparams = ConfidenceHparams(_phi(owner, confidence), check.positive(owner, "c", c))
+    hparams = ConfidenceHparams(_quantile(owner, confidence), check.positive(owner, "c", c))
     return Rule(hparams, score, squared_step if squared else exact_step)
 
 
@@ -99,7 +99,7 @@ def score(hp: ConfidenceHparams, margin: Array, spread: Array) -> Array:
 
 def exact_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
     """The step of CW and of SCW-I."""
-    m, v, square = feedback.outcome * row.margin, row.spread, hp.phi**2
+    m, v, square = feedback.outcome * row.margin, row.spread, _phi(hp, row) ** 2
     root = safe.sqrt(m**2 * square**2 / 4 + v * square * (1 + square))
     far = m * (1 + square / 2)
     below = safe.divide(root - far, v * (1 + square))
@@ -112,26 +112,31 @@ def exact_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
 
 def squared_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
     """The step of SCW-II."""
-    m, v, square = feedback.outcome * row.margin, row.spread, hp.phi**2
+    m, v, phi = feedback.outcome * row.margin, row.spread, _phi(hp, row)
     assert hp.c is not None  # `soft_confidence_weighted` gives one
-    price = feedback.weight * hp.c
+    square, price = phi**2, feedback.weight * hp.c
     n = v + safe.divide(1.0, 2 * price, 1.0)
-    gamma = hp.phi * safe.sqrt(square * m**2 * v**2 + 4 * n * v * (n + v * square))
+    gamma = phi * safe.sqrt(square * m**2 * v**2 + 4 * n * v * (n + v * square))
     alpha = (gamma - m * (2 * n + square * v)) / (2 * n * (n + v * square))
     return _step(hp, row, feedback, jnp.maximum(alpha, 0.0))
 
 
 def _step(hp: ConfidenceHparams, row: Row, feedback: Feedback, alpha: Array) -> Step:
-    least = float(jnp.finfo(row.spread.dtype).tiny) ** 0.5
-    alpha = jnp.where(row.spread > least, alpha, 0.0)
-    v, moved = row.spread, alpha * row.spread * hp.phi
+    v, phi, least = row.spread, _phi(hp, row), float(jnp.finfo(row.spread.dtype).tiny) ** 0.5
+    alpha = jnp.where(v > least, alpha, 0.0)
+    moved = alpha * v * phi
     root = safe.divide(2 * v, safe.sqrt(moved**2 + 4 * v) + moved)  # the root of u
     total = safe.or_one(root + moved)
     kept = jnp.where(root + moved > 0, root / total, 1.0)
-    return Step(feedback.outcome * alpha, alpha * hp.phi / total, kept)
+    return Step(feedback.outcome * alpha, alpha * phi / total, kept)
 
 
-def _phi(owner: str, confidence: Scalar) -> Array:
+def _phi(hp: ConfidenceHparams, row: Row) -> Array:
+    """In the dtype of the data: the quantile of a Python number is as wide as a float can be."""
+    return jnp.asarray(hp.phi, row.spread.dtype)
+
+
+def _quantile(owner: str, confidence: Scalar) -> Array:
     legal = check.between(owner, "confidence", confidence, 0.5, 1.0)
     inside = (legal > 0.5) & (legal < 1)  # the ends give a phi of 0 and of infinity
     if not isinstance(inside, Tracer) and not inside:

@@ -147,6 +147,13 @@ REFUSALS = {
         "its shapes and dtypes stay as init made them: cast inside update, or start from the wider "
         "dtype.",
     ),
+    "dtype of a number": (
+        lambda: roll(_widening({"rate": 0.5, "eta": np.float64(0.1)})),
+        TypeError,
+        "rollout: the update changed state from float32[3] to float64[3]. A state is scanned, so "
+        "its shapes and dtypes stay as init made them: give `hparams['eta']` in float32, or start "
+        "from the wider dtype.",
+    ),
     "structure of state": (
         lambda: roll(_restructuring()),
         TypeError,
@@ -204,9 +211,9 @@ def test_it_refuses(name):
     assert said(act, kind) == message
 
 
-def _widening() -> olx.Learner:
+def _widening(hparams=None) -> olx.Learner:
     return olx.Learner(
-        None,
+        hparams,
         lambda hp, params: params.astype(jnp.float32),
         lambda hp, state, x: jnp.sum(state.astype(jnp.float64) * x),
         lambda hp, state, feedback: state.astype(jnp.float64),
