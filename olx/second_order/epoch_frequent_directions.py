@@ -11,6 +11,9 @@ row.
 The trace that is lost is still at most $m\, \Omega_j / (m - j)$ for all $j < m$, but the sketch has
 up to $2 m - 1$ rows, so the logarithm in the bound has the factor $2 m$.
 
+The squared length of a row of $S$ counts as at most about 2,900 alpha in float32, of a direction as
+of a vector of this epoch; see `olx.second_order._spectral`.
+
 Luo, Optimal and Adaptive Online Learning, 2016, algorithms 16 and 17, theorem 19.
 """
 
@@ -22,6 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _safe as safe
 from olx.core import Scalar
+from olx.second_order import _spectral
 from olx.second_order._directions import gram_after, shrunk
 from olx.second_order._root import changed
 from olx.second_order.directions_regret import THEOREMS
@@ -30,7 +34,7 @@ from olx.second_order.sketch import Sketch, dtype_of, empty_rows, orthonormal
 
 
 class Epoch(NamedTuple):
-    """S is scale * (frame Z), where scale has the roots of the energies and then ones."""
+    """S is (root of the energies) * (frame Z), with energies of 1 for the vectors of this epoch."""
 
     energy: Float[Array, " k"]
     frame: Float[Array, "n n"]  # the identity, but for the moment between epochs
@@ -41,8 +45,8 @@ class Epoch(NamedTuple):
     lost: Float[Array, ""]  # the trace that was subtracted so far
 
     def is_whole(self, alpha: Scalar) -> Bool[Array, ""]:
-        """Whether the step uses all of S; it always does."""
-        return jnp.ones((), bool)
+        """Whether the step uses all of S."""
+        return _spectral.is_whole(alpha, _squares(self))
 
 
 def epoch_frequent_directions(size: int) -> Sketch:
@@ -78,11 +82,13 @@ def update(
 ) -> tuple[Epoch, Array]:
     k = hp.size - 1
     delta = (jnp.arange(len(zg), dtype=jnp.int32) == k + small.count).astype(zg.dtype)
+    share = _spectral.share(gg, _spectral.most(alpha, gg))
+    along = safe.sqrt(share) * _scale(alpha, small) * zg
     after = Epoch(
         small.energy,
         small.frame,
         gram_after(small.gram, delta, zg, gg),
-        changed(small.root, _scale(small) * zg + gg / 2 * delta, delta),
+        changed(small.root, along + share * gg / 2 * delta, delta),
         small.total + gg,
         small.count + 1,
         small.lost,
@@ -100,7 +106,7 @@ def _end_of_epoch(alpha: Scalar, small: Epoch) -> Epoch:
         new.energy,
         frame,
         small.gram,
-        jnp.diag(1 / jnp.sqrt(alpha + energies)),
+        jnp.diag(1 / jnp.sqrt(alpha + _spectral.counted(alpha, energies))),
         jnp.sum(new.energy),
         small.count,
         small.lost + new.lost,
@@ -108,14 +114,15 @@ def _end_of_epoch(alpha: Scalar, small: Epoch) -> Epoch:
 
 
 def solve(alpha: Scalar, small: Epoch, zx: Array, xx: Array) -> tuple[Array, Array]:
-    along = (_scale(small) * (small.frame @ zx)) @ small.root
+    scale = _scale(alpha, small)
+    along = (scale * (small.frame @ zx)) @ small.root
     least = alpha / (alpha + small.total)  # no eigenvalue of S'S is larger than the trace
-    pulled = (_scale(small) * (small.root @ along)) @ small.frame
+    pulled = (scale * (small.root @ along)) @ small.frame
     return pulled, jnp.maximum(xx - jnp.vdot(along, along), least * xx)
 
 
 def energy(alpha: Scalar, small: Epoch, zv: Array) -> Array:
-    return jnp.sum((_scale(small) * (small.frame @ zv)) ** 2)
+    return jnp.sum((_scale(alpha, small) * (small.frame @ zv)) ** 2)
 
 
 def is_due(small: Epoch) -> Array:
@@ -132,6 +139,19 @@ def rebased(small: Epoch) -> Epoch:
     return small._replace(frame=eye, gram=jnp.diag(alive), count=jnp.zeros_like(small.count))
 
 
-def _scale(small: Epoch) -> Array:
-    """The roots of the energies, then ones for the vectors of this epoch."""
-    return jnp.ones_like(small.gram[0]).at[: len(small.energy)].set(safe.sqrt(small.energy))
+def _scale(alpha: Scalar, small: Epoch) -> Array:
+    """The roots of the energies that count, then of the share of each vector that counts."""
+    squares = _squares(small)
+    most = _spectral.most(alpha, squares)
+    energy, share = jnp.minimum(squares, most), _spectral.share(squares, most)
+    return safe.sqrt(jnp.where(_is_direction(small), energy, share))
+
+
+def _squares(small: Epoch) -> Array:
+    """The squared lengths of the rows of S: the energies, then those of the vectors."""
+    energy = jnp.zeros_like(small.gram[0]).at[: len(small.energy)].set(small.energy)
+    return jnp.where(_is_direction(small), energy, jnp.diagonal(small.gram))
+
+
+def _is_direction(small: Epoch) -> Array:
+    return jnp.arange(len(small.gram), dtype=jnp.int32) < len(small.energy)

@@ -16,8 +16,10 @@ eigenvector that is dropped is $(a, b)$ in the basis of the old directions and t
 $\hat g$, of length $r$, then $T^{-1} n = -a / p$ with $p = \langle a, V \hat g\rangle + b r$, and
 $\det T = \pm p / r$. If $p / r$ is small, an old direction leaves almost whole: the new row then
 goes to a spare row of $Z$, and the coordinates change: $Z \leftarrow V'$. They also change if a
-direction loses all its energy, or if $F$ is badly conditioned. (Algorithm 19 of the thesis inverts
-$T$ also where it has no inverse.)
+direction loses all its energy, if $F$ is badly conditioned, or if $Z$ is large: $|\det T| \le 1$,
+so $F$ shrinks and $Z$ grows, while the weights $\bar u + Z^\top b$ keep the $b$ of earlier rounds,
+and their two parts would cancel. One direction alone is never badly conditioned. (Algorithm 19 of
+the thesis inverts $T$ also where it has no inverse.)
 
 Regret: `olx.second_order.directions_regret`. An energy counts as at most about 2,900 alpha in
 float32; see `olx.second_order._spectral`.
@@ -110,7 +112,7 @@ def update(
     gram = gram_after(small.gram, delta, zg, gg)
     frame = orthonormal(frame, gram)  # removes errors of F K F' = I
     died = jnp.sum(new.energy > 0) < jnp.sum(small.energy > 0)
-    condition = jnp.sum(frame**2) * jnp.trace(gram)
+    condition = jnp.maximum(jnp.sum(frame**2), 1.0) * jnp.trace(gram)
     limit = hp.size**2 * float(jnp.finfo(gg.dtype).eps) ** -0.25
     due = ~turns | died | (condition > limit) | (small.age + 1 >= PERIOD)
     return Directions(new.energy, frame, gram, small.lost + new.lost, small.age + 1, due), delta

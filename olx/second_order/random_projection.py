@@ -3,7 +3,9 @@ r"""The sketch of random projections: $S_t = \sum_{s \le t} r_s \hat g_s^\top$ w
 The entries of $r_s$ are independent normal numbers of variance $1/m$, so the mean of $S^\top S$ is
 the sketched sum. The matrix $(\alpha I + S S^\top)^{-1}$ is kept by its root: with $q = S \hat g +
 \frac{|\hat g|^2}2 r$ a round adds $q r^\top + r q^\top$ to $S S^\top$, which is one update and one
-downdate of rank one. A round costs $O(m^2)$ beside the products with the row.
+downdate of rank one. A round costs $O(m^2)$ beside the products with the row. The square of a
+vector $\hat g$ counts as at most about 5e11 alpha, in float32 150,000 alpha: $r$ is shorter for a
+longer vector, else the downdate would lose all digits.
 
 Theorem (conditional form): while $(1 - \epsilon)\, \hat G_t^\top \hat G_t \preceq S_t^\top S_t$ for
 the matrix $\hat G_t$ with the rows $\hat g_s$, see `olx.second_order.projection_terms`. For $m$ of
@@ -20,8 +22,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _safe as safe
 from olx._pytree import pytree, static
 from olx.core import Scalar
+from olx.second_order import _spectral
 from olx.second_order._root import changed
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows
 
@@ -68,6 +72,7 @@ def update(
 ) -> tuple[Projection, Array]:
     later, now = jax.random.split(small.key)
     r = jax.random.normal(now, zg.shape, zg.dtype) / jnp.sqrt(jnp.asarray(hp.size, zg.dtype))
+    r = safe.sqrt(_spectral.share(gg, _spectral.most(alpha, gg, 0.75))) * r
     q = zg + gg / 2 * r
     total = jnp.maximum(small.total + 2 * jnp.vdot(q, r), 0.0)
     return Projection(changed(small.root, q, r), total, later), r

@@ -121,6 +121,52 @@ def test_directions_that_lose_nothing_are_the_full_newton_step(sketch, rows):
     assert run.state.small.lost < 1e-8
 
 
+FEW = {
+    "frequent directions": (frequent_directions(2), ref.FrequentDirections),
+    "epochs": (epoch_frequent_directions(2), ref.EpochFrequentDirections),
+}
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def scores(sketch, kind, alpha, scale):
+    """The scores on rows of X times `scale`."""
+    rounds = olx.Rounds(scale * jnp.asarray(X, kind), jnp.asarray(Y, kind))
+    learner = sketched_newton(sketch, alpha, C, curvature=SIGMA)
+    record = olx.record.actions
+    return olx.rollout(learner, losses.squared, rounds, jnp.zeros(D, kind), record=record).trace
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FEW)
+def test_one_direction_follows_its_dense_reference_on_rows_of_every_length(name, kind):
+    sketch, dense = FEW[name]
+    near = 1e-9 if kind is np.float64 else 1e-4
+    share = float(np.finfo(kind).eps) ** -0.5 - 1
+    for alpha, scale, rounding in ((ALPHA, 1.0, 0.0), (1.0, 1e-3, 0.0), (1e-2, 1e3, 1e-5)):
+        counted = ref.Counted(dense(2, D), alpha * share)
+        wanted = ref.sketched_newton(scale * X, slope, counted, alpha, C, no_rate, SIGMA)
+        seen = scores(sketch, kind, alpha, scale)
+        np.testing.assert_allclose(seen, wanted, atol=near + rounding)  # that of the reference
+    least = scores(sketch, kind, 1e-7, 1e3)  # too small for the solver of the reference
+    np.testing.assert_allclose(least, seen, atol=1e-6)  # all rows count as multiples of alpha
+
+
+def test_a_projection_of_rows_far_longer_than_alpha_keeps_its_certificate():
+    rounds = olx.Rounds(jnp.asarray(1e3 * X[:50]), jnp.asarray(Y[:50]))
+
+    @jax.jit
+    def proofs(key, alpha):
+        learner = newton(random_projection(M, key), alpha, L)
+        record = olx.record.trace
+        run = olx.rollout(learner, losses.squared, rounds, jnp.zeros(D), record=record)
+        return olx.certify(learner, run, jnp.asarray(TRUTH) / 1e3)
+
+    for key in random.split(KEY, 4):
+        for alpha in (1e-7, 1e-8, 1e-9):
+            seen = proofs(key, alpha)
+            assert seen.holds, str(seen)
+
+
 def test_no_sketch_is_gradient_descent():
     plain, descent = sketched_newton(None, ALPHA), olx.linear(olx.ogd(1 / ALPHA))
     np.testing.assert_allclose(played(plain).trace, played(descent).trace, atol=1e-12)

@@ -76,6 +76,18 @@ class Oja:
         return np.sqrt(self.t * self.energy)[:, None] * self.V
 
 
+class Counted:
+    """A sketch whose rows count, in the matrix of the step, as squares of at most `most`."""
+
+    def __init__(self, sketch, most):
+        self.sketch, self.most = sketch, most
+
+    def update(self, ghat):
+        S = self.sketch.update(ghat)
+        squares = np.maximum(np.sum(S**2, axis=1), self.most)
+        return S * np.sqrt(self.most / squares)[:, None]
+
+
 def sketched_newton_run(x, slope, sketch, alpha, C, eta_of_t, sigma, adapt=False):
     """Algorithm 11 with A = alpha I + S'S formed and solved."""
     start = alpha * np.eye(x.shape[1])
