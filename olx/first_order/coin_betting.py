@@ -55,7 +55,8 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     r"""Coin betting with one bettor for the whole decision, starting at `params`.
 
     lipschitz: $L$, at least the Euclidean norm of every gradient times the weight of its round.
-        After a larger gradient the wealth may be negative and the bound does not apply. Wealth is
+        A larger gradient may cost more than the wealth, and a bet of debts grows without end. So
+        after it all decisions are NaN: the losses are not finite from the next round on. Wealth is
         clipped at about the root of the largest float.
     wealth: $\epsilon$, positive; the regret to `params` is at most $L \epsilon$.
 
@@ -73,7 +74,8 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
 def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     r"""Coin betting with one bettor per coordinate, each with its own `wealth`.
 
-    lipschitz: at least the size of every partial derivative times the weight of its round.
+    lipschitz: at least the size of every partial derivative times the weight of its round. After a
+        larger one the decisions of that coordinate are NaN.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]))
@@ -97,10 +99,11 @@ def predict(hp: CoinBettingHparams, state: CoinBettingState, context: PyTree) ->
 
 def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) -> CoinBettingState:
     coin = _coin(hp, feedback)
+    won = _held(tree.add(state.won, hp.account(coin, _bet(hp, state))))
     return CoinBettingState(
         state.start,
-        _held(tree.add(state.coins, coin)),
-        _held(tree.add(state.won, hp.account(coin, _bet(hp, state)))),
+        tree.add(state.coins, coin),
+        jax.tree.map(lambda won, fair: jnp.where(fair, won, jnp.nan), won, _is_fair(hp, coin)),
         clock.tick(hp, state.clock, feedback),
     )
 
@@ -133,8 +136,7 @@ def add_round(
     published = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
     size = lambda along, won, least: jnp.abs(along) + jnp.abs(won) + least + hp.wealth
     parts = jax.tree.map(worth, along, least), published, jax.tree.map(size, along, new.won, least)
-    coins = jax.tree.leaves(_length(hp, _coin(hp, feedback)))
-    fair = [jnp.all(coin <= 1 + 64 * jnp.finfo(coin.dtype).eps) for coin in coins]
+    fair = [jnp.all(each) for each in jax.tree.leaves(_is_fair(hp, _coin(hp, feedback)))]
     right, published, apart = (hp.lipschitz * jnp.asarray(tree.sum(part)) for part in parts)
     fair, size = account.fair & jnp.all(jnp.stack(fair)), account.size + jnp.abs(left)
     return Account(account.left + left, size, right, published, apart, fair)
@@ -159,7 +161,13 @@ def _make(owner, lipschitz, wealth, account, coordinates):
 
 
 def _coin(hp: CoinBettingHparams, feedback: Feedback) -> PyTree:
-    return _held(tree.scale(-feedback.weight / hp.lipschitz, feedback.grad))
+    return tree.scale(-feedback.weight / hp.lipschitz, feedback.grad)
+
+
+def _is_fair(hp: CoinBettingHparams, coin: PyTree) -> PyTree:
+    """Whether a coin, or each of its coordinates, is at most 1."""
+    fair = lambda square: square <= 1 + 128 * jnp.finfo(square.dtype).eps
+    return jax.tree.map(fair, hp.account(coin, coin))
 
 
 def _held(x: PyTree) -> PyTree:

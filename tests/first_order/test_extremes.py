@@ -110,13 +110,11 @@ LABELS = np.where(np.random.default_rng(1).random(200) < 0.5, -1.0, 1.0)
 @pytest.mark.parametrize(
     "learner",
     [
-        olx.linear(olx.first_order.coin_betting()),
-        olx.linear(olx.first_order.coordinate_betting()),
         olx.classification.unnormalized_winnow(0.3),
         olx.linear(olx.omd(0.1, mirrors.hypentropy(0.5))),
         olx.linear(olx.ftrl(0.3, regularizers.growing(mirrors.hypentropy(0.5)))),
     ],
-    ids=["coin betting", "coordinate betting", "winnow", "hypentropy", "growing"],
+    ids=["winnow", "hypentropy", "growing"],
 )
 def test_contexts_of_mixed_scales_leave_no_number_undefined(learner, loss, dtype):
     learner = jax.tree.map(lambda leaf: np.asarray(leaf, dtype)[()], learner)

@@ -433,11 +433,22 @@ def test_what_makes_no_sense_is_refused(name):
     assert message in said(act, kind)
 
 
+STEEP = olx.Rounds(None, np.array([[1.0, 0.5], [-1.0, 1.0], [3.0, 0.0], [0.5, 0.5]]))
+
+
+@pytest.mark.parametrize("make", [coin_betting, coordinate_betting])
+def test_a_gradient_beyond_lipschitz_shows_in_the_losses_of_its_own_bettor(make):
+    bettors = olx.batch(make, lipschitz=np.array([1.5, 5.0]))
+    seen = olx.sweep(bettors, losses.linear_loss, STEEP, np.zeros(2)).losses
+    assert np.isfinite(seen).tolist() == [[True, True, True, False], [True] * 4]
+    alone = olx.run(make(1.5), losses.linear_loss, STEEP, np.zeros(2)).losses
+    np.testing.assert_array_equal(alone, seen[0])
+
+
 @pytest.mark.parametrize("make", [coin_betting, coordinate_betting])
 def test_the_bound_of_a_bettor_is_infinite_once_a_coin_is_larger_than_one(make):
-    rounds = olx.Rounds(None, np.array([[1.0, 0.5], [-1.0, 1.0], [3.0, 0.0], [0.5, 0.5]]))
-    learner = make(1.5)
-    run = olx.rollout(learner, losses.linear_loss, rounds, np.zeros(2), record=olx.record.trace)
+    learner, record = make(1.5), olx.record.trace
+    run = olx.rollout(learner, losses.linear_loss, STEEP, np.zeros(2), record=record)
     (proof,) = olx.certify(learner, run, np.ones(2))
-    assert proof.holds
+    assert "gradients times weights must be at most `lipschitz`" in str(proof)
     assert np.isfinite(proof.right).tolist() == [True, True, False, False]
