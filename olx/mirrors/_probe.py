@@ -1,6 +1,9 @@
 """Check the curvature of a function for a mirror map at a few points.
 
-A function that does not accept a vector of three numbers, or that is traced, is not checked.
+A function that does not accept a vector of three numbers is checked on matrices of shape (3, 3), if
+its conjugate is to be found. A function of symmetric matrices fails there: minus the
+log-determinant is not convex on all matrices, and a function of the symmetric part has directions
+without curvature. A function that accepts neither, or that is traced, is not checked.
 """
 
 from collections.abc import Callable
@@ -14,32 +17,62 @@ from jaxtyping import Array
 
 from olx._pytree import as_tree
 
-_OFFSETS = np.array([-1.0, 0.3, 0.7])  # the sum is 0, so that the total does not change
+_OFFSETS = (  # their sum is 0, so that the total does not change
+    np.array([-1.0, 0.3, 0.7]),
+    np.array([[0.7, -1.0, 0.3], [0.2, -0.6, 0.5], [-0.9, 0.4, 0.4]]),
+)
+_SYMMETRIC = (
+    "; for a function of symmetric matrices use `olx.mirrors.log_det` or "
+    "`olx.mirrors.von_neumann`, or give both functions"
+)
 _SPREADS = (0.3, 0.05, 0.003)  # relative to the point; points outside the domain are skipped
 _ROUNDING = 1e-3  # relative to the largest curvature; enough for single precision
 
 
 def check_curvature(
-    name: str, function: Callable, start: Any, total: Any, separable: bool, strict: bool
+    name: str,
+    function: Callable,
+    start: Any,
+    total: Any,
+    separable: bool,
+    strict: bool,
+    alone: bool,
 ) -> None:
     """Refuse a function that is not convex, is flat, or is not separable as promised.
 
     strict: whether it must curve in every direction, as a potential without a given conjugate.
+    alone: whether the other function is not given.
     """
     numbers = (start, total, *jax.tree.leaves(function))
     if any(isinstance(number, Tracer) for number in numbers):
         return
-    center = float(start) if total is None else float(total) / 3
-    seen = _curvatures(name, function, center)
-    if seen is None:
-        return
+    for offsets in _OFFSETS[: 1 + alone]:
+        center = float(start) if total is None else float(total) / offsets.size
+        seen = _curvatures(name, function, center, offsets)
+        if seen is not None:
+            remedy = _SYMMETRIC if offsets.ndim == 2 else ""
+            _check(name, seen, center, total, separable, strict, remedy)
+            return
+
+
+def _check(
+    name: str,
+    seen: np.ndarray,
+    center: float,
+    total: Any,
+    separable: bool,
+    strict: bool,
+    remedy: str,
+) -> None:
+    size = seen.shape[-1]
     finite = [curvature for curvature in seen if np.all(np.isfinite(curvature))]
     if not finite:
         raise ValueError(
             f"mirror_map: `{name}` has no finite curvature around points whose coordinates are "
-            f"all {center:g}; give a `start` inside its domain."
+            f"all {center:g}; give a `start` inside its domain{remedy}."
         )
-    plane = np.eye(3) if total is None else np.linalg.svd(np.eye(3) - 1 / 3)[0][:, :2]
+    whole = np.eye(size)
+    plane = whole if total is None else np.linalg.svd(whole - 1 / size)[0][:, : size - 1]
     flat = True
     for curvature in finite:
         largest = np.max(np.abs(curvature))
@@ -47,7 +80,7 @@ def check_curvature(
         if least < -_ROUNDING * largest:
             raise ValueError(
                 f"mirror_map: `{name}` must be convex; it has the curvature {least:.3g} near "
-                f"points whose coordinates are all {center:g}."
+                f"points whose coordinates are all {center:g}{remedy}."
             )
         apart = np.max(np.abs(curvature - np.diag(np.diag(curvature))))
         if separable and apart > _ROUNDING * largest:
@@ -59,14 +92,16 @@ def check_curvature(
     if flat:
         raise ValueError(
             f"mirror_map: `{name}` must be strictly convex and differentiable; it has a direction "
-            f"without curvature near points whose coordinates are all {center:g}."
+            f"without curvature near points whose coordinates are all {center:g}{remedy}."
         )
 
 
-def _curvatures(name: str, function: Callable, center: float) -> np.ndarray | None:
+def _curvatures(
+    name: str, function: Callable, center: float, offsets: np.ndarray
+) -> np.ndarray | None:
     """The Hessians near a point; None if they cannot be computed."""
     spreads = max(abs(center), 1.0) * np.array(_SPREADS)
-    points = jnp.asarray(center + spreads[:, None] * _OFFSETS, float)
+    points = jnp.asarray(center + np.multiply.outer(spreads, offsets), float)
     try:
         value = jax.eval_shape(_value, as_tree(function), points[0])
     except Exception:  # the function needs decisions of another shape
@@ -88,4 +123,5 @@ def _value(function: Callable, w: Array) -> Array:
 @jax.jit
 def _second_derivatives(function: Callable, points: Array) -> Array:
     """The Hessians at `points`; not finite where the value is not finite."""
-    return jax.vmap(lambda w: jax.hessian(function)(w) + 0 * function(w))(points)
+    flat = lambda w: function(w.reshape(points.shape[1:]))
+    return jax.vmap(lambda w: jax.hessian(flat)(w) + 0 * flat(w))(points.reshape(len(points), -1))

@@ -132,7 +132,9 @@ def mirror_map(
 
     If one of the two is missing, it is computed numerically by a safeguarded Newton method, with
     implicit derivatives that are correct to every order. Each function takes a pytree and returns a
-    scalar. Use a module-level function or a `Partial`: a new lambda compiles a new program.
+    scalar. Use a module-level function or a `Partial`: a new lambda compiles a new program. A
+    function of symmetric matrices needs both: the search is over all matrices, where it is not
+    strictly convex.
 
     separable: promise that the function is a sum over coordinates. The numeric transform then
         costs O(d) instead of O(d^3) and cannot fail; `olx.testing.check_mirror` checks the promise.
@@ -163,9 +165,10 @@ def mirror_map(
     if total is not None and potential is None:
         raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
     if potential is not None:
-        check_curvature("potential", potential, start, total, separable, conjugate is None)
+        alone = conjugate is None
+        check_curvature("potential", potential, start, total, separable, alone, alone)
     elif conjugate is not None:
-        check_curvature("conjugate", conjugate, start, None, separable, False)
+        check_curvature("conjugate", conjugate, start, None, separable, False, True)
     if potential is not None and conjugate is not None:
         primal, dual = as_tree(potential), as_tree(conjugate)
     elif potential is not None:

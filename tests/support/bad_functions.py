@@ -37,8 +37,25 @@ FLAT = {
     "the square of a sum": lambda w: jnp.sum(w) ** 2,
     "constant": lambda w: 0.0 * jnp.sum(w),
 }
+OF_SYMMETRIC = {
+    "minus the log-determinant": lambda w: -jnp.linalg.slogdet(w)[1],
+    "minus its logarithm by a root": lambda w: (
+        -jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(w))))
+    ),
+    "the entropy of eigenvalues": lambda w: -jnp.sum(entr(jnp.linalg.eigvalsh(w))),
+    "the squares of eigenvalues": lambda w: jnp.sum(jnp.linalg.eigvalsh(w) ** 2),
+}
 square = lambda w: jnp.vdot(w, w) / 2
 MAPS = {
+    **{
+        f"a potential: {name}, start {start}": Bad(
+            lambda f=f, start=start: olx.mirror_map(f, start=start),
+            ValueError,
+            "for a function of symmetric matrices use `olx.mirrors.log_det` or",
+        )
+        for name, f in OF_SYMMETRIC.items()
+        for start in (0.0, 1.0)
+    },
     **{
         f"a potential: {name}": Bad(
             lambda f=f: olx.mirror_map(f), ValueError, "mirror_map: `potential` must be convex"
