@@ -57,10 +57,10 @@ def predict(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Flo
 def update(hp: ReductionHparams, state: ReductionState, feedback: Feedback) -> ReductionState:
     signs, votes = signs_of(hp, feedback), _votes(hp, state, feedback.context)
 
-    def learn(own: PyTree, sign: Array, vote: Array) -> PyTree:
-        return hp.inner.update(own, _heard(hp, feedback, sign, vote))
+    def learn(own: Learner, state: PyTree, sign: Array, vote: Array) -> PyTree:
+        return own.update(state, _heard(hp, feedback, sign, vote))
 
-    return ReductionState(jax.vmap(learn)(state.copies, signs, votes))
+    return ReductionState(copies.each(hp.inner, len(signs), learn, state.copies, signs, votes))
 
 
 def _votes(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " copies"]:
@@ -94,13 +94,13 @@ def _heard(hp: ReductionHparams, feedback: Feedback, sign: Array, vote: Array) -
 
 def _coefficient(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
     """What each copy adds of the row, if that is all it does."""
+    adds, signs = hp.inner.facts.adds, signs_of(hp, feedback)
+    assert isinstance(adds, AddsContext)  # `_facts` has checked
 
-    def learn(sign: Array, vote: Array) -> Array:
-        adds = hp.inner.facts.adds
-        assert isinstance(adds, AddsContext)  # `_facts` has checked
-        return adds.coefficient_fn(hp.inner.hparams, _heard(hp, feedback, sign, vote))
+    def learn(own: Learner, sign: Array, vote: Array) -> Array:
+        return adds.coefficient_fn(own.hparams, _heard(hp, feedback, sign, vote))
 
-    return jax.vmap(learn)(signs_of(hp, feedback), feedback.action)
+    return copies.each(hp.inner, len(signs), learn, signs, feedback.action)
 
 
 def _facts(inner: Learner, linked: bool) -> Facts:
