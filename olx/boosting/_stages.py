@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import pytree
+from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsGradient, Facts, Linear, Rowwise, Separable
 from olx.frameworks import copies
@@ -25,6 +25,7 @@ class Stages(NamedTuple):
     before: Float[Array, " n"]  # y^(i-1)
     raw: Float[Array, " n"]  # y^i before its projection
     after: Float[Array, " n"]  # y^i
+    steps: Float[Array, " n"]  # e_i
 
 
 @pytree
@@ -38,6 +39,9 @@ class Tangent:
     offset: Array  # y
     scale: Scalar  # L
     loss: Partial  # l, a function of the whole prediction
+    step: Array  # e, of this stage
+    stage: Array  # from 0 to n - 1
+    n: int = static()
 
 
 def pay(tangent: Tangent, action: Array) -> Array:
@@ -63,7 +67,7 @@ def climb(votes: Array, keep: Array, steps: Array, radius: Scalar | None = None)
         return after, (y, raw, after)
 
     _, made = lax.scan(stage, jnp.zeros_like(votes[0]), (votes, keep, steps))
-    return Stages(votes, *made)
+    return Stages(votes, *made, steps)
 
 
 def slopes_of(feedback: Feedback, stages: Stages) -> Float[Array, " n"]:
@@ -82,7 +86,9 @@ def teach(
     """The states after each copy has paid its linear loss; refuses copies that read outcomes."""
     spread = lambda leaf: jnp.broadcast_to(leaf, (*slopes.shape, *jnp.shape(leaf)))
     shared = jax.tree.map(spread, feedback.loss)
-    tangents = Tangent(slopes, stages.before, spread(jnp.asarray(scale, slopes.dtype)), shared)
+    n, steep = slopes.size, spread(jnp.asarray(scale, slopes.dtype))
+    place = stages.steps, jnp.arange(n)
+    tangents = Tangent(slopes, stages.before, steep, shared, *place, n)
     weights = spread(jnp.asarray(feedback.weight, slopes.dtype))
     learn = lambda told: copies.teach(
         inner, states, stages.votes, Partial(pay, tangents), told, weights

@@ -112,7 +112,7 @@ def update(hp: HullHparams, state: HullState, feedback: Feedback) -> HullState:
 
 def stages_of(hp: HullHparams, state: HullState, context: PyTree) -> Stages:
     votes = _stages.votes_of(OWNER, hp.inner, state.copies, context)
-    steps = _steps(hp, votes.dtype)
+    steps = steps_of(hp, votes.dtype)
     return _stages.climb(votes, 1 - steps, steps)
 
 
@@ -163,10 +163,11 @@ def one_stage(hp: HullHparams, account: Account, u: PyTree) -> Certificate:
 def numbers_of(hp: HullHparams, account: Account) -> Numbers:
     at = hp.loss, hp.bound, hp.target
     constants = _radius.lipschitz(*at), _radius.smooth(*at), 0.0
-    return Numbers(_steps(hp, account.gaps.dtype), 1.0, hp.bound, *constants)
+    return Numbers(steps_of(hp, account.gaps.dtype), 1.0, hp.bound, *constants)
 
 
-def _steps(hp: HullHparams, dtype: DTypeLike) -> Float[Array, " n"]:
+def steps_of(hp: HullHparams, dtype: DTypeLike) -> Float[Array, " n"]:
+    r"""$\eta_1, \dots, \eta_N$."""
     return jnp.asarray(2 / (np.arange(hp.n) + 2), dtype)
 
 

@@ -15,14 +15,18 @@ $$R_i \le \frac1\alpha \sum_s \big( \ell_s(y_s + \alpha A_s) - \ell_s(y_s + \alp
 with $G$ the largest of these regrets, at least 0. The best step is
 $\alpha = \sqrt{2 G / (\beta D^2 t)}$, which gives $R_i \le \sqrt{2 \beta D^2 t\, G}$ (B.5). If
 $G = \alpha G'$, as for descent, it is $\alpha = 2 G' / (\beta D^2 t)$, and $R_i \le 2 G'$ (B.6).
-`greedy_regret` is this theorem.
+`greedy_regret` is this theorem. It holds for each stage with its own $\alpha_i$. The step $e_i$ of
+the stage itself makes copy $i$ fit what its prediction is used for, $\ell(y + e_i a)$, up to the
+shrinkage of $y$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.4 and appendix B.2.1.
 """
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
@@ -35,18 +39,20 @@ from olx.needs import PARTS, within
 @pytree
 class GreedyHparams:
     inner: Learner
-    alpha: Scalar
+    alpha: Scalar | Float[Array, " n"] | None  # None: the step of the stage
 
 
-def greedy(inner: Learner, alpha: Scalar) -> Learner:
+def greedy(inner: Learner, alpha: Scalar | Float[Array, " n"] | None = None) -> Learner:
     r"""Let `inner`, a base learner of gradient boosting, fit the loss around the stage before it.
 
     inner: a predictor of real numbers.
-    alpha: positive; $\eta$ of the booster is a natural choice.
+    alpha: positive; one number, or one per stage, in a vector. If None, it is the step with which
+        the booster adds the prediction of the stage: $\eta$ in `gradient_boost`, $2 / (i + 1)$ in
+        stage $i$ of `gradient_boost_hull`.
 
     >>> import jax.numpy as jnp, olx
     >>> from olx.boosting import gradient_boost, greedy
-    >>> weak = greedy(olx.linear(olx.ogd(0.5, olx.convex.sets.ball(0.5))), 0.5)
+    >>> weak = greedy(olx.linear(olx.ogd(0.5, olx.convex.sets.ball(0.5))))
     >>> learner = gradient_boost(weak, 5, 0.5, olx.losses.squared, bound=0.5)
     >>> rounds = olx.Rounds(jnp.ones((60, 1)), jnp.full(60, 0.5))
     >>> run = olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(1))
@@ -54,7 +60,10 @@ def greedy(inner: Learner, alpha: Scalar) -> Learner:
     True
     """
     check.instance("greedy", "inner", inner, Learner)
-    alpha = check.positive("greedy", "alpha", alpha)
+    if alpha is not None:
+        by_stage = np.ndim(alpha) == 1
+        alpha = check.positive("greedy", "alpha", alpha, each=by_stage)
+        alpha = jnp.asarray(alpha, float) if by_stage else alpha
     facts, needs = _stages.facts_of(inner), within(inner, "inner", *PARTS)
     return Learner(GreedyHparams(inner, alpha), init, predict, update, facts=facts, needs=needs)
 
@@ -68,7 +77,8 @@ def predict(hp: GreedyHparams, state: PyTree, context: PyTree) -> Array:
 
 
 def update(hp: GreedyHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    loss = Partial(ahead, _tangent(feedback), hp.alpha)
+    tangent = _tangent(feedback)
+    loss = Partial(ahead, tangent, _alpha(hp, tangent))
     value, grad = jax.value_and_grad(loss)(feedback.action)
     return hp.inner.update(state, feedback._replace(loss=loss, value=value, grad=grad))
 
@@ -76,6 +86,20 @@ def update(hp: GreedyHparams, state: PyTree, feedback: Feedback) -> PyTree:
 def ahead(tangent: Tangent, alpha: Scalar, action: Array) -> Array:
     r"""$\ell(y + \alpha a) / (\alpha L)$."""
     return tangent.loss(tangent.offset + alpha * action) / (alpha * tangent.scale)
+
+
+def _alpha(hp: GreedyHparams, tangent: Tangent) -> Scalar:
+    """That of the stage."""
+    if hp.alpha is None:
+        return tangent.step
+    if jnp.ndim(hp.alpha) == 0:
+        return hp.alpha
+    if jnp.shape(hp.alpha) != (tangent.n,):
+        raise TypeError(
+            f"greedy: `alpha` has {jnp.size(hp.alpha)} numbers, but the booster has {tangent.n} "
+            "stages; give one number per stage, or one for all."
+        )
+    return jnp.asarray(hp.alpha, tangent.step.dtype)[tangent.stage]
 
 
 def _tangent(feedback: Feedback) -> Tangent:

@@ -13,7 +13,7 @@ from olx._clock import Clock
 from olx._pytree import as_tree
 from olx.boosting import _radius, _stage_account
 from olx.boosting.gradient_boost import stages_of as span_stages_of
-from olx.boosting.gradient_boost_hull import HullHparams
+from olx.boosting.gradient_boost_hull import HullHparams, steps_of
 from olx.boosting.gradient_boost_hull import stages_of as hull_stages_of
 from olx.boosting.greedy import GreedyHparams
 from olx.certificate import UNIT_WEIGHTS, Certificate
@@ -27,7 +27,7 @@ FITS = "losses must be convex, with the smoothness of `loss`, at the greedy step
 
 class Account(NamedTuple):
     linear: Float[Array, " n"]  # the regret of each copy in linear losses
-    own: Float[Array, " n"]  # and in its own losses, times alpha L
+    own: Float[Array, " n"]  # and in its own losses, times its alpha L
     squares: Float[Array, ""]  # the sum of f^2
     size: Float[Array, ""]
     rounds: Clock
@@ -53,8 +53,9 @@ def open_account(hp: Any, state: Any, u: PyTree) -> Account:
 def add_round(
     apply: Partial, hp: Any, account: Account, state: Any, feedback: Feedback, u: PyTree
 ) -> Account:
-    hull, alpha, loss = isinstance(hp, HullHparams), hp.inner.hparams.alpha, feedback.loss
+    hull, loss = isinstance(hp, HullHparams), feedback.loss
     stages = (hull_stages_of if hull else span_stages_of)(hp, state, feedback.context)
+    alpha = _alphas(hp, stages.votes)
     norm = 1.0 if hull else jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
     f, y, votes = apply(u, feedback.context) / norm, stages.before, stages.votes
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
@@ -74,26 +75,34 @@ def add_round(
         account.linear + slopes * (votes - f),
         account.own + played - other,
         account.squares + f**2,
-        account.size + jnp.max(size) / alpha,
+        account.size + jnp.max(size / alpha),
         clock.advance(account.rounds, True),
         {name: account.met[name] & ~bad for name, bad in broken.items()},
     )
 
 
 def both_sides(hp: Any, account: Account, u: PyTree) -> Certificate:
-    alpha, bend = hp.inner.hparams.alpha, _smooth(hp, account) / 2
+    alpha, bend = _alphas(hp, account.own), _smooth(hp, account) / 2
     right = account.own / alpha + alpha * bend * account.squares
     most = jnp.maximum(jnp.max(account.own), 0.0) / alpha
     published = most + alpha * bend * hp.bound**2 * account.rounds.past
     at = jnp.argmin(right - account.linear)
     size = account.size + jnp.abs(right[at])
-    return Certificate(account.linear[at], right[at], size, published).under(account.met)
+    return Certificate(account.linear[at], right[at], size, published[at]).under(account.met)
+
+
+def _alphas(hp: Any, like: Array) -> Float[Array, " n"]:
+    """alpha of each stage."""
+    alpha = hp.inner.hparams.alpha
+    if alpha is None:
+        alpha = steps_of(hp, like.dtype) if isinstance(hp, HullHparams) else hp.eta
+    return jnp.broadcast_to(jnp.asarray(alpha, like.dtype), like.shape)
 
 
 def _smooth(hp: Any, account: Account) -> Array:
     reach = hp.bound if isinstance(hp, HullHparams) else hp.radius
-    reach = jnp.asarray(reach, account.size.dtype)
-    return _radius.smooth(hp.loss, reach + hp.inner.hparams.alpha * hp.bound, hp.target)
+    reach = jnp.asarray(reach, account.size.dtype) + _alphas(hp, account.own) * hp.bound
+    return _radius.smooth(hp.loss, reach, hp.target)
 
 
 def _is_greedy(learner: Learner) -> bool:

@@ -19,6 +19,7 @@ from olx.convex import sets
 
 quick = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 D, N, WIDTH = 0.4, 6, 4
+ALPHAS = [0.9, 0.5, 0.4, 0.3, 0.2, 0.1]
 RNG = np.random.default_rng(3)
 ZEROS = jnp.zeros(WIDTH)
 
@@ -55,6 +56,9 @@ HALF, LOGISTIC = reference.half_square(), reference.logistic()
 
 def by_reference(name):
     learners = lambda make: [make() for _ in range(N)]
+    fitting = lambda alpha, b: iter(
+        [reference.GreedyDescent(WIDTH, each, HALF.lipschitz(b), D) for each in alpha]
+    )
     plain = lambda: reference.BallDescent(WIDTH, D)
     radius = lambda loss, d=D: reference.radius(loss, 0.3, N, d)
     span = lambda make, loss, b, y=Y, **how: reference.span_boosting(
@@ -74,10 +78,13 @@ def by_reference(name):
         case "symmetrized":
             make = lambda: reference.Symmetric(plain(), plain(), 0.2)
             return span(make, HALF, radius(HALF))
-        case "greedy":
+        case "greedy" | "greedy by stage":
             b = radius(HALF)
-            make = lambda: reference.GreedyDescent(WIDTH, 0.5, HALF.lipschitz(b), D)
-            return span(make, HALF, b, feedback="greedy")
+            own = fitting([0.5] * N if name == "greedy" else ALPHAS, b)
+            return span(lambda: next(own), HALF, b, feedback="greedy")
+        case "greedy hull":
+            own = fitting(2 / (np.arange(N) + 2), D)
+            return reference.hull_boosting(list(own), X, Y, HALF, D, feedback="greedy")
         case "linearized":
             return span(plain, HALF, 0.3 * N * D, feedback="linear")
         case "hull":
@@ -92,6 +99,8 @@ LEARNERS = {
     "scaled": small(boosting.scaled(ball(), 2.0), bound=2 * D),
     "symmetrized": small(boosting.symmetrized(ball(), olx.hedge(0.2))),
     "greedy": small(boosting.greedy(ball(), 0.5)),
+    "greedy by stage": small(boosting.greedy(ball(), ALPHAS)),
+    "greedy hull": boosting.gradient_boost_hull(boosting.greedy(ball()), N, losses.squared, D),
     "linearized": boosting.gradient_boost_linearized(ball(), N, 0.3, losses.squared, D),
     "hull": boosting.gradient_boost_hull(ball(), N, losses.squared, D),
 }
@@ -229,11 +238,9 @@ def test_sides_are_those_of_the_reference(name):
     assert proofs[1].right[-1] <= right[at]
 
 
-@pytest.mark.parametrize("name", ["greedy", "greedy, hull"])
+@pytest.mark.parametrize("name", ["greedy", "greedy by stage", "greedy hull"])
 def test_greedy_learners_owe_little_in_linear_losses(name):
-    hull = boosting.gradient_boost_hull(boosting.greedy(ball(), 0.2), N, losses.squared, D)
-    learner = LEARNERS["greedy"] if name == "greedy" else hull
-    u = D * TRUTH / np.linalg.norm(TRUTH)
+    learner, u = LEARNERS[name], D * TRUTH / np.linalg.norm(TRUTH)
     claims = boosting.greedy_regret(), boosting.greedy_regret(three)
 
     @quick
@@ -298,7 +305,9 @@ def test_sparse_rows_are_dense_rows():
     )
 
 
-@pytest.mark.parametrize("name", ["span", "hull", "linearized", "greedy"])
+@pytest.mark.parametrize(
+    "name", ["span", "hull", "linearized", "greedy", "greedy by stage", "greedy hull"]
+)
 def test_single_precision_stays_single_among_double_numbers(name):
     learner = LEARNERS[name]
     rounds, u = jax.tree.map(lambda leaf: np.asarray(leaf[:20], np.float32), (IID, TRUTH))
@@ -307,7 +316,7 @@ def test_single_precision_stays_single_among_double_numbers(name):
         start = jnp.zeros(WIDTH, jnp.float32)
         watch = olx.record.trace
         run = olx.rollout(learner, learner.hparams.loss, rounds, start, record=watch)
-        claims = (*learner.theorems, *([boosting.greedy_regret()] if name == "greedy" else ()))
+        claims = (*learner.theorems, *([boosting.greedy_regret()] if "greedy" in name else ()))
         return run.losses, run.state, olx.certify(learner, run, u, theorems=claims)
 
     for leaf in jax.tree.leaves(jax.eval_shape(play)):
@@ -378,6 +387,10 @@ REFUSED = {
     "a target": (lambda: small(target=-1.0), "gradient_boost: `target` must be positive"),
     "a factor": (lambda: boosting.scaled(ball(), 0.0), "scaled: `factor` must be positive"),
     "a greedy step": (lambda: boosting.greedy(ball(), -1.0), "greedy: `alpha` must be positive"),
+    "a greedy step of a stage": (
+        lambda: boosting.greedy(ball(), jnp.array([0.5, 0.0])),
+        "greedy: `alpha` must be positive, got 0.0",
+    ),
     "functions": (
         lambda: streams.coin_functions(jax.random.key(0), 5, 0),
         "coin_functions: `calls` must be an integer of at least 1",
@@ -410,6 +423,10 @@ REFUSED_KINDS = {
     "greedy alone": (
         lambda: olx.run(boosting.greedy(ball(), 0.1), losses.squared, IID, ZEROS),
         "greedy: plays only as the base learner of gradient boosting",
+    ),
+    "too few greedy steps": (
+        lambda: olx.run(small(boosting.greedy(ball(), ALPHAS[:2])), losses.squared, IID, ZEROS),
+        "greedy: `alpha` has 2 numbers, but the booster has 6 stages; give one number per stage",
     ),
     "a learner that reads outcomes": (
         lambda: olx.run(small(olx.implicit(0.1, losses.squared)), losses.squared, IID, ZEROS),

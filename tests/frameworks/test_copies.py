@@ -77,7 +77,8 @@ def test_copies_of_a_network_start_apart():
 def test_copies_of_copies_start_apart():
     inner = olx.multiclass.one_vs_rest(NETWORK, 2)
     weights = jax.tree.leaves(copies.start(inner, N, PARAMS))[0]
-    assert weights.shape == (N, 2, 2, 3) and different(weights.reshape(2 * N, -1))
+    assert weights.shape == (N, 2, 2, 3)
+    assert different(weights.reshape(2 * N, -1))
 
 
 def test_copies_without_keys_start_alike():
