@@ -2,7 +2,9 @@ r"""`boost_with`: play a booster against a weak learner, and keep the ensemble.
 
 The rounds are those of `olx.play` with `olx.boosting.adversary`. In addition this driver keeps the
 hypotheses, follows the error, and may stop early. It stops at a hypothesis whose edge is not
-positive, which tells the booster nothing new; this hypothesis is not kept.
+positive, which tells the booster nothing new; this hypothesis is not kept. An edge of at most
+$8 \epsilon \sum_i p_i |v_i|$, with the resolution $\epsilon$ of the weights, is 0 up to rounding:
+on constant features AdaBoost would else keep copies of one hypothesis for such edges.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
 """
@@ -95,8 +97,10 @@ def boost_with(
         judge(owner, needs, p, Rounds(None, v[None]), t)
         seen = _settle(learner, state, p, jnp.asarray(v, p.dtype))
         edge, alpha = float(seen.edge), float(seen.alpha)
-        if not edge > 0:
-            stopped = f"the edge of round {t + 1} is {edge:.3g}"
+        rounding = 8 * float(jnp.finfo(p.dtype).eps) * (now @ np.abs(v))
+        if not edge > rounding:
+            zero = "0 up to rounding: " if abs(edge) <= rounding else ""
+            stopped = f"the edge of round {t + 1} is {zero}{edge:.3g}"
             break
         state, p = seen.state, seen.weights
         votes += alpha * h
