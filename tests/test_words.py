@@ -6,6 +6,7 @@ import pytest
 from table import TABLE
 
 import olx
+from olx import boosting
 
 LINES = {
     "linear(omd(eta=0.1, mirror=euclidean()))": olx.linear(olx.omd(0.1, olx.mirrors.euclidean())),
@@ -18,6 +19,14 @@ LINES = {
     "linear(ftrl(eta=0.5, regularizer=adagrad(delta=1, rate=1)))": olx.linear(
         olx.ftrl(0.5, olx.regularizers.adagrad(delta=1.0))
     ),
+    "online_bbm(gamma=0.1)": boosting.online_bbm(0.1),
+    "potential_booster(potential=majority_at(5, 0.1))": boosting.potential_booster(
+        boosting.majority_potential(5, 0.1)
+    ),
+    "osboost(gamma=0.1)": boosting.osboost(0.1),
+    "osboost_ocp(gamma=0.1)": boosting.osboost_ocp(0.1),
+    "adaboost_ol()": boosting.adaboost_ol(),
+    "adaboost_ol_mean()": boosting.adaboost_ol_mean(),
     "squared()": olx.losses.squared,
     "hinge(1)": olx.losses.hinge,
     "ada_normal_hedge(prior=[0.25, 0.75])": olx.experts.ada_normal_hedge(

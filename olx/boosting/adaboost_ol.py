@@ -60,14 +60,14 @@ def adaboost_ol(key: Array | None = None) -> BoostingRule:
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
-    play = whole_vote if key is None else drawn_vote
-    return BoostingRule(AdaBoostHparams(key), init, play, weigh, update, adaboost_theorems)
+    parts = init, whole_vote if key is None else drawn_vote, weigh, update, adaboost_theorems
+    return BoostingRule(AdaBoostHparams(key), *parts, owner="adaboost_ol")
 
 
 def adaboost_ol_mean() -> BoostingRule:
     """AdaBoost.OL that plays the expected vote of `adaboost_ol(key)`, a score in [-1, 1]."""
-    play = expected_vote
-    return BoostingRule(AdaBoostHparams(None), init, play, weigh, update, adaboost_theorems)
+    parts = init, expected_vote, weigh, update, adaboost_theorems
+    return BoostingRule(AdaBoostHparams(None), *parts, owner="adaboost_ol_mean")
 
 
 def init(hp: AdaBoostHparams, n: int, dtype: Any) -> AdaBoostState:

@@ -47,8 +47,9 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
         avoids ties, which count as mistakes.
     """
     gamma = check.inside("online_bbm", "gamma", gamma, 0.0, 0.5)
+    parts = init, mean_vote, lattice.weigh, unchanged
     theorems = exact_mistakes, majority_mistakes
-    return BoostingRule(BBMHparams(gamma), init, mean_vote, lattice.weigh, unchanged, theorems)
+    return BoostingRule(BBMHparams(gamma), *parts, theorems, owner="online_bbm")
 
 
 def init(hp: BBMHparams, n: int, dtype: Any) -> lattice.Table:

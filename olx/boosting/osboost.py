@@ -44,7 +44,8 @@ def osboost(gamma: Scalar) -> BoostingRule:
     gamma: between 0 and 1/2, the edge of the copies. Smaller for smoother weights.
     """
     gamma = check.inside("osboost", "gamma", gamma, 0.0, 0.5)
-    return BoostingRule(OSBoostHparams(gamma), init, mean_vote, weigh, unchanged)
+    parts = init, mean_vote, weigh, unchanged
+    return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost")
 
 
 def osboost_ocp(gamma: Scalar) -> BoostingRule:
@@ -60,7 +61,8 @@ def osboost_ocp(gamma: Scalar) -> BoostingRule:
     True
     """
     gamma = check.inside("osboost_ocp", "gamma", gamma, 0.0, 0.5)
-    return BoostingRule(OSBoostHparams(gamma), init_factors, weighted_vote, weigh, learn_factors)
+    parts = init_factors, weighted_vote, weigh, learn_factors
+    return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost_ocp")
 
 
 def init(hp: OSBoostHparams, n: int, dtype: Any) -> None:

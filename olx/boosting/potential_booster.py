@@ -12,8 +12,11 @@ $z_s^i = y_s h_s^i$ the vote makes at most
 
 $$t\, \Phi_0(0) + \sum_i \sum_{s \le t} w_s^i (\gamma - z_s^i)$$
 
-mistakes, where a tie counts as one. Online BBM is the rule with the smallest such potential,
-`majority_potential`; there the bound is an equality.
+mistakes, where a tie counts as one. For the smallest such potential, `majority_potential`, the
+bound is an equality. The weights $w^i$ are then those of Online BBM, but the importances differ:
+`online_bbm` divides by the largest weight over all numbers of right votes, also those that the
+copies before $i$ cannot reach. So here the first copy learns in full from every round; there it
+learns less if $\gamma$ is large.
 
 Luo, Optimal and Adaptive Online Learning, 2016, (3.4) and lemma 8.
 """
@@ -60,16 +63,17 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     """
     check.takes("potential_booster", "potential", potential, "i", "s")
     hparams = PotentialHparams(as_tree(potential))
-    return BoostingRule(hparams, init, mean_vote, lattice.weigh, unchanged)
+    parts = init, mean_vote, lattice.weigh, unchanged
+    return BoostingRule(hparams, *parts, owner="potential_booster")
 
 
 def majority_potential(n: int, gamma: Scalar) -> Partial:
     """The potential of Online BBM with `n` copies."""
     check.count("majority_potential", "n", n)
-    return Partial(_majority, n, check.inside("majority_potential", "gamma", gamma, 0.0, 0.5))
+    return Partial(majority_at, n, check.inside("majority_potential", "gamma", gamma, 0.0, 0.5))
 
 
-def _majority(n: int, gamma: Scalar, i: Array, s: Array) -> Array:
+def majority_at(n: int, gamma: Scalar, i: Array, s: Array) -> Array:
     m = jnp.asarray(n, s.dtype) - i
     return at_most(gamma, m, jnp.floor((m - s) / 2))
 
@@ -78,10 +82,10 @@ def exponential_potential(n: int, gamma: Scalar, rate: Scalar) -> Partial:
     r"""$\Phi_i(s) = a^{n-i} e^{-\rho s}$ with $\rho$ = `rate` and $a$ such that (3.4) is tight."""
     check.count("exponential_potential", "n", n)
     gamma = check.inside("exponential_potential", "gamma", gamma, 0.0, 0.5)
-    return Partial(_exponential, n, gamma, check.positive("exponential_potential", "rate", rate))
+    return Partial(exponential_at, n, gamma, check.positive("exponential_potential", "rate", rate))
 
 
-def _exponential(n: int, gamma: Scalar, rate: Scalar, i: Array, s: Array) -> Array:
+def exponential_at(n: int, gamma: Scalar, rate: Scalar, i: Array, s: Array) -> Array:
     a = (0.5 - gamma / 2) * jnp.exp(rate) + (0.5 + gamma / 2) * jnp.exp(-rate)
     return jnp.exp((jnp.asarray(n, s.dtype) - i) * jnp.log(a) - rate * s)
 

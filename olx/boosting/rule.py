@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import pytree, static
+from olx._words import call, numbers
 from olx.core import Scalar
 from olx.theorem import Theorem
 
@@ -36,6 +37,10 @@ class BoostingRule:
     weigh_fn: Callable[..., Any] = static()  # (hparams, state, h, y) -> p, each in [0, 1]
     update_fn: Callable[..., Any] = static()  # (hparams, state, h, y, weight) -> state
     theorems: tuple[Theorem, ...] = ()  # about `boost` with this rule
+    owner: str = static(default="BoostingRule")  # the factory: rules share functions, not names
+
+    def in_words(self) -> str:
+        return call(self.owner, *numbers(self.hparams))
 
     def init(self, n: int, dtype: Any) -> PyTree:
         return self.init_fn(self.hparams, n, dtype)
