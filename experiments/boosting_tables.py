@@ -6,32 +6,39 @@ luo_table_d2_regression.toml, and puts them into one table:
   OLX_DATA=... olx run configs/reproduce/luo_table_3_2.toml
   python experiments/boosting_tables.py results/luo_table_3_2
 
-Each number is that of the configuration that is best on the rows for tuning; several seeds are
-averaged before. The first table holds errors, ours and in print. The second table holds the
-relative improvement over the weak learner in percent, (weak - boosted) / weak. A booster is
-compared with the learner called by the first part of its label, such as "stumps" for "stumps,
-algorithm 9", else with the "weak learner". A result that is not finished shows the jobs so far.
+Each number is that of the configuration that is best on the rows for tuning, by its mean over the
+orders of the rows (seeds). The first table holds errors, ours and in print. The second table holds
+the relative improvement over the weak learner in percent, (weak - boosted) / weak, in the same
+order of the rows. Both have the mean over the orders, and the standard deviation of one order after
+the sign ±. A booster is compared with the learner called by the first part of its label, such as
+"stumps" for "stumps, algorithm 9", else with the "weak learner". A result that is not finished
+shows the jobs so far.
 """
 
 import argparse
 import sys
 import tomllib
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from olx.lab.report.scores import scores, tuned
+from olx.lab.report.scores import Score, scores, tuned
 
 WEAK = "weak learner"
+
+
+Orders = dict[int, float]  # a number for each order of the rows
 
 
 class Errors(NamedTuple):
     """By data set and learner."""
 
-    ours: dict[tuple[str, str], float]
+    ours: dict[tuple[str, str], Orders]
     printed: dict[tuple[str, str], float]
     datasets: list[str]
     learners: list[str]
@@ -56,13 +63,14 @@ def read(folder: Path) -> Errors:
     parts = sorted((folder / "jobs").glob("*/configurations.parquet"))
     if not parts:
         sys.exit(f"boosting_tables: no job of {folder} is finished yet.")
-    everything = scores(pa.concat_tables(map(pq.read_table, parts), promote_options="default"))
+    table = pa.concat_tables(map(pq.read_table, parts), promote_options="default")
+    everything = scores(table)
     ours, printed = {}, {}
     for entry in config["published"]:
         for dataset, value in entry["values"].items():
             found = tuned(everything, dataset, entry["learner"], entry["metric"])
             if found is not None:
-                ours[dataset, entry["learner"]] = found.means[entry["metric"]]
+                ours[dataset, entry["learner"]] = orders_of(table, found, entry["metric"])
                 printed[dataset, entry["learner"]] = value
     datasets = [each.get("label") or each["name"] for each in config["data"]]
     learners = [each.get("label") or each["name"] for each in config["learners"]]
@@ -78,47 +86,68 @@ def joined(parts: list[Errors]) -> Errors:
     return Errors(ours, printed, datasets, learners)
 
 
+def orders_of(table: pa.Table, score: Score, metric: str) -> Orders:
+    """The metric of a configuration in each order of the rows."""
+    mine = pc.field("dataset") == score.dataset
+    mine &= pc.field("learner") == score.learner
+    mine &= pc.field("configuration") == score.configuration
+    found = table.filter(mine)
+    return dict(zip(found["seed"].to_pylist(), found[metric].to_pylist(), strict=True))
+
+
+def shown(values: Collection[float], digits: str) -> str:
+    """The mean, and the standard deviation of one value if there are several."""
+    spread = f" ± {np.std(list(values), ddof=1):{digits}}" if len(values) > 1 else ""
+    return f"{np.mean(list(values)):{digits}}{spread}"
+
+
 def error_table(errors: Errors) -> str:
-    """Our error, the one in print, and the difference."""
+    """Our error, and the one in print."""
 
     def cell(pair: tuple[str, str]) -> str:
         if pair not in errors.ours:
             return ""
-        ours, printed = errors.ours[pair], errors.printed[pair]
-        return f"{ours:.4g} ({printed:.4g}, {ours - printed:+.2g})"
+        return f"{shown(errors.ours[pair].values(), '.4f')} ({errors.printed[pair]:.4g})"
 
     rows = [[name, *(cell((name, one)) for one in errors.learners)] for name in errors.datasets]
-    return "Error, ours (in print, difference):\n\n" + table(["data", *errors.learners], rows)
+    return "Error, ours (in print):\n\n" + table_of(["data", *errors.learners], rows)
 
 
 def gain_table(errors: Errors) -> str:
     """Relative improvement over the weak learner, and its mean and median over data sets."""
     boosters = [one for one in errors.learners if weak_of(one, errors.learners) != one]
-    ours = {one: gains(errors.ours, errors, one) for one in boosters}
-    printed = {one: gains(errors.printed, errors, one) for one in boosters}
-
-    def cell(name: str, one: str) -> str:
-        return f"{ours[one][name]:.2f} ({printed[one][name]:.2f})" if name in ours[one] else ""
-
-    def last(of, one: str) -> str:
-        both = [of(list(each[one].values())) for each in (ours, printed)]
-        return f"{both[0]:.2f} ({both[1]:.2f})"
-
-    rows = [[name, *(cell(name, one) for one in boosters)] for name in errors.datasets]
-    rows.append(["**mean**", *(last(np.mean, one) for one in boosters)])
-    rows.append(["**median**", *(last(np.median, one) for one in boosters)])
+    rows = [[name, *(gain_cell(errors, name, one) for one in boosters)] for name in errors.datasets]
+    rows.append(["**mean**", *(last_cell(errors, np.mean, one) for one in boosters)])
+    rows.append(["**median**", *(last_cell(errors, np.median, one) for one in boosters)])
     head = "Relative improvement over the weak learner in percent, ours (in print):\n\n"
-    order = sorted(boosters, key=lambda one: -np.mean(list(ours[one].values())))
-    ranks = ", ".join(f"{one} {np.mean(list(ours[one].values())):+.2f} %" for one in order)
-    return head + table(["data", *boosters], rows) + f"\n\nBy mean improvement: {ranks}."
+    return head + table_of(["data", *boosters], rows)
 
 
-def gains(values: dict[tuple[str, str], float], errors: Errors, one: str) -> dict[str, float]:
-    weak, found = weak_of(one, errors.learners), {}
-    for name in errors.datasets:
-        if (name, one) in values and (name, weak) in values:
-            found[name] = 100 * (1 - values[name, one] / values[name, weak])
-    return found
+def gain_cell(errors: Errors, name: str, one: str) -> str:
+    both = gains(errors, name, one)
+    return f"{shown(both[0].values(), '.2f')} ({both[1]:.2f})" if both else ""
+
+
+def last_cell(errors: Errors, of: Callable[..., float], one: str) -> str:
+    """Over the data sets: in each order of the rows, and in print."""
+    known = [both for name in errors.datasets if (both := gains(errors, name, one))]
+    orders = set.intersection(*(set(ours) for ours, _ in known))
+    ours = [of([each[order] for each, _ in known]) for order in sorted(orders)]
+    return f"{shown(ours, '.2f')} ({of([printed for _, printed in known]):.2f})"
+
+
+def gains(errors: Errors, name: str, one: str) -> tuple[Orders, float] | None:
+    """Ours in each order of the rows, and the one in print; None if one of the two is missing."""
+    pair, base = (name, one), (name, weak_of(one, errors.learners))
+    if pair not in errors.ours or base not in errors.ours:
+        return None
+    mine, weak = errors.ours[pair], errors.ours[base]
+    ours = {order: gain(mine[order], weak[order]) for order in mine if order in weak}
+    return ours, gain(errors.printed[pair], errors.printed[base])
+
+
+def gain(boosted: float, weak: float) -> float:
+    return 100 * (1 - boosted / weak)
 
 
 def weak_of(label: str, learners: list[str]) -> str:
@@ -126,7 +155,7 @@ def weak_of(label: str, learners: list[str]) -> str:
     return first if comma or WEAK not in learners else WEAK
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
+def table_of(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

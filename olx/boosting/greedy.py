@@ -16,8 +16,9 @@ with $G$ the largest of these regrets, at least 0. The best step is
 $\alpha = \sqrt{2 G / (\beta D^2 t)}$, which gives $R_i \le \sqrt{2 \beta D^2 t\, G}$ (B.5). If
 $G = \alpha G'$, as for descent, it is $\alpha = 2 G' / (\beta D^2 t)$, and $R_i \le 2 G'$ (B.6).
 `greedy_regret` is this theorem. It holds for each stage with its own $\alpha_i$. The step $e_i$ of
-the stage itself makes copy $i$ fit what its prediction is used for, $\ell(y + e_i a)$, up to the
-shrinkage of $y$.
+the stage makes copy $i$ fit what its prediction is used for, as long as the stage does not shrink
+$y$. Where it does, the result is shrunk too: stages of `gradient_boost_hull` that all fit a target
+$z$ exactly come to rest at $y = z / (1 + \alpha)$, so a small $\alpha$ is better there.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.4 and appendix B.2.1.
 """

@@ -22,7 +22,11 @@ GRADIENT = {
     ),
     "gradient boost, hull": Case(
         boosting.gradient_boost_hull(
-            boosting.greedy(boosting.scaled(BALL, 1.5), 0.3), 3, losses.logistic, 0.6, 2.0
+            boosting.greedy(boosting.scaled(BALL, 1.5), [0.5, 0.3, 0.2]),
+            3,
+            losses.logistic,
+            0.6,
+            2.0,
         ),
         losses.logistic,
         SIGNS,
