@@ -66,8 +66,8 @@ def climb(votes: Array, keep: Array, steps: Array, radius: Scalar | None = None)
         after = raw if radius is None else jnp.clip(raw, -radius, radius)
         return after, (y, raw, after)
 
-    _, made = lax.scan(stage, jnp.zeros_like(votes[0]), (votes, keep, steps))
-    return Stages(votes, *made, steps)
+    _, (before, raw, after) = lax.scan(stage, jnp.zeros_like(votes[0]), (votes, keep, steps))
+    return Stages(votes, before, raw, after, steps)
 
 
 def slopes_of(feedback: Feedback, stages: Stages) -> Float[Array, " n"]:
@@ -87,8 +87,7 @@ def teach(
     spread = lambda leaf: jnp.broadcast_to(leaf, (*slopes.shape, *jnp.shape(leaf)))
     shared = jax.tree.map(spread, feedback.loss)
     n, steep = slopes.size, spread(jnp.asarray(scale, slopes.dtype))
-    place = stages.steps, jnp.arange(n)
-    tangents = Tangent(slopes, stages.before, steep, shared, *place, n)
+    tangents = Tangent(slopes, stages.before, steep, shared, stages.steps, jnp.arange(n), n)
     weights = spread(jnp.asarray(feedback.weight, slopes.dtype))
     learn = lambda told: copies.teach(
         inner, states, stages.votes, Partial(pay, tangents), told, weights

@@ -18,7 +18,8 @@ $G = \alpha G'$, as for descent, it is $\alpha = 2 G' / (\beta D^2 t)$, and $R_i
 `greedy_regret` is this theorem. It holds for each stage with its own $\alpha_i$. The step $e_i$ of
 the stage makes copy $i$ fit what its prediction is used for, as long as the stage does not shrink
 $y$. Where it does, the result is shrunk too: stages of `gradient_boost_hull` that all fit a target
-$z$ exactly come to rest at $y = z / (1 + \alpha)$, so a small $\alpha$ is better there.
+$z$ exactly, with one $\alpha$, come to rest at $y = z / (1 + \alpha)$: a small $\alpha$ is better
+there.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.4 and appendix B.2.1.
 """
