@@ -47,7 +47,8 @@ def reproductions(folder: Path) -> str:
         "# Tables of the literature",
         "The configs in `configs/reproduce` repeat published tables. Each config names its data, "
         "its learners and its grids. It also holds the published numbers, and the report shows "
-        "them beside ours. This page shows the published numbers only: run a config to get ours.",
+        "them beside ours. The tables of this page hold the published numbers; the note below each "
+        "says how ours compare.",
         "```sh\nOLX_DATA=path/to/data olx run configs/reproduce/portfolios.toml\n```",
     ]
     for path in sorted((ROOT / "configs/reproduce").glob("*.toml")):
