@@ -5,10 +5,15 @@ The smallest relative entropy of a split $w / U = p - q$ with $\sum_i p_i + q_i 
 $$f(w) = \min_{p - q = w / U} \sum_i p_i \log(2 d p_i) + q_i \log(2 d q_i), \qquad
   f^*(\theta) = \log \frac1d \sum_i \cosh(U \theta_i).$$
 
-Mirror descent with it is EG$\pm$, the exponentiated gradient on the doubled features $(x, -x)$.
+Mirror descent with it is EG$\pm$, the exponentiated gradient on the doubled features $(x, -x)$. The
+weights are $U \sinh(U \theta_i) / \sum_j \cosh(U \theta_j)$. They are computed as such, not as a
+difference of two weights: a feature that was never seen has the weight 0 in every program, and a
+score of such features is a tie in all of them.
 
 Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Predictors, 1997.
 """
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +49,7 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
         modulus=1.0,
         contains=Partial(_in_ball),
         retraction=Partial(_domain.same),
-        lump=Lump(Partial(_pair), Partial(_log_pair), Partial(_of_pair), hollow=False),
+        lump=Lump(Partial(_cosh), Partial(_log_pair), Partial(_of_pair), hollow=False),
         offset=Partial(_constants),
     )
     return stretched(unit, total)
@@ -58,12 +63,29 @@ def _constants(w):
 def _signed_conjugate(theta):
     flat, _ = ravel_pytree(theta)
     top = lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same value
-    total = jnp.sum(jnp.exp(flat - top) + jnp.exp(-flat - top))
-    return top + jnp.log(total) - jnp.log(2 * flat.size)
+    return top + jnp.log(jnp.sum(_cosh(flat, top))) - jnp.log(2 * flat.size)
 
 
-def _pair(theta, level):
-    return jnp.exp(theta - level) + jnp.exp(-theta - level)
+@jax.custom_jvp
+def _cosh(theta, level):
+    r"""$2 \cosh(\theta) e^{-level}$."""
+    return jnp.exp(jnp.abs(theta) - level) * (2 + jnp.expm1(-2 * jnp.abs(theta)))
+
+
+@jax.custom_jvp
+def _sinh(theta, level):
+    r"""$2 \sinh(\theta) e^{-level}$: odd, exactly 0 at 0, and finite where $e^\theta$ is not."""
+    return -jnp.sign(theta) * jnp.exp(jnp.abs(theta) - level) * jnp.expm1(-2 * jnp.abs(theta))
+
+
+def _slope(own, other, primals, tangents):
+    (theta, level), (d_theta, d_level) = primals, tangents
+    value = own(theta, level)
+    return value, other(theta, level) * d_theta - value * d_level
+
+
+_cosh.defjvp(functools.partial(_slope, _cosh, _sinh))
+_sinh.defjvp(functools.partial(_slope, _sinh, _cosh))
 
 
 def _log_pair(theta):
