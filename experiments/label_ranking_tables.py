@@ -250,9 +250,10 @@ def _judged(rows: sparse.csr_matrix, masks: np.ndarray, train: int) -> list[str]
 
 def _test_scores(kind: str, state: Any, rows: sparse.csr_matrix) -> np.ndarray:
     """The scores of rows by fixed weights."""
-    weights = np.asarray(state.theta)
     if kind == ENTROPY:
-        weights = np.exp(weights - np.asarray(state.level.value)[:, None])
+        weights = np.exp(np.asarray(state.theta) - np.asarray(state.level.value)[:, None])
+    else:
+        weights = np.asarray(state.acc)  # times c, which changes no rank
     return (rows @ weights.T).astype(np.float32)
 
 

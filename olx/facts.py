@@ -29,6 +29,10 @@ class AddsContext:
     """
 
     coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
+    score_fn: Callable[..., Any] | None = None  # (hparams, <w, x>) -> the score, if not <w, x>
+
+    def score(self, hparams: Any, product: Any) -> Any:
+        return product if self.score_fn is None else self.score_fn(hparams, product)
 
 
 @dataclasses.dataclass(frozen=True)

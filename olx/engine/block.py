@@ -55,13 +55,15 @@ def block_program(watch: Watch, share) -> Program:
 
 
 def _one(
-    watch: Watch, learner: Learner, loss: Loss, score: Array, here: Rounds
+    watch: Watch, learner: Learner, loss: Loss, product: Array, here: Rounds
 ) -> tuple[Array, Seen]:
     """The coefficient of the row, and the output of the round."""
     weight = 1.0 if here.weight is None else here.weight
+    adds = learner.facts.adds
+    assert isinstance(adds, AddsContext)  # checked by `fits`
+    score = adds.score(learner.hparams, product)
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
-    assert isinstance(learner.facts.adds, AddsContext)  # checked by `fits`
-    a = learner.facts.adds.coefficient_fn(learner.hparams, feedback)
+    a = adds.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
     return a, watch.see(None, feedback)
 

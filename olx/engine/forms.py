@@ -72,10 +72,12 @@ def adding(
     batched, (_, x) = over is jax.vmap, now.row(0)
     lanes = LANES if packed.table[0].size == 1 else 1  # sums; one sum would wait for each product
 
-    def coefficient(learner: Learner, score: Array) -> Array:
-        assert isinstance(learner.facts.adds, AddsContext)  # checked by `form_of`
-        a = learner.facts.adds.coefficient_fn(learner.hparams, now.feedback(score, x))
-        return jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
+    def learn(learner: Learner, product: Array) -> tuple[Array, Array]:
+        adds = learner.facts.adds
+        assert isinstance(adds, AddsContext)  # checked by `form_of`
+        score = adds.score(learner.hparams, product)
+        a = adds.coefficient_fn(learner.hparams, now.feedback(score, x))
+        return score, jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
 
     def count(k: Int[Array, ""], sums: Array) -> Array:
         index, x = now.block(k)
@@ -96,9 +98,8 @@ def adding(
     empty = jnp.zeros((lanes, *packed.table.shape[1:]), packed.table.dtype)
     sums = lax.fori_loop(now.first, now.last, count, empty)
     sums = jnp.sum(sums, 0, keepdims=True) if lanes > 1 else sums
-    score = (sums[0].T if batched else sums[0]).reshape(-1, *layout.others[0])
-    score = score if batched else score[0]
-    a = over(coefficient)(learner, score)
+    product = (sums[0].T if batched else sums[0]).reshape(-1, *layout.others[0])
+    score, a = over(learn)(learner, product if batched else product[0])
     multiple = (a.reshape(len(a), -1).T if batched else a).reshape(sums.shape)
     moves = jnp.where(jnp.any(a != 0), now.last, now.first)
     table = lax.fori_loop(now.first, moves, step, packed.table)

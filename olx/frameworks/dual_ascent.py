@@ -102,6 +102,8 @@ def init(hp: DualAscentHparams, params: PyTree) -> DualAscentState:
 
 def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> Array:
     c = rate(hp, state, context)
+    if hp.mirror.identity:  # divided last, so that a tie does not depend on c
+        return dot(state.acc, context) / c
     return dot(hp.mirror.to_primal(jax.tree.map(lambda acc: acc / c, state.acc)), context)
 
 

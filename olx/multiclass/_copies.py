@@ -104,7 +104,8 @@ def _coefficient(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " cop
 
 
 def _facts(inner: Learner, linked: bool) -> Facts:
-    one = isinstance(inner.facts.adds, AddsContext) and not linked
+    adds = inner.facts.adds
+    one = isinstance(adds, AddsContext) and adds.score_fn is None and not linked
     rowwise = isinstance(inner.facts.coordinates, Rowwise | Linear)
     return Facts(
         adds=AddsContext(_coefficient) if one else None,

@@ -102,6 +102,4 @@ def _tame(scores: Array) -> Array:
     return jnp.clip(scores, jnp.sqrt(kind.tiny).astype(scores.dtype), 1 - kind.eps)
 
 
-ENTROPIC = Geometry(
-    init, at, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
-)
+ENTROPIC = Geometry(at, scores, pair, every, square_of, drift, price, inside, conjugate, offset)

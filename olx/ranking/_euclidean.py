@@ -1,4 +1,8 @@
-r"""Label ranking in Euclidean space: $w_r = acc_r / c$ and $f(w) = \frac12 \sum_r \|w_r\|^2$."""
+r"""Label ranking in Euclidean space: $w_r = acc_r / c$ and $f(w) = \frac12 \sum_r \|w_r\|^2$.
+
+The scores are $\langle acc_r, x\rangle / c$, divided last: labels whose $acc_r$ have equal products
+with the row tie whatever $c$ is.
+"""
 
 from typing import NamedTuple
 
@@ -12,19 +16,16 @@ from olx.ranking._round import Geometry, Ranked
 
 
 class EuclideanState(NamedTuple):
-    theta: Float[Array, "k d"]  # the weights, one row per label
-
-
-def init(params: Array) -> EuclideanState:
-    return EuclideanState(jnp.zeros_like(params))
+    acc: Float[Array, "k d"]  # c times the weights, one row per label
+    c: Scalar
 
 
 def at(c: Scalar, acc: Array) -> EuclideanState:
-    return EuclideanState(acc / c)
+    return EuclideanState(acc, c)
 
 
 def scores(state: EuclideanState, x: Array) -> Array:
-    return state.theta @ x
+    return state.acc @ x / state.c
 
 
 def pair(now: Ranked) -> Array:
@@ -37,10 +38,6 @@ def every(now: Ranked) -> Array:
     square = safe.or_one(square_of(now.x))
     signed = jnp.where(now.relevant, -now.scores, now.scores)
     return balanced_search(now.c * (now.margin / 2 + signed) / square, now.relevant, now.weight)
-
-
-def move(c: Scalar, state: EuclideanState, x: Array, scores: Array, steps: Array) -> EuclideanState:
-    return EuclideanState(state.theta + (steps / c)[:, None] * x)
 
 
 def square_of(x: Array) -> Array:
@@ -60,13 +57,11 @@ def inside(u: Array) -> Array:
 
 
 def conjugate(state: EuclideanState) -> Array:
-    return price(state.theta)
+    return price(state.acc / state.c)
 
 
 def offset(u: Array) -> Array:
     return jnp.zeros((), u.dtype)
 
 
-EUCLIDEAN = Geometry(
-    init, at, scores, pair, every, move, square_of, drift, price, inside, conjugate, offset
-)
+EUCLIDEAN = Geometry(at, scores, pair, every, square_of, drift, price, inside, conjugate, offset)

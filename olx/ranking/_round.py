@@ -49,12 +49,10 @@ class Ranked(NamedTuple):
 class Geometry(NamedTuple):
     """What the updates and theorems need to know of a potential; see `_euclidean`, `_entropic`."""
 
-    init: Callable[..., Any]  # (params) -> state
-    at: Callable[..., Any]  # (c, acc) -> the state with theta = acc / c
+    at: Callable[..., Any]  # (c, acc) -> the state with the weights of acc / c
     scores: Callable[..., Any]  # (state, x) -> the score of each label
     pair: Callable[..., Any]  # (ranked) -> the best dual variable of the two worst labels
     every: Callable[..., Any]  # (ranked) -> the best dual variables of all labels
-    move: Callable[..., Any]  # (c, state, x, scores, signed dual variables) -> state
     square: Callable[..., Any]  # (x) -> the square of its dual norm
     drift: Callable[..., Any]  # (ranked) -> the divergence of a subgradient step, times c
     price: Callable[..., Any]  # (u) -> f(u), at least 0

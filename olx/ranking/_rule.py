@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from olx._pytree import pytree
 from olx.core import Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
+from olx.ranking import _entropic
 from olx.ranking._entropic import ENTROPIC
 from olx.ranking._euclidean import EUCLIDEAN
 from olx.ranking._round import Geometry, Ranked, Update, ranked
@@ -24,8 +25,8 @@ class LabelRankingHparams:
     margin: Scalar
 
 
-class ScheduledState(NamedTuple):
-    """The state if $c$ changes with time; else it is the state of the geometry alone."""
+class DualState(NamedTuple):
+    """The state in Euclidean space, and if $c$ changes with time; else it is `EntropicState`."""
 
     acc: Float[Array, "k d"]  # minus the sum of all dual vectors, not divided by c
     stats: PyTree  # of the schedule
@@ -39,38 +40,46 @@ def is_fixed(hp: LabelRankingHparams) -> bool:
     return hp.eta.init_fn is _scalar.no_stats
 
 
+def keeps_dual(hp: LabelRankingHparams) -> bool:
+    """Whether the state is a `DualState`."""
+    return hp.mirror.identity or not is_fixed(hp)
+
+
 def weights_of(state: PyTree) -> Array:
     """The array of a state that is shaped like the weights."""
-    return state.acc if isinstance(state, ScheduledState) else state.theta
+    return state.acc if isinstance(state, DualState) else state.theta
 
 
 def begin(hp: LabelRankingHparams, params: Array) -> PyTree:
-    if is_fixed(hp):
-        return geometry_of(hp).init(params)
-    return ScheduledState(jnp.zeros_like(params), hp.eta.init(params))
+    if keeps_dual(hp):
+        return DualState(jnp.zeros_like(params), hp.eta.init(params))
+    return _entropic.init(params)
 
 
 def seen(hp: LabelRankingHparams, state: PyTree, x: PyTree) -> PyTree:
     """The state of the geometry with the $c$ of this round."""
-    if is_fixed(hp):
-        return state
-    return geometry_of(hp).at(rate(hp, state, x), state.acc)
+    return geometry_of(hp).at(rate(hp, state, x), state.acc) if keeps_dual(hp) else state
 
 
 def learn(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> PyTree:
     now = round_of(hp, state, feedback)
     steps = signed(now, dual_variables(hp, now))
-    if is_fixed(hp):
-        return geometry_of(hp).move(now.c, state, now.x, now.scores, steps)
-    return ScheduledState(
+    if not keeps_dual(hp):
+        return _entropic.move(now.c, state, now.x, now.scores, steps)
+    return DualState(
         state.acc + steps[:, None] * now.x, hp.eta.update(state.stats, _heard(hp, now, feedback))
     )
 
 
 def coefficients(hp: LabelRankingHparams, feedback: Feedback) -> Array:
-    """The factors of the row in the update of the weights, in Euclidean space with a fixed c."""
+    """The factors of the row in the update, in Euclidean space with a fixed c."""
     now = round_of(hp, None, feedback)
-    return signed(now, dual_variables(hp, now)) / now.c
+    return signed(now, dual_variables(hp, now))
+
+
+def scaled(hp: LabelRankingHparams, products: Array) -> Array:
+    """The scores of a row from its products with `acc`, for a fixed c."""
+    return products / rate(hp, None, None)
 
 
 def round_of(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> Ranked:

@@ -49,6 +49,7 @@ from olx.ranking._rule import (
     geometry_of,
     is_fixed,
     learn,
+    scaled,
     seen,
     weights_of,
 )
@@ -108,7 +109,7 @@ def label_ranking(
         predict,
         learn,
         facts=Facts(
-            adds=AddsContext(coefficients) if fixed and not entropic else None,
+            adds=AddsContext(coefficients, scaled) if fixed and not entropic else None,
             coordinates=Rowwise() if fixed or not entropic else None,
         ),
         needs=(masks("label_ranking"), *((_WORDS,) if entropic else ())),

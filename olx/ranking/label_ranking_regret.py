@@ -42,6 +42,7 @@ from olx.ranking._rule import (
     dual_variables,
     geometry_of,
     is_fixed,
+    keeps_dual,
     learn,
     rate,
     round_of,
@@ -128,7 +129,7 @@ def add_dual(
 ) -> DualAccount:
     geometry, now = geometry_of(hp), round_of(hp, state, feedback)
     alpha, after = dual_variables(hp, now), learn(hp, state, feedback)
-    after = after if is_fixed(hp) else geometry.at(now.c, after.acc)
+    after = geometry.at(now.c, after.acc) if keeps_dual(hp) else after
     gained = now.margin * jnp.sum(jnp.where(now.relevant, alpha, 0.0))
     gain, spent = account.gain + gained, now.c * geometry.conjugate(after)
     return DualAccount(

@@ -68,12 +68,12 @@ def littlestone(x, y, beta):
 
 
 def balanced_winnow(x, y, eta, total):
-    """Winnow on the doubled features (x, -x), times the total; the weights of a pair subtracted
-    first, so that the score before the first mistake is 0 and not its rounding."""
+    """Winnow on the doubled features (x, -x), times the total: the weights of a pair subtracted in
+    closed form, so that a feature that was never seen has the weight 0 and not its rounding."""
     acc, scores = np.zeros(x.shape[1]), []
     for row, label in zip(x, y, strict=True):
-        plus, minus = softmax(eta * total * np.concatenate([acc, -acc])).reshape(2, -1)
-        score = total * (plus - minus) @ row
+        theta = eta * total * acc
+        score = total * (np.sinh(theta) @ row) / np.cosh(theta).sum()
         scores.append(score)
         if label * score <= 0:
             acc = acc + label * row
