@@ -168,7 +168,7 @@ def _is_fine(game: Game, one: Rounds) -> bool:
     told = set()
     for need, own in game.needs:
         legal = need.legal_fn(own, game.start, one)
-        if legal is not True and not np.all(legal):
+        if not all(np.all(mask) for mask in jax.tree.leaves(legal)):
             return False
         told.add(need.where)
     for name, part in zip(PARTS[1:], one, strict=True):
