@@ -10,11 +10,12 @@ from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
-from olx.engine.sweep import sweep
+from olx.testing.drivers import check_drivers
 from olx.testing.forms import check_dictionary, check_lowering
-from olx.testing.played import after, before_update, is_real, movable, study, weighed
+from olx.testing.played import after, before_update, is_real, study, weighed, with_numbers
 from olx.testing.report import close, fail, numbers, tolerance
 from olx.testing.theorems import check_theorems
+from olx.testing.ties import tied_rounds
 from olx.testing.widths import check_widths
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -33,7 +34,9 @@ def check_learner(
     """Check `learner` on a short stream; an AssertionError names the property that it breaks.
 
     - The state keeps its structure, and `predict` gives the same result twice.
-    - jit changes nothing, a sweep equals a loop, and a new number does not compile a new program.
+    - jit changes nothing, and a new number does not compile a new program.
+    - `run`, `sweep` and `step` give the losses of `rollout`, also on a stream with ties and unseen
+      features that is made of `rounds`.
     - The gradient of the total loss is finite; in float64 it agrees with finite differences.
     - A run that stops and resumes has the same bits. A round of weight zero changes nothing.
     - A dictionary of parameters gives the same losses as one vector.
@@ -66,10 +69,12 @@ def check_learner(
     if not np.all(np.isfinite(done.losses)):
         at = int(np.argmin(np.isfinite(done.losses)))
         fail(f"losses are not finite from round {at} on; choose numbers that do not diverge")
-    check_jit(learner, loss, rounds, params, done)
     check_resume(learner, rounds, done, resume)
     check_weight(learner, rounds, play(learner, rounds._replace(weight=None)), resume)
-    check_batch(learner, loss, rounds, params, play)
+    check_drivers(learner, loss, rounds, params, play, "this stream")
+    tied = tied_rounds(learner, loss, rounds, params)
+    check_jit(learner, loss, tied, params, play(learner, tied))
+    check_drivers(learner, loss, tied, params, play, "a stream with ties and unseen features")
     check_one_program(learner, rounds, look)
     check_gradient(learner, rounds, done, slope, play)
     if trees:
@@ -80,16 +85,19 @@ def check_learner(
 
 
 def check_jit(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run) -> None:
-    """Without jit, the first state and a round in the middle equal those of the run."""
+    """Without jit, the first state and two rounds in the middle equal those of the run.
+
+    rounds: those of `done`; a tie in the middle is one in each operation, and in all as a program.
+    """
     at = len(done.losses) // 2
-    one = jax.tree.map(lambda leaf: leaf[at : at + 1], rounds)
+    two = jax.tree.map(lambda leaf: leaf[at : at + 2], rounds)
     with jax.disable_jit():
         first = learner.init(params)
-        slow = rollout(learner, loss, one, params, state=after(done, at))
+        slow = rollout(learner, loss, two, params, state=after(done, at))
     rtol = tolerance(done)
     close("jit changes the first state", first, after(done, 0), rtol)
-    close("jit changes the losses", slow.losses, done.losses[at : at + 1], rtol)
-    close("jit changes the state", slow.state, after(done, at + 1), rtol)
+    close("jit changes the losses", slow.losses, done.losses[at : at + 2], rtol)
+    close("jit changes the state", slow.state, after(done, at + 2), rtol)
 
 
 def check_resume(learner: Learner, rounds: Rounds, done: Run, resume: Callable) -> None:
@@ -124,25 +132,10 @@ def check_weight(learner: Learner, rounds: Rounds, plain: Run, resume: Callable)
     close(what, weighted.losses, plain.losses, rtol=tolerance(plain))
 
 
-def check_batch(
-    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play: Callable
-) -> None:
-    """A sweep of learners with different numbers equals runs of each of them."""
-    if not jax.tree.leaves(learner):
-        return
-    moves = movable(learner, params)
-    others = [_with_numbers(learner, factor, moves) for factor in (1.0, 0.9, 0.7)]
-    together = sweep(_stack(others), loss, rounds, params)
-    single = np.stack([play(other, rounds).losses for other in others])
-    if not np.all(np.isfinite(single)):
-        fail("losses are not finite if all numbers are smaller by a third; choose other numbers")
-    close("a sweep differs from single runs", together.losses, single, rtol=tolerance(together))
-
-
 def check_one_program(learner: Learner, rounds: Rounds, look: Any) -> None:
     """A new number does not compile a new program."""
     before = look._cache_size()
-    look(_with_numbers(learner, 0.8), rounds)
+    look(with_numbers(learner, 0.8), rounds)
     if look._cache_size() > before:
         fail("a new number is a new program: keep numbers in hparams as leaves, not as static")
 
@@ -161,19 +154,7 @@ def check_gradient(
     if not real or done.losses.dtype != jnp.float64:
         return  # finite differences in float32 are mostly rounding
     step = 1e-6
-    total = lambda factor: np.sum(play(_with_numbers(learner, factor), rounds).losses)
+    total = lambda factor: np.sum(play(with_numbers(learner, factor), rounds).losses)
     difference = (total(1 + step) - total(1 - step)) / (2 * step)
     along = sum(np.sum(np.asarray(number) * d) for (_, number), d in zip(real, slope, strict=True))
     close("the gradient of total loss disagrees with finite differences", along, difference, 1e-5)
-
-
-def _with_numbers(learner: Learner, factor: float, moves: list[bool] | None = None) -> Learner:
-    """The learner with all real numbers, or those that `moves` marks, multiplied by `factor`."""
-    leaves, structure = jax.tree.flatten(learner)
-    moves = list(map(is_real, leaves)) if moves is None else moves
-    scaled = [leaf * factor if own else leaf for leaf, own in zip(leaves, moves, strict=True)]
-    return jax.tree.unflatten(structure, scaled)
-
-
-def _stack(learners: list[Learner]) -> Learner:
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *learners)

@@ -74,5 +74,13 @@ def movable(learner: Learner, params: PyTree) -> list[bool]:
     return moves
 
 
+def with_numbers(learner: Learner, factor: float, moves: list[bool] | None = None) -> Learner:
+    """The learner with all real numbers, or those that `moves` marks, multiplied by `factor`."""
+    leaves, structure = jax.tree.flatten(learner)
+    moves = list(map(is_real, leaves)) if moves is None else moves
+    scaled = [leaf * factor if own else leaf for leaf, own in zip(leaves, moves, strict=True)]
+    return jax.tree.unflatten(structure, scaled)
+
+
 def is_real(leaf: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx.certificate import Certificate, Certificates
 from olx.core import Learner, Loss, Rounds
@@ -11,7 +11,7 @@ from olx.engine.certify import certify
 from olx.engine.rollout import rollout
 from olx.record import trace
 from olx.testing.played import weighed
-from olx.testing.report import close, fail
+from olx.testing.report import close, fail, numbers
 
 
 def check_theorems(
@@ -25,18 +25,20 @@ def check_theorems(
         return
     if comparators is None:
         comparators = (params, jax.tree.map(jnp.zeros_like, params))
-    points = jax.tree.map(lambda *leaves: jnp.stack(leaves), *comparators)
+    points = jax.tree.map(lambda *leaves: np.stack(leaves), *comparators)
 
     @jax.jit
-    def judge(learner: Learner, rounds: Rounds) -> Certificates:
+    def judge(learner: Learner, rounds: Rounds) -> tuple[Certificates, list[Array]]:
         run = rollout(learner, loss, rounds, params, record=trace)
-        return jax.vmap(lambda u: certify(learner, run, u))(points)
+        proofs = jax.vmap(lambda u: certify(learner, run, u))(points)
+        return proofs, [each.fails for each in proofs]
 
-    for proofs in judge(learner, _with_idle_rounds(rounds)):
+    judged = numbers(judge(learner, _with_idle_rounds(rounds)))
+    for proofs, fails in zip(*judged, strict=True):
         name = proofs.name
         each = [jax.tree.map(lambda leaf, i=i: leaf[i], proofs) for i in range(len(comparators))]
-        for proof in each:
-            _check(name, proof)
+        for proof, failed in zip(each, fails, strict=True):
+            _check(name, proof, failed)
         if not any(np.isfinite(proof.right[-1]) for proof in each):
             fail(
                 f"the theorem `{name}` says nothing about this stream and these `comparators`, so "
@@ -44,9 +46,9 @@ def check_theorems(
             )
 
 
-def _check(name: str, proof: Certificate) -> None:
-    if not proof.holds:
-        at = int(np.argmax(proof.fails))
+def _check(name: str, proof: Certificate, fails: np.ndarray) -> None:
+    if np.any(fails):
+        at = int(np.argmax(fails))
         fail(
             f"the theorem `{name}` is violated after round {at // 2 + 1}: {proof.left[at]} <= "
             f"{proof.right[at]} ({proof.theorem})"

@@ -27,6 +27,7 @@ from olx.testing.played import movable
 from olx.testing.report import close, tolerance
 from olx.testing.single import check_single
 from olx.testing.still import check_still
+from olx.testing.ties import tied_rounds, with_more_features
 
 WIDTHS = (1, 64, 65)  # on both sides of the switch to blocks, at 65
 SPARSE_WIDTH = 3  # one: the form does not depend on the number of configurations
@@ -44,7 +45,8 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
         return
     rounds = _stretched(_with_context(rounds, params))
     if sparse:
-        rounds = rounds._replace(context=_with_zeros(rounds.context))
+        rounds, params = with_more_features(learner, rounds, params)
+    rounds = tied_rounds(learner, loss, rounds, params)
     learners = _scaled(learner, np.linspace(1.0, 0.7, max(WIDTHS)), movable(learner, params))
     play = lambda learner, rounds: rollout(learner, loss, rounds, params)
     many = jax.vmap(play, (0, None), axis_size=max(WIDTHS))
@@ -127,21 +129,14 @@ def _stretched(rounds: Rounds) -> Rounds:
     return jax.tree.map(lambda leaf: np.concatenate([leaf] * times), rounds)
 
 
-def _with_zeros(context: np.ndarray) -> np.ndarray:
-    """The same rows with every second coordinate set to 0, in every second row."""
-    rows = np.array(context)
-    rows[::2, 1::2] = 0.0
-    return rows
-
-
 def _scaled(learner: Learner, factors: np.ndarray, moves: list[bool]) -> Learner:
     """A stack of learners: per factor, the numbers that `moves` marks multiplied by it."""
 
-    def stack(leaf: jax.Array, own: bool) -> jax.Array:
+    def stack(leaf: jax.Array, own: bool) -> jax.Array | np.ndarray:
+        if own:  # by NumPy, which compiles nothing
+            return np.multiply.outer(factors.astype(jnp.result_type(leaf)), np.asarray(leaf))
         leaf = jnp.asarray(leaf)
-        if not own:
-            return jnp.broadcast_to(leaf, (len(factors), *leaf.shape))
-        return jnp.tensordot(jnp.asarray(factors, leaf.dtype), leaf, axes=0)
+        return jnp.broadcast_to(leaf, (len(factors), *leaf.shape))
 
     leaves, structure = jax.tree.flatten(learner)
     return jax.tree.unflatten(structure, map(stack, leaves, moves))

@@ -5,6 +5,7 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.tree_util import Partial
 
@@ -13,6 +14,7 @@ from olx import losses, mirrors, streams
 from olx.convex import norms, sets
 from olx.facts import AddsContext, AddsGradient
 from olx.testing.theorems import check_theorems
+from olx.testing.ties import tied_rounds, with_more_features
 from olx.testing.widths import check_widths
 
 GOOD = mirrors.euclidean()
@@ -84,6 +86,18 @@ def not_for_every_platform(hp, w, feedback):
     return plain(hp, w, feedback) + 0 * roots.real
 
 
+def rounded(hp, w, x):
+    """Weights that are rounded differently in a program, by much less than any tolerance."""
+    return w - 1e-18 * isinstance(w, jax.core.Tracer)
+
+
+def after_mistakes(hp, w, feedback):
+    y = jnp.sign(feedback.outcome)
+    return jnp.where(
+        y * jnp.vdot(feedback.action, feedback.context) > 0, 0.0, hp * y * feedback.context
+    )
+
+
 BROKEN_LEARNERS = {
     "impure": (
         learner(plain, predict=lambda hp, w, x: w + next(COUNT)),
@@ -94,6 +108,7 @@ BROKEN_LEARNERS = {
         learner(lambda hp, w, f: plain(hp, w, f) * (1 + isinstance(w, jax.core.Tracer))),
         "jit changes the state",
     ),
+    "breaks ties": (learner(after_mistakes, predict=rounded), "jit changes the state"),
     "no gradient": (
         learner(lambda hp, w, f: plain(jax.lax.stop_gradient(hp), w, f)),
         "disagrees with finite differences",
@@ -171,6 +186,24 @@ def test_what_a_learner_breaks_is_named(name):
     learner, message = BROKEN_LEARNERS[name]
     with pytest.raises(AssertionError, match=message):
         olx.testing.check_learner(learner, losses.squared, ROUNDS, jnp.zeros(4), trees=False)
+
+
+def test_scores_tie_in_rounds_of_the_same_shape():
+    rows, labels = np.random.default_rng(0).normal(size=(24, 4)), np.arange(24) % 2 * 2.0 - 1
+    rounds = olx.Rounds(rows, labels)
+    tied = tied_rounds(olx.classification.perceptron(), losses.hinge, rounds, jnp.zeros(4))
+    assert [leaf.shape for leaf in tied if leaf is not None] == [(24, 4), (24,)]
+    first = np.argmax(tied.context != 0, axis=0)
+    assert first.tolist() == [0, 8, 12, 13]  # the last two are alone in their rows
+    assert np.sum(tied.context[12:14] != 0) == 2
+    assert np.sum(~tied.context.any(axis=1)) > 3
+    same = np.all(tied.context[1:] == tied.context[:-1], axis=1)
+    assert np.any(same & (tied.outcome[1:] == tied.outcome[:-1]))
+    words = (rows > 0).astype(float)
+    wide, start = with_more_features(olx.hedge(0.1), olx.Rounds(words, labels), jnp.full(4, 0.25))
+    assert wide.context.shape == (24, 20)
+    np.testing.assert_allclose(np.sum(start), 1.0)
+    np.testing.assert_array_equal(wide.context.sum(1), words.sum(1))
 
 
 def half_distance(w, target):
