@@ -30,7 +30,7 @@ from olx.facts import Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent, always
 from olx.frameworks.hinge_mistakes import hinge_mistakes
-from olx.frameworks.lift import dot
+from olx.frameworks.lift import dot, size_of_dot
 from olx.frameworks.mistakes import on_hinge
 from olx.frameworks.primal_dual import (
     Account,
@@ -44,7 +44,7 @@ from olx.frameworks.primal_dual import (
 )
 from olx.frameworks.primal_dual_regret import regret_theorems
 from olx.losses.labels import of_classes
-from olx.losses.margin import margin
+from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
@@ -104,7 +104,11 @@ def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> A
     c = rate(hp, state, context)
     if hp.mirror.identity:  # divided last, so that a tie does not depend on c
         return dot(state.acc, context) / c
-    return dot(hp.mirror.to_primal(jax.tree.map(lambda acc: acc / c, state.acc)), context)
+    w = hp.mirror.to_primal(jax.tree.map(lambda acc: acc / c, state.acc))
+    score = dot(w, context)
+    if hp.ascent.counts_fn is always:
+        return score
+    return tie_if_rounding(score, size_of_dot(w, context))
 
 
 def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> DualAscentState:

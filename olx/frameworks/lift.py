@@ -89,6 +89,12 @@ def dot(w: PyTree, x: PyTree) -> Array:
     return jnp.asarray(tree.vdot(w, x))
 
 
+def size_of_dot(w: PyTree, x: PyTree) -> Array:
+    """The sum of the absolute values of the terms of `dot`: its rounding error is a part of it."""
+    each = lambda w, x: jnp.sum(jnp.abs(w * x), tuple(range(-jnp.ndim(x), 0)))
+    return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(each, w, x))))
+
+
 def affine_dot(w: PyTree, x: PyTree) -> Array:
     r"""The affine model $\langle w, x \rangle + b$; the last entry of the array `w` is $b$."""
     if np.ndim(x) != 1 or not np.ndim(w) or np.shape(w)[-1] != np.shape(x)[0] + 1:

@@ -41,6 +41,19 @@ def short(ahead: Any, threshold: Any = 0.0) -> Bool[Array, "..."]:
     return ~(ahead > threshold)
 
 
+def tie_if_rounding(score: Array, size: Array) -> Array:
+    """The score; 0 if it is no more than the rounding error of its sum, whose sign means nothing.
+
+    Of a vector of scores, those that are not below the best one by more than this are equal to it.
+    Weights that cancel in exact arithmetic leave such an error, and each order of the sum another.
+
+    size: the sum of the absolute values of the terms of each score.
+    """
+    aim = jnp.max(score) if score.ndim else jnp.zeros_like(score)
+    noise = jnp.abs(score - aim) < 8 * jnp.finfo(score.dtype).eps * jnp.max(size)
+    return score + lax.stop_gradient(jnp.where(noise, aim - score, 0.0))
+
+
 def counted(ahead: Array) -> Array:
     """1 for a margin that is a mistake, 0 for another one, NaN for NaN: the zero-one losses."""
     wrong = jnp.where(short(ahead), jnp.ones_like(ahead), 0.0)

@@ -4,6 +4,8 @@ Each takes rows and labels of +1 and -1 and returns the scores, before each labe
 is y * score <= 0.
 """
 
+import math
+
 import numpy as np
 
 
@@ -69,11 +71,12 @@ def littlestone(x, y, beta):
 
 def balanced_winnow(x, y, eta, total):
     """Winnow on the doubled features (x, -x), times the total: the weights of a pair subtracted in
-    closed form, so that a feature that was never seen has the weight 0 and not its rounding."""
+    closed form, so that a feature that was never seen has the weight 0, not its rounding. The sum
+    of the score is exact, so that weights that cancel leave 0."""
     acc, scores = np.zeros(x.shape[1]), []
     for row, label in zip(x, y, strict=True):
         theta = eta * total * acc
-        score = total * (np.sinh(theta) @ row) / np.cosh(theta).sum()
+        score = total * math.fsum(np.sinh(theta) * row) / np.cosh(theta).sum()
         scores.append(score)
         if label * score <= 0:
             acc = acc + label * row

@@ -4,7 +4,10 @@ $$g_t(w) = \begin{cases} \ell(\langle w, x_t\rangle, y_t) & y_t \langle w_t, x_t
   0 & \text{otherwise,} \end{cases}$$
 
 and any other rule on the mistakes; with the subgradient, $\alpha_t = 1$ on mistakes and 0 else.
-Regret on these losses bounds the number of mistakes.
+Regret on these losses bounds the number of mistakes. A tie is a mistake, also a tie in exact
+arithmetic that rounding would break: for weights that are not sums of rows, such as exponentials,
+`dual_ascent` plays a score of 0 where it is no more than its rounding error, and equal scores for
+classes that differ from the best one by no more than that.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 2.3 and 5.1,
 (5.13).
