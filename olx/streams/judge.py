@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, PyTree
 from olx.core import Rounds
 from olx.needs import Need
 from olx.streams.foreign import is_array, is_frame, refuse, refuse_piece, refuse_stranger
-from olx.streams.numbers import check_finite, check_kind, dtype_of, first_of
+from olx.streams.numbers import check_finite, check_kind, dtype_of, first_of, widest_float
 from olx.streams.sparse_rows import SparseRows
 from olx.streams.stream import Stream
 
@@ -132,12 +132,14 @@ def judge(
     part: Rounds,
     start: int = 0,
     skip: frozenset[int] = frozenset(),
+    decision: Any = None,
 ) -> list[Array]:
     """Refuse rounds that are not finite, or that do not meet the needs of a learner or a loss.
 
     needs: the result of `needs_of`.
     start: the number of the first of these rounds.
     skip: the numbers of the leaves that may hold what is not finite.
+    decision: the dtype of the decision; that of `params` if None.
 
     Traced numbers cannot be refused; the result says, as traced booleans, which of them are legal.
     """
@@ -156,9 +158,11 @@ def judge(
         elif not np.all(light):
             where, value = first_of(~light, part.weight, start, "row")
             raise ValueError(f"{owner}: rounds.weight must be non-negative, got {value}{where}.")
+    decision = widest_float(params) if decision is None else decision
     for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(part)):
-        if number not in skip and path[0].name not in told and not is_traced(leaf):
-            check_finite(owner, _Name(path), leaf, start)
+        if number not in skip and not is_traced(leaf):
+            known = path[0].name in told
+            check_finite(owner, _Name(path), leaf, start, decision=decision, told=known)
     return traced
 
 
