@@ -21,7 +21,7 @@ from benchmarks.dense import ADA, HINGE, OGD
 from benchmarks.race import Contestant, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
-from olx.engine.kernel import Program
+from olx.engine.kernel import Forms
 from olx.engine.launches import Cost, cost_of
 from olx.engine.team import shape_of
 
@@ -120,10 +120,10 @@ def _cost(play: Callable[[], Any]) -> Cost:
     """What a round of a play costs, if it is a plain loop as on an accelerator."""
     seen = []
 
-    def choose(self: Program, width: int, state: Any, game: Any, rounds: Any, count: Any) -> Any:
-        seen.append((self.plain, *jax.tree.map(shape_of, (state, game, rounds))))
+    def choose(self: Forms, width: int, state: Any, numbers: Any, rounds: Any, _: Any) -> Any:
+        seen.append((self.plain, *jax.tree.map(shape_of, (state, numbers, rounds))))
         return self.plain, "plain loop"
 
-    with mock.patch.object(Program, "choose", choose):
+    with mock.patch.object(Forms, "choose", choose):
         play()
     return cost_of(*seen[-1])

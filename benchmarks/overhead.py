@@ -93,9 +93,9 @@ def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[]
     state = start_of("overhead", game, start)
     plan = feed.plan(jax.tree.map(np.asarray, rounds), start, 1, True)
     watched = shown(game.game, state, plan, candidates(plan, game.parts), batched=False)
-    given = game.game, rounds, np.array([0, feed.len_of(rounds)], np.int32)
+    given = game.game.numbers, rounds, np.array([0, feed.len_of(rounds)], np.int32)
     program = single_program(Watch(fields=watched.fields))
-    call, path = program.choose(start.size, state, *given)
+    call, path = program.forms(game.game).choose(start.size, state, *given)
     if path != "one kernel":
         raise RuntimeError(f"{entry.name} is played as a {path}")
     fresh = _copier(state)

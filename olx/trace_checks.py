@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx._not_kept import NotKept
 from olx._sum import Sum
 from olx.certificate import Certificate
@@ -104,7 +105,7 @@ def _agrees(owner: str, learner: Learner, trace: Trace) -> Bool[Array, " T"]:
     return same_play
 
 
-@jax.jit
+@compiled
 def _replay(learner: Learner, trace: Trace) -> tuple[Bool[Array, " T"], Bool[Array, " T"]]:
     """In which rounds the learner plays the recorded action, and reaches the recorded state."""
     state, feedback = trace

@@ -18,13 +18,14 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx.convex.roots import root
 from olx.core import Learner, Rounds, Scalar
 from olx.losses.score import ScoreLoss
 from olx.needs import PARTS, Need, in_range, within
 
 
-@functools.partial(jax.jit, static_argnames="n")  # without jit every call compiles its search
+@functools.partial(compiled, static=(1,))  # else every call compiles its search
 def ball_radius(eta: Scalar, n: int, loss: ScoreLoss, bound: Scalar, target: Scalar) -> Array:
     """The radius of the ball; differentiable in all numbers."""
     dtype = jnp.result_type(float, eta, bound, target)

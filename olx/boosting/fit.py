@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx._pytree import pytree, static
 from olx.boosting.booster import as_booster
 from olx.boosting.ensemble import Ensemble, sign
@@ -141,13 +142,13 @@ def _start(owner: str, learner: Learner, weights: Any, count: int) -> tuple[PyTr
     return _begin(learner, params)
 
 
-@jax.jit
+@compiled
 def _begin(learner: Learner, params: Array) -> tuple[PyTree, Array]:
     state = jax.tree.map(jnp.asarray, learner.init(params))
     return state, learner.predict(state)
 
 
-@jax.jit
+@compiled
 def _settle(learner: Learner, state: PyTree, p: Array, v: Array) -> _Round:
     """The rest of a round, after the weak learner has answered."""
     feedback = linear_feedback(p, v, 1.0)

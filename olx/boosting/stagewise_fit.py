@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from olx import _check as check
+from olx._cache import compiled
 from olx._pytree import pytree
 from olx.boosting.ensemble import Ensemble
 from olx.boosting.oracle import Nature, Question, ask, feedback_of, mean_loss, nature
@@ -63,13 +64,13 @@ def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, roun
     return Fitted(ensemble, np.array(losses))
 
 
-@jax.jit
+@compiled
 def _first(hp: Nature) -> tuple[StagewiseState, Question, Array]:
     state = jax.tree.map(jnp.asarray, hp.inner.init(jnp.zeros_like(hp.targets)))
     return state, ask(hp, state.f, state.stats), mean_loss(hp.loss, hp.targets, state.f)
 
 
-@jax.jit
+@compiled
 def _next(
     hp: Nature, state: StagewiseState, values: Array
 ) -> tuple[StagewiseState, tuple, Question, Array]:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PyTree
 
+from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
 from olx.engine.kernel import Program, as_kernel
 from olx.engine.loop import FIRST, added, at, nothing, put
@@ -44,14 +45,20 @@ def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurat
     )
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def block_program(watch: Watch, share) -> Program:
     """Play a batch of learners on the same chunk, a block of rounds at a time."""
     one = functools.partial(_one, watch)
     each = jax.vmap(one, in_axes=(0, None, 0, None))
-    fast = as_kernel(functools.partial(_triangle, each, _added_in_turn))
-    slow = functools.partial(_play, functools.partial(_triangle, each, _added_at_once))
-    return Program(slow, functools.partial(_play, lambda *a: fast(*a)[0]), share)
+    fast = functools.partial(_triangle, each, _added_in_turn)
+    slow = functools.partial(_triangle, each, _added_at_once)
+    return Program(functools.partial(_play, slow), functools.partial(_play_kernels, fast), share)
+
+
+def _play_kernels(triangle, *given: Any) -> tuple[PyTree, Seen]:
+    """`_play` with one kernel per block, which is forgotten with the program that it is in."""
+    kernel = as_kernel(triangle)
+    return _play(lambda *block: kernel(*block)[0], *given)
 
 
 def _one(

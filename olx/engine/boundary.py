@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
-from olx.engine.game import Game, Known
+from olx.engine.game import Known
 from olx.needs import Need
 from olx.streams.judge import check_params, is_traced, remedy_of
 
@@ -85,7 +86,8 @@ def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
 def start_of(owner: str, known: Known, params: PyTree) -> PyTree:
     """The first state of a game; refuses `params` that the learner cannot start from."""
     check_params(owner, params)
-    state = _started(owner, known.learner, params, *_start_game(known.game, params))
+    start = _start_own(known.game.structure.learner, known.game.own, params)
+    state = _started(owner, known.learner, params, *start)
     return _apart(state, (params, known.game))
 
 
@@ -137,7 +139,8 @@ def first_states(
     axes: where the result has the axis of configurations.
     """
     check_params(owner, params)
-    start = _start_each(arrange, axes, known.game, params)
+    structure, own = known.game.structure.learner, known.game.own
+    start = _start_each(arrange, axes, structure, own, params)
     return _apart(_started(owner, known.learner, params, *start), (params, known.game))
 
 
@@ -151,21 +154,24 @@ def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
     return legal, learner.init(params)
 
 
-_start_in_one_call = jax.jit(_start)
+_start_in_one_call = compiled(_start)
 
 
-@jax.jit
-def _start_game(game: Game, params: PyTree) -> tuple[list, PyTree]:
-    return _start(game.parts()[0], params)
+@functools.partial(compiled, static=(0,))
+def _start_own(structure: Any, own: list, params: PyTree) -> tuple[list, PyTree]:
+    """The same for the numbers of a learner of this structure."""
+    return _start(jax.tree.unflatten(structure, own), params)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _start_each(arrange: Callable | None, axes: PyTree, game: Game, params: PyTree):
+@functools.partial(compiled, static=(0, 1, 2))
+def _start_each(
+    arrange: Callable | None, axes: PyTree, structure: Any, own: list, params: PyTree
+) -> tuple[list, PyTree]:
     def one(learner: Learner) -> tuple[list, PyTree]:
         legal, state = _start(learner, params)
         return legal, state if arrange is None else arrange(state)
 
-    return jax.vmap(one, out_axes=(0, axes))(game.parts()[0])
+    return jax.vmap(one, out_axes=(0, axes))(jax.tree.unflatten(structure, own))
 
 
 def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:

@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx.certificate import Certificates
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.audit import audited, sides
@@ -127,7 +128,7 @@ def _recorded(learner: Learner, asked: tuple[Theorem, ...], run: Run, u: PyTree)
     return Certificates(tuple(vouched(one, agrees) for one in _fold(learner, asked, trace, u)))
 
 
-@jax.jit
+@compiled
 def _fold(learner: Learner, asked: tuple[Theorem, ...], trace: Trace, u: PyTree) -> tuple:
     first, kind = jax.tree.map(lambda leaf: leaf[0], trace.state), trace.feedback.value.dtype
     u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), u)

@@ -11,6 +11,7 @@ from jax import lax
 from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Int, PyTree
 
+from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
 from olx.engine.held import parted, renewed
 from olx.engine.kernel import Program, unavailable
@@ -19,19 +20,19 @@ from olx.engine.protocol import Seen, Watch, feedback_of, settle
 from olx.engine.refresh import refreshed
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def single_program(watch: Watch) -> Program:
     """Play one learner on a chunk."""
     return Program(functools.partial(_play, alone, watch))
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def sweep_program(watch: Watch, share: Callable | None = None) -> Program:
     """Play a batch of learners on the same chunk."""
     return Program(functools.partial(_play, jax.vmap, watch), share=share)
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def turns_program(watch: Watch, share: Callable | None = None) -> Program:
     """Play a batch of learners on the same chunk, one learner after the other."""
     return Program(functools.partial(_in_turn, watch), share=share)

@@ -92,7 +92,7 @@ def drive(
         desk = stack.enter_context(Desk(owner, collector, bar, checkpoint))
         desk.digest = before.get(collector.played, b"")
         chunks = feed.chunks(owner, itertools.chain([first], pieces), plan, checks, history)
-        call = None
+        call, numbers = None, game.numbers
         while (chunk := desk.wait_for(chunks, asked, state)) is not None:
             rest = place.placed(chunk.rounds, chunk.span, plan.capacity)
             if call is None:
@@ -102,8 +102,8 @@ def drive(
                 if explain:
                     path += "" if crew is None else crew.words
                     print(f"{owner}: {path}; chunks of {plan.capacity} rounds on {_device()}.")
-                    launches.explain(owner, call, cut.configurations, state, game, rest[0])
-            (state, out), _ = call(state, game, *rest)
+                    launches.explain(owner, call, cut.configurations, state, numbers, rest[0])
+            (state, out), _ = call(state, numbers, *rest)
             desk.put(chunk, out)
             if asked.by is not None:
                 desk.stop(state)

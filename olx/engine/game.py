@@ -4,7 +4,7 @@ To take a learner apart into its numbers and to put it together costs more than 
 is done once per learner: the engine remembers the last ones by their identity.
 """
 
-from collections import OrderedDict
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,25 +12,37 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from olx._cache import Recent
 from olx._pytree import as_tree, pytree, static
 from olx.core import Learner, Loss
 from olx.streams.judge import needs_of
 
-_MOST = 64  # games that are remembered
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """The structures of a learner and a loss, in one object: equal trees take long to compare."""
+
+    learner: Any
+    loss: Any
 
 
 @pytree
 class Game:
-    """The numbers of a learner and of a loss; a compiled program takes these."""
+    """A learner and a loss, taken apart into their numbers and their structure."""
 
     own: list  # the leaves of the learner
     other: list  # the leaves of the loss
-    structure: tuple = static()  # of both
+    structure: Structure = static()
+
+    @property
+    def numbers(self) -> tuple[list, list]:
+        """The numbers without the structure: JAX would remember a structure among arguments."""
+        return self.own, self.other
 
     def parts(self) -> tuple[Learner, Loss]:
         """The learner and the loss with these numbers."""
-        learner, loss = self.structure
-        return jax.tree.unflatten(learner, self.own), jax.tree.unflatten(loss, self.other)
+        learner = jax.tree.unflatten(self.structure.learner, self.own)
+        return learner, jax.tree.unflatten(self.structure.loss, self.other)
 
 
 class Known(NamedTuple):
@@ -43,8 +55,8 @@ class Known(NamedTuple):
     parts: frozenset[str]  # of the rounds that these needs are about
 
 
-_SEEN: OrderedDict[tuple, Known] = OrderedDict()
-_STRUCTURES: dict[Any, Any] = {}  # one object per structure: equal objects take long to compare
+_SEEN: Recent[Known] = Recent()
+_STRUCTURES: Recent[Structure] = Recent()
 
 
 def known(
@@ -60,17 +72,19 @@ def known(
     arrange: changes the leaves of the learner; a function at module level.
     """
     key = check, arrange, id(learner), id(loss)
-    if key in _SEEN:
-        _SEEN.move_to_end(key)
-        return _SEEN[key]
+    found = _SEEN.get(key)
+    if found is not None:
+        return found
     check(owner, learner, loss)
     found = taken_apart(owner, learner, loss, arrange)
     leaves = jax.tree.leaves((learner, as_tree(loss)))
     if all(isinstance(leaf, int | float | jax.Array) for leaf in leaves):
-        _SEEN[key] = found  # a NumPy array may change until the next run
-    while len(_SEEN) > _MOST:
-        _SEEN.popitem(last=False)
+        _SEEN.put(key, found)  # a NumPy array may change until the next run
     return found
+
+
+def is_known(learner: Learner, loss: Loss, check: Callable) -> bool:
+    return _SEEN.get((check, None, id(learner), id(loss))) is not None
 
 
 def taken_apart(
@@ -81,20 +95,20 @@ def taken_apart(
     other, second = jax.tree.flatten(as_tree(loss))
     refuse_tracers(owner, own + other)
     own = list(map(_argument, own)) if arrange is None else arrange(own)
-    structure = first, second
-    structure = _STRUCTURES.setdefault(structure, structure)
-    while len(_STRUCTURES) > 16 * _MOST:
-        _STRUCTURES.pop(next(iter(_STRUCTURES)))
+    structure = _STRUCTURES.get((first, second))
+    if structure is None:
+        structure = _STRUCTURES.put((first, second), Structure(first, second))
     needs = needs_of(learner, loss)
     game = Game(own, list(map(_argument, other)), structure)
     return Known(learner, loss, game, needs, frozenset(need.where for need, _ in needs))
 
 
-def refuse_tracers(owner: str, leaves: list) -> None:
+def refuse_tracers(
+    owner: str, leaves: list, does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
+) -> None:
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         raise TypeError(
-            f"{owner}: compiles for itself, so it cannot be called inside jit, vmap or grad; "
-            "`olx.rollout` can."
+            f"{owner}: {does}, so it cannot be called inside jit, vmap or grad; {remedy}."
         )
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from olx.engine.game import Game
+from olx._cache import cached
+from olx.engine.game import Game, Structure
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _UNFIT = {
@@ -36,26 +37,36 @@ _HUGE = 1 << 19  # from this width on, one kernel on one core is slower than man
 _WIDE = 64  # from this width on, splitting a reduction into a tree costs more than it saves
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """A function with a fast and a plain compiled form; its first argument is donated.
+    """A function of a state, a learner, a loss and more; it is compiled per structure of games.
 
-    The function takes a state, a learner, a loss and more. A form takes a `Game` in place of the
-    learner and the loss, and has a second result, to be ignored; see `_reading`. `choose` picks the
-    form, once per shapes and dtypes of the arguments.
+    fast: the same function with kernels inside it; None makes the function one kernel.
+    share: makes a function run on all devices, each with its part; None for one device.
     """
 
-    def __init__(
-        self, function: Callable, fast: Callable | None = None, share: Callable | None = None
-    ):
-        """fast: the same function with kernels inside it; None makes the function one kernel.
+    function: Callable
+    fast: Callable | None = None
+    share: Callable | None = None
 
-        share: makes a function run on all devices, each with its part; None for one device.
-        """
-        self.function = function
-        share = share or (lambda function: function)
-        self.plain = jax.jit(_of_game(_reading, function, share), donate_argnums=0)
+    def forms(self, game: Game) -> "Forms":
+        return _forms(self, game.structure)
+
+
+class Forms:
+    """A fast and a plain compiled form of a function; the first argument is donated.
+
+    A form takes the numbers of a `Game` in place of the learner and the loss, and has a second
+    result, to be ignored; see `_reading`. `choose` picks the form, once per shapes and dtypes of
+    the arguments.
+    """
+
+    def __init__(self, program: Program, structure: Structure):
+        function, fast = program.function, program.fast
+        of = structure, program.share or (lambda function: function)
+        self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
-        whole = _of_game(*(as_kernel, function) if fast is None else (_reading, fast), share)
+        whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
         self._narrow = _compiled(whole, ["dot-library-rewriter"])
         self._wide = _compiled(whole, ["dot-library-rewriter", "tree_reduction_rewriter"])
         self._refusals: dict[Any, str] = {}
@@ -79,6 +90,11 @@ class Program:
         if reason := self._refusals[kind]:
             return self.plain, f"plain loop: {reason}"
         return fast, self.form
+
+
+@cached
+def _forms(program: Program, structure: Structure) -> Forms:
+    return Forms(program, structure)
 
 
 @functools.cache
@@ -158,14 +174,16 @@ def _reading(function: Callable, donated: bool) -> Callable:
     return both
 
 
-def _of_game(make: Callable, function: Callable, share: Callable) -> Callable:
-    """The function in a form that takes a `Game`; `make` is `_reading` or `as_kernel`."""
+def _of_numbers(
+    make: Callable, function: Callable, structure: Structure, share: Callable
+) -> Callable:
+    """The function in a form that takes numbers; `make` is `_reading` or `as_kernel`."""
 
-    def whole(state: Any, game: Game, *rest: Any) -> Any:
-        def flat(state: Any, own: list, other: list, *rest: Any) -> Any:
-            return function(state, *dataclasses.replace(game, own=own, other=other).parts(), *rest)
+    def flat(state: Any, own: list, other: list, *rest: Any) -> Any:
+        return function(state, *Game(own, other, structure).parts(), *rest)
 
-        return share(make(flat, True))(state, game.own, game.other, *rest)
+    def whole(state: Any, numbers: tuple[list, list], *rest: Any) -> Any:
+        return share(make(flat, True))(state, *numbers, *rest)
 
     return whole
 

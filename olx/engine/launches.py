@@ -33,7 +33,7 @@ class Cost(NamedTuple):
 def explain(owner: str, call: Callable, configurations: int, *given: Any) -> None:
     """Print what a round costs, and what to do about it; nothing on the CPU.
 
-    given: the state, the game and the rounds of the first chunk.
+    given: the state, the numbers of the game and the rounds of the first chunk.
     """
     if not accelerated():
         return
@@ -56,9 +56,9 @@ def explain(owner: str, call: Callable, configurations: int, *given: Any) -> Non
         )
 
 
-def cost_of(call: Any, state: Any, game: Any, rounds: Any) -> Cost:
+def cost_of(call: Any, state: Any, numbers: Any, rounds: Any) -> Cost:
     """The cost of one of the rounds; `call` is a form of a `Program`."""
-    text = call.lower(state, game, rounds, None).compile().as_text()
+    text = call.lower(state, numbers, rounds, None).compile().as_text()
     return Cost().plus(counted(text or ""), 1 / len_of(rounds))
 
 

@@ -168,8 +168,8 @@ def _is_cut(program: Program, width: int, cut: Cut, state: PyTree, game: Game, r
     """Whether the shares are played one by one, as one process would: a plain loop is not."""
     share, own = part(cut, 0, cut.width, state, game.own)
     other = list(map(jnp.asarray, game.other))
-    form, _ = program.choose(width, share, dataclasses.replace(game, own=own, other=other), *row)
-    return form is not program.plain
+    forms = program.forms(game)
+    return forms.choose(width, share, (own, other), *row)[0] is not forms.plain
 
 
 def _like(array: np.ndarray, leaf: Any) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import contexts as cast_of
 from olx.engine.affine import unfolded_rows
 from olx.engine.boundary import check_state
+from olx.engine.game import refuse_tracers
 from olx.engine.rows import Blocks, Room, blocks, dense
 from olx.engine.start_like import start_like
 from olx.engine.table import Layout, layout_of, packer, state_of
@@ -22,6 +24,7 @@ from olx.streams.sparse_rows import SparseRows, sparse_rows
 
 _BYTES = 1 << 24  # of contexts per call
 _MOST = 1 << 14  # rows per call
+_INSIDE = "reads its rows in pieces", "`jax.vmap(learner.predict, (None, 0))(state, rows)` can"
 
 
 def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
@@ -42,6 +45,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     if isinstance(learner, Batch):
         raise TypeError(f"{owner}: `learner` is a batch; give one of its learners, as in batch[0].")
     check.instance(owner, "learner", learner, Learner)
+    refuse_tracers(owner, jax.tree.leaves((state, contexts)), *_INSIDE)
     if hasattr(contexts, "tocsr"):
         contexts = sparse_rows(contexts)
     learner, contexts = unfolded_rows(owner, learner, contexts)
@@ -78,8 +82,7 @@ def _sparse(owner: str, learner: Learner, state: PyTree, rows: SparseRows) -> Py
     for begin in range(0, rows.shape[0], step):
         part = blocks(rows, begin, step, room, packed.table.dtype)
         action = _gathered(layout, learner, packed.table, packed.rest, part)
-        count = min(step, rows.shape[0] - begin)
-        pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], action))
+        pieces.append(_first(action, min(step, rows.shape[0] - begin)))
     return _joined(pieces)
 
 
@@ -90,7 +93,7 @@ def _layout(learner: Learner, start: PyTree, rows: SparseRows) -> Layout | None:
         return None
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(compiled, static=(0,))
 def _gathered(layout: Layout, learner: Learner, table: Any, rest: tuple, rows: Blocks) -> PyTree:
     """Predictions from the coordinates of each row alone."""
     widest, nothing = rows.widest.size, table.shape[0] - 1
@@ -105,7 +108,7 @@ def _gathered(layout: Layout, learner: Learner, table: Any, rest: tuple, rows: B
     return jax.vmap(one)(rows.first, rows.last)
 
 
-@jax.jit
+@compiled
 def _dense(learner: Learner, state: PyTree, start: PyTree, rows: PyTree) -> PyTree:
     fit = (lambda x: x) if start is None else (lambda x: cast_of.cast(x, start))
     return jax.vmap(lambda x: learner.predict(state, fit(x)))(rows)
@@ -116,7 +119,12 @@ def _played(learner: Learner, state: PyTree, start: PyTree, part: PyTree, size: 
     count = jax.tree.leaves(part)[0].shape[0]
     fill = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], size - count, 0)])
     part = part if count == size else jax.tree.map(fill, part)
-    action = _dense(learner, state, start, part)
+    return _first(_dense(learner, state, start, part), count)
+
+
+def _first(action: PyTree, count: int) -> PyTree:
+    """The actions of the first rows, on the host; those of a traced learner are traced."""
+    refuse_tracers("predict", jax.tree.leaves(action), *_INSIDE)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], action)
 
 

@@ -1,11 +1,13 @@
 """The definition of a run: a scan of the three functions over a stream."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import PyTree
 
 from olx import _check as check
@@ -68,10 +70,12 @@ def rollout(
     if segment is not None:
         check.count("rollout", "segment", segment)
     with explained("rollout", learner, loss, params, rounds, Watch(record)):
-        if segment is None:
-            state, ((losses, _), kept, _) = lax.scan(step, state, rounds)
-        else:
-            state, ((losses, _), kept, _) = _in_segments(step, state, rounds, length, segment)
+        play = lambda state, rounds: (
+            lax.scan(step, state, rounds)
+            if segment is None
+            else _in_segments(step, state, rounds, length, segment)
+        )
+        state, ((losses, _), kept, _) = _in_one_program(play, state, rounds)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, continued=continued)
@@ -79,6 +83,14 @@ def rollout(
 
 def _array(leaf: Any) -> Any:
     return leaf if isinstance(leaf, np.ndarray | jax.Array) else np.asarray(leaf)
+
+
+def _in_one_program(play: Callable, state: PyTree, rounds: Rounds) -> Any:
+    """The same numbers; JAX would keep the program of a scan outside `jit` for ever."""
+    closed, shapes = jax.make_jaxpr(play, return_shape=True)(state, rounds)
+    call = jax.jit(lambda consts, given: jaxpr_as_fun(closed.replace(consts=consts))(*given))
+    found = call(closed.consts, jax.tree.leaves((state, rounds)))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 
 def _in_segments(step, state, rounds: Rounds, length: int, segment: int):

@@ -10,12 +10,14 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
 from olx.core import Batch, Learner, Run
+from olx.engine.game import refuse_tracers
 from olx.engine.savable import Unsavable, check_trust
 from olx.engine.serialize import decode, encode
 from olx.facts import Facts
@@ -52,6 +54,8 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     check.instance("save", "learner", learner, Learner)
     if isinstance(state, Run):
         raise TypeError("save: `state` is a Run; give its state, as `run.state`.")
+    leaves = jax.tree.leaves((learner, state))
+    refuse_tracers("save", leaves, "writes numbers to a file", "return the state, and save it then")
     if path.is_dir():
         raise IsADirectoryError(f"save: {path} is a folder; give the path of a file in it.")
     if not path.parent.is_dir():

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from olx._cache import cached
 from olx.core import Feedback
 from olx.engine.feed import Plan
 from olx.engine.game import Game
@@ -87,7 +88,8 @@ def shown(game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...], batche
         tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows)),
     )
     double = jax.config.read("jax_enable_x64")
-    return _shown((*game.structure, structure, form), kinds, leaves, double)
+    both = game.structure.learner, game.structure.loss
+    return _shown((*both, structure, form), kinds, leaves, double)
 
 
 def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
@@ -103,7 +105,7 @@ def _kind(leaf: Any, lead: int) -> tuple:
     return leaf.shape[lead:], leaf.dtype, getattr(leaf, "weak_type", False)
 
 
-@functools.lru_cache(maxsize=1024)
+@cached
 def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...], _: bool) -> Shows:
     parts = [list(map(_struct, own)) for own in kinds]
     try:

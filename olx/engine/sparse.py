@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
+from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
 from olx.engine.feed import Plan
 from olx.engine.forms import Form, Round, adding, block_by_block, whole_row
@@ -57,7 +58,7 @@ def shown_by(form: Form, game: Game, state: PyTree, plan: Plan, leaves: tuple[in
     return Shows()
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def sparse_program(
     watch: Watch, layout: Layout, form: Form, batched: bool, share: Callable | None = None
 ) -> Program:

@@ -1,6 +1,5 @@
 """Find the shape of the decision from a state and a row."""
 
-import functools
 from typing import Any, NoReturn
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx._cache import cached, result_shapes
 from olx.core import Learner, Rounds
 from olx.engine import contexts
 from olx.engine.boundary import check_state
@@ -56,7 +56,7 @@ def _refuse_state(owner: str, learner: Learner, state: PyTree, row: PyTree) -> N
     check_state(owner, state, ())  # a Run, or nothing
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def _found(structure: Any, kinds: tuple) -> tuple[PyTree, bool]:
     """The start, and whether the learner takes such a row; cached, since it traces."""
     shapes = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
@@ -79,7 +79,7 @@ def _quietly(function: Any, *given: Any) -> Any:
     The learner is an argument, since its numbers are shapes here, too.
     """
     try:
-        return jax.eval_shape(function, *given)
+        return result_shapes(function, *given)
     except Exception:
         return None
 

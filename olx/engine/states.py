@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx._cache import compiled, result_shapes
 from olx.core import Learner
 from olx.engine.boundary import check_state, first_states
 from olx.engine.collect import is_key
@@ -31,7 +32,7 @@ def states_of(
     """
     if state is None:
         return first_states(owner, known, params, arrange, axes)
-    check_state(owner, state, jax.eval_shape(_init, known.learner, params))
+    check_state(owner, state, result_shapes(_init, known.learner, params))
     count = np.shape(jax.tree.leaves(known.learner)[0])[0]
     short = np.shape(known.game.own[0])[0] - count
     state = jax.tree.map(lambda leaf: padding(_copy(leaf), short), state)
@@ -57,6 +58,6 @@ def _init(learners: Learner, params: PyTree) -> PyTree:
     return jax.vmap(lambda one: one.init(params))(learners)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(compiled, static=(0, 1))
 def _arranged(arrange: Callable, axes: PyTree, state: PyTree) -> PyTree:
     return jax.vmap(arrange, out_axes=axes)(state)

@@ -1,8 +1,6 @@
 """`step`: one round of a game, for programs that learn from live feedback."""
 
-import functools
-import math
-from collections import OrderedDict
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,17 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from olx._cache import Recent, cached, compiled
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine import contexts
 from olx.engine.boundary import check_game
 from olx.engine.diagnosis import explained
+from olx.engine.game import Game, Known, Structure, is_known, known
 from olx.engine.protocol import feedback_of
 from olx.engine.start_like import start_like
-from olx.needs import PARTS
-from olx.streams.foreign import refuse_stranger
-from olx.streams.judge import is_traced, judge, needs_of, on_host
-from olx.streams.numbers import check_kind
+from olx.streams.foreign import is_array, refuse_stranger
+from olx.streams.judge import is_traced, judge, on_host
+from olx.streams.numbers import check_kind, widest_float
 
 
 class Step(NamedTuple):
@@ -57,80 +56,84 @@ def step(
     0.20, 3.92
     """
     given = (state, context, outcome, weight)
-    if is_traced(given) or ((id(learner), id(loss)) not in _SEEN and is_traced(learner)):
+    if is_traced(given) or (not is_known(learner, loss, check_game) and is_traced(learner)):
         return _round(learner, as_tree(loss), None, *given)
+    game = known("step", learner, loss, check_game)
+    _check_kinds(given[1:])
     one = Rounds(*jax.tree.map(_row, given[1:]))
-    game = _game_of(learner, loss, state, one.context, context)
-    if not _is_fine(game, one):
-        _judge(game, one)
+    play = _play_of(game, state, one.context)
+    if not _is_fine(game, play, one):
+        _judge(game, play, one)
     try:
-        return game.program(game.leaves, *given)
+        return play.program([*game.game.own, *game.game.other], *given)
     except (TypeError, ValueError, AttributeError) as error:
-        _explain(error, game, state, one)
+        _explain(error, game, play, state, one)
         raise
 
 
-class Game(NamedTuple):
-    """What does not change between the rounds of a game."""
+class Play(NamedTuple):
+    """What does not change between the rounds of a game, for rows and states of one shape."""
 
-    learner: Learner  # kept, so that its `id` is not used again
-    loss: Loss
     start: PyTree  # of the shape of the decision
-    needs: list
-    leaves: list  # the numbers of the learner and the loss, on the device
+    decision: Any  # its dtype
+    most: float  # the sum of the squares of numbers that surely fit into that dtype
     program: Callable[..., Step]
 
 
-_SEEN: OrderedDict[tuple[int, int], dict[Any, Game]] = OrderedDict()  # by learner and loss
-_MOST = 256  # learners that are remembered
+_SEEN: Recent[Play] = Recent()
 
 
-def _game_of(learner: Learner, loss: Loss, state: PyTree, rows: PyTree, given: PyTree) -> Game:
-    """The game, remembered by the identity of its learner: comparing learners takes too long.
+def _play_of(game: Known, state: PyTree, rows: PyTree) -> Play:
+    """rows: the context as arrays with a leading axis."""
+    kinds = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((state, rows)) if is_array(leaf)]
+    key = game.game.structure, *kinds
+    found = _SEEN.get(key)
+    if found is not None:
+        return found
+    start = None if rows is None else start_like("step", game.learner, state, _kinds(rows))
+    decision = widest_float(state)
+    largest = float(jnp.finfo(jnp.float32 if decision is None else decision).max)
+    most = min(largest * largest, sys.float_info.max)
+    program = _program(game.game.structure, *_shape_of(start))
+    return _SEEN.put(key, Play(start, decision, most, program))
 
-    rows: the context as arrays with a leading axis.
-    given: the context as it was given.
-    """
-    kinds = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(rows))
-    games = _SEEN.get((id(learner), id(loss)), {})
-    if kinds in games:
-        return games[kinds]
-    check_game("step", learner, loss)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(given):
-        name = f"context{jax.tree_util.keystr(path)}"
+
+def _check_kinds(given: tuple) -> None:
+    """Refuse what is not real numbers, and more than one weight."""
+    context, outcome, weight = given
+    if all(map(_is_plain, jax.tree.leaves(given))) and np.ndim(weight) == 0:
+        return
+    for path, leaf in jax.tree_util.tree_leaves_with_path(Rounds(context, outcome, weight)):
+        name = jax.tree_util.keystr(path)[1:]
         refuse_stranger("step", name, leaf, "give one dense row, as `row.toarray()[0]`")
         check_kind("step", name, leaf)
-    row = jax.tree.map(_kind, rows)
-    start = None if rows is None else start_like("step", learner, state, row)
-    leaves, structure = jax.tree.flatten((learner, as_tree(loss)))
-    game = Game(
-        learner,
-        loss,
-        start,
-        needs_of(learner, loss),
-        [leaf if isinstance(leaf, int | float) else jnp.asarray(leaf) for leaf in leaves],
-        _program(structure, *_shape_of(start)),
+    if np.ndim(weight):
+        raise TypeError(f"step: weight has shape {np.shape(weight)}; give one number.")
+
+
+def _is_plain(leaf: Any) -> bool:
+    """A fast test of real numbers that JAX takes as they are."""
+    return type(leaf) is float or (
+        (type(leaf) is np.ndarray or isinstance(leaf, jax.Array)) and leaf.dtype in _PLAIN
     )
-    games[kinds] = game
-    _SEEN[id(learner), id(loss)] = games
-    while len(_SEEN) > _MOST:
-        _SEEN.popitem(last=False)
-    return game
 
 
-@functools.lru_cache(maxsize=256)
-def _program(structure: Any, tree: Any, kinds: tuple) -> Callable[..., Step]:
+_PLAIN = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32, np.int64))
+
+
+@cached
+def _program(structure: Structure, tree: Any, kinds: tuple) -> Callable[..., Step]:
     """The compiled round of all learners and losses of one structure.
 
     A call with a flat list of numbers takes half the time of one with the learner itself.
     tree, kinds: the result of `_shape_of`.
     """
-
     start = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*kind) for kind in kinds])
+    count = structure.learner.num_leaves
 
     def play(leaves: list, *rest: Any) -> Step:
-        learner, loss = jax.tree.unflatten(structure, leaves)
-        return _play(learner, loss, start, *rest)
+        game = Game(leaves[:count], leaves[count:], structure)
+        return _play(*game.parts(), start, *rest)
 
     return jax.jit(play)
 
@@ -140,41 +143,40 @@ def _shape_of(start: PyTree) -> tuple[Any, tuple]:
     return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
-def _judge(game: Game, one: Rounds) -> None:
+def _judge(game: Known, play: Play, one: Rounds) -> None:
     """Refuse a round; a round has no number here, and its parts are arguments."""
     try:
-        judge("step", game.needs, game.start, one)
+        judge("step", game.needs, play.start, one, decision=play.decision)
     except ValueError as error:
         said = str(error).replace("rounds.", "").replace(" at row 0, column", " at entry")
         raise ValueError(said.replace(" at row 0", "")) from None
 
 
-def _explain(first: Exception, game: Game, state: PyTree, one: Rounds) -> None:
+def _explain(first: Exception, game: Known, play: Play, state: PyTree, one: Rounds) -> None:
     """Say why a round cannot be played, if that can be found out."""
     if one.context is not None:
-        start_like("step", game.learner, state, jax.tree.map(_kind, one.context))
+        start_like("step", game.learner, state, _kinds(one.context))
     try:
-        explained("step", *game[:3], one, state=state).raise_found(first)
+        both = game.learner, game.loss
+        explained("step", *both, play.start, one, state=state).raise_found(first)
     except TypeError as error:
         raise TypeError(str(error).replace("rounds.", "")) from error.__cause__
 
 
-def _kind(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
+def _kinds(rows: PyTree) -> PyTree:
+    """The shapes and dtypes of a row."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
 
 
-def _is_fine(game: Game, one: Rounds) -> bool:
+def _is_fine(game: Known, play: Play, one: Rounds) -> bool:
     """A fast test; False if the round must be looked at closely."""
-    told = set()
     for need, own in game.needs:
-        legal = need.legal_fn(own, game.start, one)
+        legal = need.legal_fn(own, play.start, one)
         if not all(np.all(mask) for mask in jax.tree.leaves(legal)):
             return False
-        told.add(need.where)
-    for name, part in zip(PARTS[1:], one, strict=True):
-        for leaf in () if name in told else jax.tree.leaves(part):
-            if leaf.dtype.kind not in "fb" or not math.isfinite(np.vdot(leaf, leaf)):
-                return False
+    for leaf in jax.tree.leaves(one):
+        if leaf.dtype.kind not in "fb" or not float(np.vdot(leaf, leaf)) <= play.most:
+            return False
     return one.weight is None or bool(np.all(one.weight >= 0))
 
 
@@ -193,7 +195,7 @@ def _play(
     return Step(learner.update(state, feedback), action, feedback.value)
 
 
-_round = jax.jit(_play)
+_round = compiled(_play)
 
 
 def _row(leaf: Any) -> Any:

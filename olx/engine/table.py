@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _sum
+from olx._cache import cached, compiled, result_shapes
 from olx._sum import Sum
 from olx.core import Learner
 from olx.engine import contexts
@@ -100,13 +101,13 @@ def pack(layout: Layout, state: PyTree) -> Packed:
     return Packed(jnp.concatenate([table, jnp.zeros_like(table[:1])]), rest, whole)
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def packer(layout: Layout) -> Callable[[PyTree], Packed]:
     """`pack` for a layout; the same object per layout, so that JAX compiles it once."""
     return functools.partial(pack, layout)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(compiled, static=(0, 1))
 def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
     one = lambda table, rest, whole: state_of(layout, table[:-1], rest, whole)
     return (jax.vmap(one, in_axes=tuple(AXES)) if batched else one)(*packed)
@@ -142,7 +143,7 @@ def columns_of(layout: Layout, state: PyTree) -> Packed:
     return Packed(columns, rest)
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) -> Layout | None:
     """The layout; None if the learner cannot play sparse rows. It traces, so it is cached.
 
@@ -156,7 +157,7 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
     def grow(size: int) -> tuple[PyTree, PyTree]:
         params, x = (jax.ShapeDtypeStruct((*head, size), dtype) for head in (above, ()))
         both = lambda learner, params, x: (s := learner.init(params), learner.predict(s, x))
-        return jax.eval_shape(both, learner, params, x)
+        return result_shapes(both, learner, params, x)
 
     shapes_of = lambda tree: [leaf.shape for leaf in jax.tree.leaves(tree)]
     (small, score), (large, other) = grow(width), grow(width + 1)

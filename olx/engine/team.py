@@ -4,7 +4,6 @@ JAX releases the lock of the interpreter while a program runs. A plain loop is n
 XLA spreads its operations over the cores.
 """
 
-import dataclasses
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -54,15 +53,16 @@ class Team:
         self._cut, self._threads = cut, 1 if alone else min(threads, cut.shares)
         self._states, owns = shared(cut, state, game.own)
         other = list(map(jnp.asarray, game.other))
-        self._games = [dataclasses.replace(game, own=own, other=other) for own in owns]
+        self._game, self._numbers = game, [(own, other) for own in owns]
         self._pools: list[ThreadPoolExecutor] = []
         self._compiled: dict[tuple, Callable] = {}  # by the shapes of a chunk; sparse ones may grow
 
     def choose(self, program: Program, width: int, *rest: Any) -> str:
         """Choose the form that plays a share, and say which; empty if it is the plain loop."""
-        self._like = jax.tree.map(shape_of, (self._states[0], self._games[0]))
-        self._form, path = program.choose(width, self._states[0], self._games[0], *rest)
-        if self._form is program.plain:
+        given, forms = (self._states[0], self._numbers[0]), program.forms(self._game)
+        self._like = jax.tree.map(shape_of, given)
+        self._form, path = forms.choose(width, *given, *rest)
+        if self._form is forms.plain:
             return ""
         if self._threads > 1:
             self._pools = [ThreadPoolExecutor(1, "olx") for _ in range(self._threads)]
@@ -70,7 +70,7 @@ class Team:
         of = f"{self._cut.shares} share{many} of {self._cut.width} configurations"
         return f"{path}, {of} on {self._threads} thread{'s' * (self._threads > 1)}"
 
-    def __call__(self, _: "Team", __: Game, *rest: Any) -> tuple[tuple["Team", Any], None]:
+    def __call__(self, _: "Team", __: tuple, *rest: Any) -> tuple[tuple["Team", Any], None]:
         """Play a chunk, as a form of a `Program` does; its output is for `parts`."""
         if not self._pools:
             played = self._play(self._form, 0, rest)
@@ -98,7 +98,7 @@ class Team:
         outs = []
         for share in range(thread, self._cut.shares, self._threads):
             jax.block_until_ready(outs[-1:])  # else JAX could compute two at the same time
-            (new, out), _ = call(self._states[share], self._games[share], *rest)
+            (new, out), _ = call(self._states[share], self._numbers[share], *rest)
             self._states[share] = new
             outs.append(out)
         return outs
@@ -135,7 +135,7 @@ def chosen(
             return team, team, path
         if cut.of:  # one process would not cut, and then its bits are others
             raise RuntimeError("a chunk of this sweep is no kernel, but one of its rounds is one")
-    return state, *program.choose(width, state, game, *rest)
+    return state, *program.forms(game).choose(width, state, game.numbers, *rest)
 
 
 def parts(out: Any) -> list[Seen]:

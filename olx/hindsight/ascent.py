@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _safe as safe
+from olx._cache import compiled
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.rollout import rollout
 from olx.hindsight.regret import comparator_losses
@@ -72,7 +73,7 @@ def starts_of(
     return starts, jax.tree.map(lambda seen: seen[0], lengths)
 
 
-@functools.partial(jax.jit, static_argnames=("rounds", "searches"))
+@functools.partial(compiled, static=(2, 3))
 def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -> tuple[Play, Play]:
     def rows(part: Any, key: Array) -> tuple:
         if part is None:
@@ -91,7 +92,7 @@ def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -
     return Play(*starts), Play(*lengths)
 
 
-@functools.partial(jax.jit, static_argnames="steps")
+@functools.partial(compiled, static=(5,))
 def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int) -> Climb:
     """Search from each start; keep the best stream of each search."""
     kind = jnp.result_type(*jax.tree.leaves(game.params))

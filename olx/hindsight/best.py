@@ -18,6 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx._pytree import as_tree, pytree
 from olx.convex.sets import ConvexSet, everywhere
 from olx.core import Loss, Rounds, Scalar
@@ -117,14 +118,14 @@ def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
     judge(owner, needs_of(None, loss), params, jax.tree.map(on_host, rounds))
 
 
-@jax.jit
+@compiled
 def _above(loss, apply, rounds, params, domain) -> Array:
     flat, unravel = ravel_pytree(params)
     total = _total(loss, apply, rounds, unravel)
     return above_lines(total, flat, _flat(domain, unravel).project)
 
 
-@jax.jit
+@compiled
 def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
     flat, unravel = ravel_pytree(params)
     x = jax.vmap(lambda context: ravel_pytree(context)[0])(rounds.context)
@@ -147,7 +148,7 @@ def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
     return _hindsight(linear_model.Best(w, value, lower), unravel)
 
 
-@jax.jit
+@compiled
 def _general(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
     flat, unravel = ravel_pytree(params)
     total = _total(loss, apply, rounds, unravel)

@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
+from olx._cache import compiled
 from olx.core import Rounds
 from olx.losses.score import above_line
 
@@ -36,7 +37,7 @@ def refuse_above(above: Array) -> None:
         )
 
 
-@jax.jit
+@compiled
 def _above_scores(loss: Any, outcome: PyTree, steps: Array) -> Array:
     def one(outcome: PyTree) -> Array:
         leaves = [leaf for leaf in jax.tree.leaves(outcome) if jnp.ndim(leaf) == 0]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from olx._cache import compiled
 from olx._pytree import as_tree
 from olx.convex.sets import ConvexSet
 from olx.core import Rounds
@@ -62,7 +63,7 @@ def best_sequence(game: Game, shifts: int) -> np.ndarray:
         return np.eye(len(each))[best_shifting_expert(jnp.stack(each, axis=1), shifts).path]
 
 
-@jax.jit
+@compiled
 def _losses(loss: Any, rounds: Rounds, u: Any, apply: Any) -> Any:
     return comparator_losses(loss, rounds, u, apply)
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from olx import ranking
+from olx._cache import cached
 from olx.core import Feedback
 from olx.losses.margin import hot, mistaken, rival
 from olx.structured.recursion import viterbi
@@ -114,7 +115,7 @@ def predicted_labels(state: Any, feedback: Feedback) -> Array:
     return viterbi(feedback.action)
 
 
-@functools.cache
+@cached
 def measure(metrics: tuple[Metric, ...]) -> Callable[[Feedback], dict[str, Array]] | None:
     """A function that measures all `metrics` in a round, for `olx.run`; None without metrics."""
     return functools.partial(_measure, metrics) if metrics else None

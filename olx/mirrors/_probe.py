@@ -15,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
+from olx._cache import compiled
 from olx._pytree import as_tree
 
 _OFFSETS = (  # their sum is 0, so that the total does not change
@@ -103,7 +104,7 @@ def _curvatures(
     spreads = max(abs(center), 1.0) * np.array(_SPREADS)
     points = jnp.asarray(center + np.multiply.outer(spreads, offsets), float)
     try:
-        value = jax.eval_shape(_value, as_tree(function), points[0])
+        value = jax.eval_shape(lambda w: function(w), points[0])
     except Exception:  # the function needs decisions of another shape
         return None
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
@@ -115,12 +116,7 @@ def _curvatures(
     return None if isinstance(seen, Tracer) else np.asarray(seen, float)
 
 
-@jax.jit
-def _value(function: Callable, w: Array) -> Array:
-    return function(w)
-
-
-@jax.jit
+@compiled
 def _second_derivatives(function: Callable, points: Array) -> Array:
     """The Hessians at `points`; not finite where the value is not finite."""
     flat = lambda w: function(w.reshape(points.shape[1:]))

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx._pytree import pytree, static
 from olx.core import Learner, Scalar
 from olx.frameworks.lift import model
@@ -170,7 +171,7 @@ def structured_model(inner: Learner, structure: Structure) -> Learner:
     )
 
 
-@jax.jit
+@compiled
 def _decode_each(structure: Structure, w: PyTree, contexts: PyTree) -> PyTree:
     one = lambda context: structure.decode(structure.parts(w, context))
     return lax.map(one, contexts, batch_size=_BATCH)

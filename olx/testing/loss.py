@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from olx import _check as check
+from olx._cache import compiled
 from olx.losses.score import ScoreLoss
 from olx.testing.report import close
 
@@ -33,7 +34,7 @@ def check_loss(loss: ScoreLoss, scores: Any, outcomes: Any) -> None:
     close("`value_and_slope_fn` gives another slope than `jax.grad`", slopes, derivatives, rtol)
 
 
-@jax.jit
+@compiled
 def _look(loss: ScoreLoss, scores: jax.Array, outcomes: jax.Array) -> tuple:
     given = jax.vmap(loss.value_and_slope)(scores, outcomes)
     derived = jax.vmap(jax.value_and_grad(loss))(scores, outcomes)

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
+from olx._cache import compiled
 from olx.mirrors.base import MirrorMap
 from olx.testing.report import close, fail
 
@@ -122,7 +123,7 @@ def check_geometry(seen: Geometry, loose: float) -> None:
         fail("the potential is less strongly convex than its modulus says")
 
 
-@jax.jit
+@compiled
 def _look(mirror: MirrorMap, theta: PyTree, key: jax.Array) -> Seen:
     """All values that are checked, from one program."""
     flat, unravel = ravel_pytree(theta)

@@ -57,11 +57,11 @@ class Seen:
 
     def __init__(self, play):
         self.calls, self.outputs, self.crossed, words = [], [], [], io.StringIO()
-        choose, add = kernel.Program.choose, collect.Collector.add
+        choose, add = kernel.Forms.choose, collect.Collector.add
 
-        def chosen(program, width, *given):
-            call, path = choose(program, width, *given)
-            self.program, self.game = (call, jax.tree.map(shape_of, given)), given[1]
+        def chosen(forms, width, *given):
+            call, path = choose(forms, width, *given)
+            self.program, self.numbers = (call, jax.tree.map(shape_of, given)), given[1]
             return Watched(call, self.calls), path
 
         def added(collector, chunk, outs):
@@ -70,7 +70,7 @@ class Seen:
 
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(words):
             elsewhere(patch)
-            patch.setattr(kernel.Program, "choose", chosen)
+            patch.setattr(kernel.Forms, "choose", chosen)
             patch.setattr(collect.Collector, "add", added)
             patch.setattr(place, "there", self._counted(place.there))
             patch.setattr(desk, "fetched", self._counted(desk.fetched))
@@ -140,7 +140,7 @@ def test_a_sweep_that_goes_on_in_the_middle_plays_the_rounds_that_are_left(seen)
     call, (state, *_) = seen["blocks"].program
     start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state)
     (_, out), _ = call(
-        start, seen["blocks"].game, olx.Rounds(X, LABELS), np.array([0, 40], np.int32)
+        start, seen["blocks"].numbers, olx.Rounds(X, LABELS), np.array([0, 40], np.int32)
     )
     np.testing.assert_allclose(out.paid[0][:40], seen["blocks"].run.losses.T[:40], 1e-5, 1e-5)
     assert not np.any(out.paid[0][64:])  # the last block of 32 rounds ends there

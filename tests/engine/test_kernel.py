@@ -108,7 +108,7 @@ def test_a_version_that_computes_something_else_is_noticed(monkeypatch):
 def arguments(inner, width=5):
     learner = jax.tree.map(jnp.asarray, olx.linear(inner))
     state = learner.init(jnp.full(width, 1 / width))
-    return state, game_of(learner), stream(width), np.array([0, 40], np.int32)
+    return game_of(learner), state, stream(width), np.array([0, 40], np.int32)
 
 
 def game_of(learner):
@@ -119,8 +119,9 @@ def game_of(learner):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_it_is_lowered_for_other_devices_without_a_word_about_cpus(name, platform, monkeypatch):
     monkeypatch.setattr(kernel, "unavailable", lambda: "elsewhere")
-    given = arguments(LEARNERS[name])
-    call, _ = single_program(Watch()).choose(5, *given)
+    game, state, *rest = arguments(LEARNERS[name])
+    given = state, game.numbers, *rest
+    call, _ = single_program(Watch()).forms(game).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert exported.platforms == (platform,)
     assert "xla_cpu" not in exported.mlir_module()
@@ -133,7 +134,8 @@ def test_a_sweep_is_lowered_for_other_devices(platform, monkeypatch):
     make = lambda eta: olx.linear(olx.ftrl(eta, regularizers.adagrad()))
     learners = olx.batch(make, eta=jnp.array([0.1, 0.2])).learners
     states = jax.vmap(lambda learner: learner.init(jnp.zeros(5)))(learners)
-    given = states, game_of(learners), rounds, count
-    call, _ = sweep_program(Watch()).choose(5, *given)
+    game = game_of(learners)
+    given = states, game.numbers, rounds, count
+    call, _ = sweep_program(Watch()).forms(game).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert "xla_cpu" not in exported.mlir_module()

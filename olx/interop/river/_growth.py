@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx._cache import Recent
 from olx.interop.river._programs import LEAD, Packing, Programs, programs
 
 _WIDTHS = 2, 5
-_SEEN: dict[tuple, bool] = {}  # what was tried, by learner and loss
-_MOST = 256
+_SEEN: Recent[bool] = Recent()  # what was tried, by learner and loss
 
 
 def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
@@ -43,12 +43,10 @@ def grows(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
 
     packing, own: of the learner and the loss.
     """
-    key = tuple(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own) if not _is_key(leaf))
-    if (packing, key, rows, labels) not in _SEEN:
-        while len(_SEEN) >= _MOST:
-            _SEEN.pop(next(iter(_SEEN)))
-        _SEEN[packing, key, rows, labels] = _tried(packing, own, rows, labels)
-    return _SEEN[packing, key, rows, labels]
+    numbers = (np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own) if not _is_key(leaf))
+    key = packing, *numbers, rows, labels
+    found = _SEEN.get(key)
+    return _SEEN.put(key, _tried(packing, own, rows, labels)) if found is None else found
 
 
 def _tried(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:

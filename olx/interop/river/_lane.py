@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from olx._cache import Recent
 from olx.core import Learner
 from olx.engine.protocol import feedback_of
 from olx.interop.river._device import Device
@@ -80,8 +81,7 @@ class Lane:
         return self.score(*held, features[at])[0]
 
 
-_SEEN: dict[tuple, Round | None] = {}  # by learner, loss and width
-_MOST = 256
+_SEEN: Recent[tuple[Round | None]] = Recent()  # by learner, loss and width
 
 
 def lane_of(
@@ -93,12 +93,10 @@ def lane_of(
     """
     packing, own = own_of(learner, loss)
     key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), device.width
-    if key not in _SEEN:
-        while len(_SEEN) >= _MOST:
-            _SEEN.pop(next(iter(_SEEN)))
-        _SEEN[key] = _tried(device, copy.copy(table), learner, loss, sign)
-    found = _SEEN[key]
-    return None if found is None else Lane(found, sign)
+    known = _SEEN.get(key)
+    if known is None:
+        known = _SEEN.put(key, (_tried(device, copy.copy(table), learner, loss, sign),))
+    return None if known[0] is None else Lane(known[0], sign)
 
 
 def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:

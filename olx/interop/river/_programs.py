@@ -5,7 +5,6 @@ numbers. So all real numbers of a state are one vector, and so are those of the 
 loss. A row is one vector too: the outcome, the weight, then the features.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
+from olx._cache import cached
 from olx._pytree import as_tree
 from olx.core import Learner, Loss
 from olx.engine.protocol import feedback_of
@@ -73,7 +73,7 @@ def own_of(learner: Learner, loss: Loss) -> tuple[Packing, PyTree]:
     return packing, jax.tree.map(np.asarray, packing.pack(both))
 
 
-@functools.lru_cache(maxsize=256)
+@cached
 def programs(own: Packing, shape: tuple[int, ...], labels: bool) -> Programs:
     """The programs of all games of one structure.
 
