@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 
 from olx._cache import cached
+from olx._memory import memory
 from olx._remedies import remedy_for, seen_as, uncalled
 
 _AGREE = "they must agree"
@@ -78,6 +79,17 @@ def count(owner: str, name: str, value: Any) -> None:
         )
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {value!r}.")
+
+
+def size(owner: str, name: str, value: Any, each: int = 1) -> None:
+    """Refuse all but the count of an array with `each` numbers per entry that fits into memory."""
+    count(owner, name, value)
+    asked = 4 * int(value) * int(each)
+    if asked > memory() or value > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{owner}: `{name}` must be smaller, got {value}: arrays of that size take "
+            f"{asked / 1e9:,.3g} GB or more, and this machine has {memory() / 1e9:,.3g} GB."
+        )
 
 
 def function(owner: str, name: str, value: Any, remedy: str = "") -> None:

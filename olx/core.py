@@ -14,6 +14,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
+from olx._memory import check_start, refuse_large_state
 from olx._pytree import pytree, static
 from olx.facts import Facts
 from olx.needs import Need
@@ -67,7 +68,11 @@ class Learner:
     theorems: tuple[Theorem, ...] = ()  # each is stated in the file of its rule
 
     def init(self, params: PyTree) -> PyTree:
-        return self.init_fn(self.hparams, params)
+        """The first state; refuses a state that does not fit into memory."""
+        check_start(self.init_fn, self.hparams, params)
+        state = self.init_fn(self.hparams, params)
+        refuse_large_state("init", state)
+        return state
 
     def predict(self, state: PyTree, context: PyTree = None) -> PyTree:
         return self.predict_fn(self.hparams, state, context)
@@ -154,7 +159,11 @@ class Process:
     separable: bool = static(default=False)
 
     def init(self, params: PyTree) -> PyTree:
-        return self.init_fn(self.hparams, params)
+        """The first state; refuses a state that does not fit into memory."""
+        check_start(self.init_fn, self.hparams, params)
+        state = self.init_fn(self.hparams, params)
+        refuse_large_state("init", state)
+        return state
 
     def update(self, stats: PyTree, feedback: Feedback) -> PyTree:
         return self.update_fn(self.hparams, stats, feedback)

@@ -105,7 +105,7 @@ def teach(
 def check_base(owner: str, inner: Any, n: Any) -> None:
     """Refuse a base learner that is none, and a number of copies that is none."""
     check.instance(owner, "inner", inner, Learner)
-    check.count(owner, "n", n)
+    check.size(owner, "n", n)
     point = isinstance(inner.facts.adds, AddsGradient)
     if point or isinstance(inner.facts.coordinates, Separable):
         raise TypeError(f"{owner}: {_PREDICTS}, got a point learner; {_REMEDY}.")

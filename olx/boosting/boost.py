@@ -65,7 +65,7 @@ def boost(
     True
     """
     check.instance("boost", "inner", inner, Learner)
-    check.count("boost", "n", n)
+    check.size("boost", "n", n)
     check.instance("boost", "rule", rule, BoostingRule)
     if loss is not None:
         check.takes("boost", "loss", loss, "score", "label")

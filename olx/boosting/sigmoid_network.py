@@ -68,7 +68,7 @@ def sigmoid_network(inner: Learner, hidden: int = 10, key: Array | None = None) 
     True
     """
     check.instance("sigmoid_network", "inner", inner, Learner)
-    check.count("sigmoid_network", "hidden", hidden)
+    check.size("sigmoid_network", "hidden", hidden)
     key = jax.random.key(0) if key is None else key
     hparams = NetworkHparams(inner, key, hidden)
     return Learner(hparams, init, predict, update, needs=within(inner, "inner", "outcome"))
@@ -89,7 +89,7 @@ def first_weights(features: int, hidden: int = 10, key: Array | None = None) -> 
     (10, 3)
     """
     check.count("first_weights", "features", features)
-    check.count("first_weights", "hidden", hidden)
+    check.size("first_weights", "hidden", hidden, features)
     return _drawn(jax.random.key(0) if key is None else key, features, hidden, float)
 
 

@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._cache import compiled
+from olx._memory import refuse_large_state
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine.game import Known
 from olx.needs import Need
@@ -171,7 +172,9 @@ def _start_each(
         legal, state = _start(learner, params)
         return legal, state if arrange is None else arrange(state)
 
-    return jax.vmap(one, out_axes=(0, axes))(jax.tree.unflatten(structure, own))
+    legal, state = jax.vmap(one, out_axes=(0, axes))(jax.tree.unflatten(structure, own))
+    refuse_large_state("sweep", state)
+    return legal, state
 
 
 def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:

@@ -19,6 +19,7 @@ from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 
 from olx._cache import cached
+from olx._memory import equations, refuse_large_arrays
 from olx.engine.game import Game, Structure
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
@@ -127,27 +128,14 @@ def _compiled(function: Callable, disabled: list[str]) -> Any:
 def _refusal(fast: Any, arguments: tuple) -> str:
     """Why the compiler refuses; empty if it compiles, and then the result is cached in `fast`."""
     traced = fast.trace(*arguments)
-    if unfit := _UNFIT & _primitives(traced.jaxpr.jaxpr):
+    refuse_large_arrays(traced.jaxpr.jaxpr)
+    if unfit := _UNFIT & {one.primitive.name for one in equations(traced.jaxpr.jaxpr)}:
         return f"one kernel cannot hold {', '.join(sorted(unfit))}, which a round needs"
     try:
         traced.lower().compile()
     except jax.errors.JaxRuntimeError as error:
         return f"the compiler refuses one kernel ({str(error).splitlines()[0][:100]})"
     return ""
-
-
-def _primitives(jaxpr: Any) -> set[str]:
-    """The names of all operations of a program and of its inner programs."""
-    names = {equation.primitive.name for equation in jaxpr.eqns}
-    for equation in jaxpr.eqns:
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
-            if _is_program(inner):
-                names |= _primitives(getattr(inner, "jaxpr", inner))
-    return names
-
-
-def _is_program(value: Any) -> bool:
-    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
 
 
 def _reading(function: Callable, donated: bool) -> Callable:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from olx._memory import memory
 from olx.core import Rounds
 
 _HELD = 1 << 25  # bytes of played rows that are given back at a time
@@ -98,7 +99,7 @@ class Window:
     def _give_back(self, low: int, high: int) -> None:
         for one in self.maps:
             one.advise(_FREE, low, high)
-            if one.size > _memory() // 2:
+            if one.size > memory() // 2:
                 one.forget(low, high)
 
 
@@ -122,9 +123,3 @@ def _madvise() -> Any:
     call = ctypes.CDLL(None).madvise
     call.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     return call
-
-
-@functools.cache
-def _memory() -> int:
-    """The bytes of memory of the machine."""
-    return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE

@@ -11,6 +11,7 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._memory import refuse_large_arrays
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import contexts
 from olx.engine.boundary import check_game, first_state, given_state
@@ -88,6 +89,7 @@ def _array(leaf: Any) -> Any:
 def _in_one_program(play: Callable, state: PyTree, rounds: Rounds) -> Any:
     """The same numbers; JAX would keep the program of a scan outside `jit` for ever."""
     closed, shapes = jax.make_jaxpr(play, return_shape=True)(state, rounds)
+    refuse_large_arrays(closed.jaxpr)
     call = jax.jit(lambda consts, given: jaxpr_as_fun(closed.replace(consts=consts))(*given))
     found = call(closed.consts, jax.tree.leaves((state, rounds)))
     return jax.tree.unflatten(jax.tree.structure(shapes), found)

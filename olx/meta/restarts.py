@@ -52,7 +52,7 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     check.key("restarts", key)
     check.instance("restarts", "inner", inner, Learner)
     check.count("restarts", "length", length)
-    check.count("restarts", "blocks", blocks)
+    check.size("restarts", "blocks", blocks)
     hparams, needs = RestartsHparams(inner, key, length, blocks), within(inner, "inner", *PARTS)
     return Learner(hparams, init, predict, update, needs=needs)
 

@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.losses.hinges import hinge
@@ -63,6 +64,7 @@ def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
     check_classes("one_vs_rest", k)
+    check.size("one_vs_rest", "k", k, k)
     made = reduced("one_vs_rest", inner, 2 * np.eye(k) - 1, loss, linked=False)
     return made.carrying(copies_mistakes)
 
@@ -73,6 +75,7 @@ def one_vs_one(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     inner, k, loss: as in `one_vs_rest`.
     """
     check_classes("one_vs_one", k)
+    check.size("one_vs_one", "k", k, k * (k - 1) // 2)
     pairs = list(itertools.combinations(range(k), 2))
     code = np.zeros((k, len(pairs)))
     for copy, (first, second) in enumerate(pairs):

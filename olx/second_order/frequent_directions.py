@@ -148,6 +148,6 @@ def rebased(small: Directions) -> Directions:
 
 
 def check_size(owner: str, size: int) -> None:
-    check.count(owner, "size", size)
+    check.size(owner, "size", size)
     if size < 2:
         raise ValueError(f"{owner}: `size` must be at least 2, got {size}: one row is not kept.")

@@ -99,7 +99,7 @@ def adaptive_oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
 
 
 def _make(name: str, size: int, rate: Scalar, key: Array, rates: Callable) -> Sketch:
-    check.count(name, "size", size)
+    check.size(name, "size", size)
     hparams = OjaHparams(size, check.positive(name, "rate", rate), key, rates)
     return Sketch(hparams, size, init, update, solve, energy, is_due, basis, rebased)
 

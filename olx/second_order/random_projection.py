@@ -57,7 +57,7 @@ def random_projection(size: int, key: Array) -> Sketch:
     True
     """
     check.key("random_projection", key)
-    check.count("random_projection", "size", size)
+    check.size("random_projection", "size", size)
     return Sketch(ProjectionHparams(size, key), size, init, update, solve, energy)
 
 

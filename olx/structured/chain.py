@@ -119,8 +119,8 @@ def log_partition(hp: ChainHparams, parts: Parts) -> Array:
 
 def checked(owner: str, classes: int, features: int, costs: Any) -> tuple[ChainHparams, Any, Any]:
     """The numbers of a chain, and its functions `cost_fn` and `augment_fn`."""
-    check.count(owner, "classes", classes)
-    check.count(owner, "features", features)
+    check.size(owner, "classes", classes, classes)
+    check.size(owner, "features", features, classes)
     if callable(costs):
         check.takes(owner, "costs", costs, "outcome", "output", "real")
         _probe(owner, costs, classes)

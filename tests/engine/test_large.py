@@ -74,7 +74,7 @@ def test_a_map_is_read_ahead_and_given_back(small_chunks, monkeypatch, file):
 
 def test_a_map_gives_the_numbers_of_its_arrays(file, monkeypatch):
     monkeypatch.setattr(mapped, "_HELD", 1)
-    monkeypatch.setattr(mapped, "_memory", lambda: 1000)  # the file is larger
+    monkeypatch.setattr(mapped, "memory", lambda: 1000)  # the file is larger
     rows = np.memmap(file, np.float32, "r", shape=X.shape)
     seen, wanted = run(olx.Rounds(rows, ROUNDS.outcome)), run(ROUNDS)
     np.testing.assert_array_equal(seen.losses, wanted.losses)

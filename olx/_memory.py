@@ -1,0 +1,114 @@
+"""Refuse arrays that cannot fit into memory, before anything is compiled.
+
+XLA ends the process, or fails in words of its own, where it cannot allocate. The shapes of a state
+and of the arrays of a program are known before they are computed, so these are looked at.
+"""
+
+import functools
+import math
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+from jax.core import Tracer
+
+from olx._cache import cached
+
+_TIMES = 2  # a round computes the next state while it has the last
+_REMEDY = (
+    "make the sizes of the learner smaller, such as its copies, experts, classes, directions or "
+    "window, or start from fewer numbers"
+)
+
+
+class TooLarge(ValueError):
+    """Arrays that do not fit into memory."""
+
+
+@functools.cache
+def memory() -> int:
+    """The bytes of memory of the machine."""
+    return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
+
+
+def refuse_large_state(owner: str, state: Any) -> None:
+    """Refuse a state, or the shapes of one, that does not fit into memory twice."""
+    parts = jax.tree_util.tree_leaves_with_path(state)
+    total = sum(_bytes(leaf) for _, leaf in parts)
+    if _TIMES * total > memory():
+        path, largest = max(parts, key=lambda part: _bytes(part[1]))
+        name = f"state{jax.tree_util.keystr(path)}"
+        raise TooLarge(
+            f"{owner}: the state takes {_size(total)}, most of it `{name}` of shape "
+            f"{largest.shape}, and a round needs it twice; this machine has {_size(memory())}: "
+            f"{_REMEDY}."
+        )
+
+
+def refuse_large_arrays(program: Any) -> None:
+    """Refuse a program, a jaxpr, with an array that does not fit into memory."""
+    arrays = (one.aval for equation in equations(program) for one in equation.outvars)
+    largest = max(arrays, key=_bytes, default=None)
+    if largest is not None and _bytes(largest) > memory():
+        raise TooLarge(
+            f"a round computes an array of shape {largest.shape}, which takes "
+            f"{_size(_bytes(largest))}; this machine has {_size(memory())}: {_REMEDY}"
+        )
+
+
+def check_start(start: Callable, *given: Any) -> None:
+    """Refuse to compute the state `start(*given)` if it does not fit into memory.
+
+    A start that is traced is looked at by its result; nothing was computed then.
+    """
+    leaves, structure = jax.tree.flatten(given)
+    if not any(isinstance(leaf, Tracer) for leaf in leaves):
+        kinds = tuple(map(_kind, leaves))
+        _check_start(start, structure, kinds, jax.config.read("jax_enable_x64"))
+
+
+@cached
+def _check_start(start: Callable, structure: Any, kinds: tuple, _: bool) -> None:
+    shapes = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
+    play = lambda leaves: start(*jax.tree.unflatten(structure, leaves))
+    try:
+        state = jax.eval_shape(play, shapes)
+    except TooLarge:  # the state of a learner inside this one
+        raise
+    except Exception:  # a start may need numbers; its own error is better
+        return
+    refuse_large_state("init", state)
+
+
+def _kind(leaf: Any) -> tuple:
+    shape, dtype = getattr(leaf, "shape", ()), getattr(leaf, "dtype", None)
+    return shape, jax.numpy.result_type(leaf) if dtype is None else dtype
+
+
+def equations(program: Any) -> Iterator[Any]:
+    """The operations of a program, a jaxpr, and of its inner programs."""
+    for equation in program.eqns:
+        yield equation
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
+            if _is_program(value):
+                yield from equations(getattr(value, "jaxpr", value))
+
+
+def _is_program(value: Any) -> bool:
+    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+def _has_shape(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _bytes(leaf: Any) -> int:
+    if not _has_shape(leaf):
+        return 8
+    return math.prod(leaf.shape) * getattr(leaf.dtype, "itemsize", 8)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:,.3g} GB"
