@@ -62,8 +62,7 @@ def step(
     _check_kinds(given[1:])
     one = Rounds(*jax.tree.map(_row, given[1:]))
     play = _play_of(game, state, one.context)
-    if not _is_fine(game, play, one):
-        _judge(game, play, one)
+    _judge(game, play, one)
     try:
         return play.program([*game.game.own, *game.game.other], *given)
     except (TypeError, ValueError, AttributeError) as error:
@@ -144,12 +143,14 @@ def _shape_of(start: PyTree) -> tuple[Any, tuple]:
 
 
 def _judge(game: Known, play: Play, one: Rounds) -> None:
-    """Refuse a round; a round has no number here, and its parts are arguments."""
+    """Refuse a bad round; a round has no number here, and its parts are arguments."""
     try:
-        judge("step", game.needs, play.start, one, decision=play.decision)
-    except ValueError as error:
+        if not _is_fine(game, play, one):
+            judge("step", game.needs, play.start, one, decision=play.decision)
+    except (TypeError, ValueError) as error:
         said = str(error).replace("rounds.", "").replace(" at row 0, column", " at entry")
-        raise ValueError(said.replace(" at row 0", "")) from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"step: {said.replace(' at row 0', '').removeprefix('step: ')}") from None
 
 
 def _explain(first: Exception, game: Known, play: Play, state: PyTree, one: Rounds) -> None:

@@ -22,7 +22,7 @@ def of_classes(owner: str) -> Need:
 def below(label: Any, classes: int | None) -> Any:
     """Which labels are integers from 0 to `classes` - 1; any size is legal if `classes` is None."""
     if label.dtype.kind not in "iu":
-        return label != label
+        return label < label  # False everywhere, also where it is NaN
     return (label >= 0) & (True if classes is None else label < classes)
 
 

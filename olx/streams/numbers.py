@@ -100,7 +100,8 @@ def widest_float(tree: PyTree) -> Any:
 
 
 def _is_float(kind: Any) -> bool:
-    return kind.kind == "f" or (kind.kind == "V" and jnp.issubdtype(kind, jnp.floating))
+    letter = getattr(kind, "kind", "")  # a random key has none
+    return letter == "f" or (letter == "V" and jnp.issubdtype(kind, jnp.floating))
 
 
 @functools.cache
