@@ -21,7 +21,7 @@ from olx._sum import Sum
 from olx.core import Learner
 from olx.engine import contexts
 from olx.facts import Linear, Lumps, Refreshed, Rowwise
-from olx.streams.sparse_rows import SparseRows
+from olx.streams.sparse_rows import LANES, SparseRows
 
 
 class Layout(NamedTuple):
@@ -89,6 +89,20 @@ def layout_of(
             "this one needs dense rows: pass `rows.toarray()`."
         )
     return layout
+
+
+def takes_sparse(learner: Learner, *scores: int) -> bool:
+    """Whether a learner plays sparse rows; `scores` are the axes of its weights before the last."""
+    nothing, start = np.zeros((0, LANES), np.float32), np.zeros((*scores, _WIDTH), np.float32)
+    rows = SparseRows(np.zeros(2, np.int32), nothing.astype(np.int32), nothing, _WIDTH)
+    try:
+        layout_of("", learner, start, rows, batched=False)
+    except Exception:  # it refuses sparse rows, or weights of this width, which its numbers have
+        return False
+    return True
+
+
+_WIDTH = 1009  # a number that is hardly the size of something else
 
 
 def pack(layout: Layout, state: PyTree) -> Packed:

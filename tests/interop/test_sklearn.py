@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import olx
@@ -79,6 +80,31 @@ def test_parts_and_sparse_rows_and_a_pickle_give_the_same(fitted):
     np.testing.assert_allclose(parts.decision_function(ROWS), wanted, atol=1e-12)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.decision_function(ROWS), wanted)
+
+
+AROW = olx.second_order.arow(1.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (OnlineClassifier(), WORDS),
+        (OnlineClassifier(AROW), WORDS),
+        (OnlineClassifier(olx.second_order.diagonal_arow(1.0)), THREE),
+        (OnlineClassifier(LEARNER, olx.losses.cross_entropy), THREE),
+        (BoostedClassifier(AROW), WORDS),
+        (OnlineRegressor(), SIGNS),
+        (OnlineRegressor(olx.second_order.vaw(1.0)), SIGNS),
+    ],
+    ids=str,
+)
+def test_the_sparse_tag_says_what_the_learner_takes(model, target):
+    rows = scipy.sparse.csr_array(ROWS)
+    if get_tags(model).input_tags.sparse:
+        model.fit(rows, target)
+    else:
+        with pytest.raises(TypeError, match="this one needs dense rows"):
+            model.fit(rows, target)
 
 
 def test_rows_in_many_pieces_give_the_same(fitted, monkeypatch):

@@ -222,3 +222,30 @@ def test_a_round_of_weight_0_changes_nothing():
     change, after = optimizer.update(START, state, START, weight=0.0)
     np.testing.assert_allclose(change, 0.0)
     jax.tree.map(np.testing.assert_array_equal, after, state)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_optax_finds_what_is_like_the_params(name):
+    learner, start = LEARNERS[name]
+    optimizer = to_optax(learner)
+    state = optimizer.init(start)
+    kinds = lambda tree: jax.tree.map(lambda leaf: (jnp.shape(leaf), jnp.result_type(leaf)), tree)
+    for shapes in (
+        jax.eval_shape(optimizer.init, start),
+        optimizer.init(jax.eval_shape(jnp.copy, start)),
+    ):
+        assert kinds(shapes) == kinds(state)
+    marked = optax.tree.map_params(
+        optimizer, lambda _: True, state, transform_non_params=lambda _: False
+    )
+    shaped = jax.tree.map(lambda leaf: jnp.shape(leaf) == start.shape, state)
+    assert jax.tree.leaves(marked) == jax.tree.leaves(shaped)
+
+
+def test_optax_maps_params_of_a_tree():
+    optimizer = optax.chain(optax.clip(1.0), to_optax(olx.ogd(0.1)))
+    params = {"a": jnp.ones(2), "b": jnp.ones((2, 2))}
+    names = optax.tree.map_params(
+        optimizer, lambda _, name: name, optimizer.init(params), {"a": "A", "b": "B"}
+    )
+    assert names[1].offset == names[1].inner.theta == {"a": "A", "b": "B"}

@@ -87,6 +87,11 @@ def to_optax(learner: Learner) -> optax.GradientTransformationExtraArgs:
 
 
 def _init(learner: Learner, params: PyTree) -> ToOptaxState:
+    leaves = jax.tree.leaves(params)
+    if not leaves and params is not None:
+        return _outline(learner, params)
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        return jax.eval_shape(Partial(_init, learner), params)
     inner = first_state(_OWNER, learner, params)
     jax.eval_shape(Partial(_tried, learner), inner, params)  # refuses before the first gradient
     return ToOptaxState(_offset(learner, params, _decision(learner, inner)), inner)
@@ -125,6 +130,23 @@ def _update(
     after = tree.add(state.offset, _decision(learner, inner))
     step = jax.tree.map(lambda new, old: (new - old).astype(jnp.result_type(old)), after, params)
     return step, ToOptaxState(state.offset, inner)
+
+
+class _Params(NamedTuple):
+    """Params that are found again in the state of a learner."""
+
+    leaf: Any
+
+
+def _outline(learner: Learner, placeholder: PyTree) -> ToOptaxState:
+    """The state with `placeholder` in place of all that is like the params.
+
+    `optax.tree.map_params` asks for it, with a tree without leaves.
+    """
+    is_params = lambda node: isinstance(node, _Params)
+    state = jax.eval_shape(learner.init, _Params(jax.ShapeDtypeStruct((3,), float)))
+    mark = lambda node: placeholder if is_params(node) else node
+    return ToOptaxState(placeholder, jax.tree.map(mark, state, is_leaf=is_params))
 
 
 def _decision(learner: Learner, state: PyTree) -> PyTree:

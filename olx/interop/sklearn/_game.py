@@ -18,8 +18,10 @@ from olx import _check as check
 from olx.core import Rounds
 from olx.engine.predict import predict
 from olx.engine.run import run
-from olx.interop._estimator import Diverged
+from olx.engine.table import takes_sparse
+from olx.interop._estimator import Diverged, parts
 from olx.keep import totals
+from olx.losses.score import ScoreLoss
 from olx.streams.sparse_rows import sparse_rows
 
 _PIECE = 1 << 14  # rows
@@ -61,6 +63,15 @@ def zeros(estimator: Any, *scores: int) -> np.ndarray:
     """Where a linear learner starts: one row of weights, or one per score."""
     width = estimator.n_features_in_ + _has_intercept(estimator)
     return np.zeros((*scores, width), estimator.dtype_)
+
+
+def plays_sparse(estimator: Any, usual: ScoreLoss) -> bool:
+    """Whether the learner of an estimator takes sparse rows; not if it has no learner."""
+    try:
+        learner, loss = parts(estimator, usual)
+    except (TypeError, ValueError):  # `fit` refuses them by name
+        return False
+    return takes_sparse(learner, *([3] if loss.of_classes else []))
 
 
 def scores(estimator: Any, X: Any) -> np.ndarray:

@@ -130,7 +130,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = game.plays_sparse(self, logistic)
         return tags
 
 

@@ -75,7 +75,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = game.plays_sparse(self, squared)
         return tags
 
 
