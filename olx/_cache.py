@@ -25,7 +25,7 @@ class Recent(Generic[Value]):
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Any, Value] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what is dropped may run code of its own
 
     def get(self, key: Any) -> Value | None:
         with self._lock:
@@ -41,9 +41,6 @@ class Recent(Generic[Value]):
             while len(self._entries) > MOST:
                 self._entries.popitem(last=False)
         return value
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
 
 def cached(function: Callable[..., Value]) -> Callable[..., Value]:

@@ -159,11 +159,7 @@ class Process:
     separable: bool = static(default=False)
 
     def init(self, params: PyTree) -> PyTree:
-        """The first state; refuses a state that does not fit into memory."""
-        check_start(self.init_fn, self.hparams, params)
-        state = self.init_fn(self.hparams, params)
-        refuse_large_state("init", state)
-        return state
+        return self.init_fn(self.hparams, params)
 
     def update(self, stats: PyTree, feedback: Feedback) -> PyTree:
         return self.update_fn(self.hparams, stats, feedback)

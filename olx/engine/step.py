@@ -84,8 +84,9 @@ _SEEN: Recent[Play] = Recent()
 
 def _play_of(game: Known, state: PyTree, rows: PyTree) -> Play:
     """rows: the context as arrays with a leading axis."""
-    kinds = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((state, rows)) if is_array(leaf)]
-    key = game.game.structure, *kinds
+    leaves, tree = jax.tree.flatten((state, rows))
+    kinds = [(leaf.shape, leaf.dtype) for leaf in leaves if is_array(leaf)]
+    key = game.game.structure, tree, *kinds
     found = _SEEN.get(key)
     if found is not None:
         return found
