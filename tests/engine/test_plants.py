@@ -1,9 +1,9 @@
 """Bad numbers in a round: `olx.step` and `olx.predict` refuse each of them in words."""
 
-import bad_rounds
 import jax
 import jax.numpy as jnp
 import numpy as np
+import planted
 import pytest
 from table import TABLE
 
@@ -36,9 +36,9 @@ UNKNOWN = {"nan at 0", "nan at 3", "half precision"}  # a bandit need not know a
 @pytest.mark.parametrize("name", NAMES)
 def test_no_bad_number_passes(name):
     case = TABLE[name]
-    plants = [("step", *plant) for plant in bad_rounds.of_step(case)]
+    plants = [("step", *plant) for plant in planted.of_step(case)]
     if case.rounds.context is not None:
-        plants += [("predict", *plant) for plant in bad_rounds.of_predict(case)]
+        plants += [("predict", *plant) for plant in planted.of_predict(case)]
     known = {f"outcome: leaf 0, {word}" for word in UNKNOWN} if name == "bandit" else set()
     assert len(plants) >= 27
     for owner, plant, call in plants:
