@@ -75,9 +75,11 @@ def numbers(own: Any) -> tuple[list[str], dict[str, Any]]:
         return [], {}
     if isinstance(own, functools.partial):
         return _bound(own), own.keywords
-    if type(own).__name__.endswith("Hparams"):
+    if hasattr(own, "_fields"):
+        return [], own._asdict()
+    if dataclasses.is_dataclass(own) and type(own).__name__.endswith("Hparams"):
         return [], _fields(own)
-    return ([], own._asdict()) if hasattr(own, "_fields") else ([words(own)], {})
+    return [words(own)], {}
 
 
 def _fields(record: Any) -> dict[str, Any]:

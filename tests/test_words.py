@@ -1,5 +1,8 @@
 """A learner is shown in one line that says how to make it."""
 
+import dataclasses
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -57,3 +60,11 @@ def test_traced_numbers_are_shown_by_their_type():
     seen = []
     jax.jit(lambda eta: seen.append(repr(olx.ogd(eta))) or eta)(0.1)
     assert seen == ["md(eta=float64[], mirror=euclidean())"]
+
+
+class OwnHparams(NamedTuple):
+    eta: float
+
+
+def test_numbers_of_a_record_may_be_a_named_tuple_of_any_name():
+    assert repr(dataclasses.replace(olx.ogd(0.1), hparams=OwnHparams(0.5))) == "md(eta=0.5)"
