@@ -13,9 +13,11 @@ import contextlib
 import functools
 import importlib
 import multiprocessing
+import multiprocessing.connection
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
@@ -133,9 +135,18 @@ class _Pools:
 
 
 def _started(threads: str) -> None:
-    """A signal of the keyboard is for the process that hands out the jobs."""
+    """A signal of the keyboard is for the process that hands out the jobs; a worker ends with it,
+    also if that process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OLX_THREADS", threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # a process that was spawned has one
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)  # a job is stored whole or not at all
 
 
 @contextlib.contextmanager

@@ -4,9 +4,12 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -218,3 +221,38 @@ def test_what_is_no_executor_is_refused(word, said, tmp_path, monkeypatch):
         opened(word, tmp_path),
     ):
         pass
+
+
+PARENT = """
+import os, pathlib, sys, time
+from olx.lab.executors import opened
+
+if __name__ == "__main__":
+    with opened("processes:1", pathlib.Path(sys.argv[1])) as hands:
+        print(hands.submit(os.getpid).result(), flush=True)
+        hands.submit(time.sleep, 60)
+        time.sleep(60)
+"""
+
+
+def test_workers_end_when_the_process_that_hands_out_jobs_is_killed(tmp_path):
+    (tmp_path / "parent.py").write_text(PARENT)
+    words = [sys.executable, str(tmp_path / "parent.py"), str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while is_alive(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_alive(child)
+
+
+def is_alive(process):
+    """Whether the process runs; a container may leave a dead child of another as a zombie."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")
+    return not stat.exists() or stat.read_text().rpartition(") ")[2][0] != "Z"
