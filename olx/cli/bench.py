@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
+
 
 def add(command: Any) -> None:
     said = "measure how many rounds per second this machine plays"
@@ -14,5 +16,5 @@ def add(command: Any) -> None:
 def do(asked: argparse.Namespace) -> int:
     from olx.lab.bench import bench
 
-    print(bench(asked.rounds))
+    say(bench(asked.rounds))
     return 0

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
 from olx.cli import playing
 
 MORE = """All theorems of a learner are checked on the run shown. To choose some, name them in
@@ -25,5 +26,5 @@ def do(asked: argparse.Namespace) -> int:
     experiment.comparator = experiment.comparator or "best"
     experiment.bound = "all" if asked.all else experiment.bound or "best"
     result = playing.played(asked, experiment)
-    print(certificates(result))
+    say(certificates(result))
     return 0 if all(result.certificates.column("holds").to_pylist()) else 1

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from olx._terminal import say
+
 MORE = """Every learner is compared at its best configuration. A change counts as better or worse
 if it is more than 2 standard errors over seeds. The tables also name what differs in the configs,
 the data and the environments of the two results."""
@@ -23,6 +25,6 @@ def do(asked: argparse.Namespace) -> int:
 
     first, second = store.read(asked.first), store.read(asked.second)
     name = f"diff-{first.folder.resolve().name}.html"
-    print(differences(first, second))
-    print(f"The page is in {diff_page.write(first, second, asked.out or second.folder / name)}.")
+    say(differences(first, second))
+    say(f"The page is in {diff_page.write(first, second, asked.out or second.folder / name)}.")
     return 0

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from olx._terminal import say
 from olx.cli.new import template, write
 
 NAME = "quickstart.toml"
@@ -18,5 +19,5 @@ def add(command: Any) -> None:
 def do(asked: argparse.Namespace) -> int:
     path = asked.folder / NAME
     write({path: template(NAME)})
-    print(f"Try it: olx run {path}")
+    say(f"Try it: olx run {path}")
     return 0

@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
+
 MORE = """examples:
   olx help                        all commands
   olx help run                    the words of a command
@@ -18,7 +20,7 @@ def do(asked: argparse.Namespace) -> int:
     if asked.topic == "config":
         from olx.lab.help_config import explained
 
-        print(explained())
+        say(explained())
         return 0
     from olx.cli.main import main, names
 

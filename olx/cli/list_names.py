@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
+
 MORE = """examples:
   olx list                        everything, one line each
   olx list learners               one kind
@@ -17,5 +19,5 @@ def add(command: Any) -> None:
 def do(asked: argparse.Namespace) -> int:
     from olx.lab.show import listing
 
-    print(listing(asked.what))
+    say(listing(asked.what))
     return 0

@@ -3,10 +3,12 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
+from olx._terminal import as_line, say_aside
 from olx.cli import (
     bench,
     certify,
@@ -54,6 +56,8 @@ COMMANDS = (  # as `olx --help` lists them
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    if arguments is None:
+        sys.excepthook = _say_traceback
     asked = _parser()[0].parse_args(arguments)
     try:
         return asked.do(asked)
@@ -69,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if (said := remedy(error)) is None:
             raise
-        print(f"olx {asked.command}: {said}", file=sys.stderr)
+        say_aside(f"olx {asked.command}: {said}")
         return 2
     except (ValueError, OSError) as error:
-        print(f"olx {asked.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        say_aside(f"olx {asked.command}: {' '.join(str(error).split())}")
         return 2
 
 
@@ -83,15 +87,19 @@ def names() -> list[str]:
 
 def _interrupted(asked: argparse.Namespace, status: int) -> int:
     kept = playing.kept(asked) if asked.command in ("run", "certify") else ""
-    print(f"olx {asked.command}: interrupted{kept}.", file=sys.stderr)
+    say_aside(f"olx {asked.command}: interrupted{kept}.")
     return status
+
+
+def _say_traceback(*error: Any) -> None:
+    say_aside("".join(traceback.format_exception(*error)).rstrip())
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser that prints an error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, as_line(f"{self.prog}: {message}; see {self.prog} --help") + "\n")
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, Any]]:

@@ -7,6 +7,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from olx._terminal import say
+
 FILES = {  # by kind: the template of each file, and its name
     "learner": {"learner.py.txt": "NAME.py", "test_learner.py.txt": "test_NAME.py"},
     "regularizer": {"regularizer.py.txt": "NAME.py", "test_regularizer.py.txt": "test_NAME.py"},
@@ -40,7 +42,7 @@ def do(asked: argparse.Namespace) -> int:
     }
     write(texts)
     next_step = "olx run" if asked.kind == "experiment" else "pytest"
-    print(f"Try it: {next_step} {list(texts)[-1]}")
+    say(f"Try it: {next_step} {list(texts)[-1]}")
     return 0
 
 
@@ -56,4 +58,4 @@ def write(texts: dict[Path, str]) -> None:
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        print(f"Wrote {path}.")
+        say(f"Wrote {path}.")

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from olx._terminal import say
+
 MORE = """A run stores the best configuration of every learner as it was after its last round. New
 rows are read as the first ones were: the same columns, categories, scale and intercept. With the
 column of labels in the file, the loss is printed too. In Python: olx.lab.models.read(result) gives
@@ -49,12 +51,12 @@ def do(asked: argparse.Namespace) -> int:
     about = served.about
     numbers = configuration(about["hyperparameters"])
     of = f"{about['learner']}{f' ({numbers})' if numbers else ''}"
-    print(f"{of}, after {about['rounds']:,} rounds of {about['dataset']}.")
+    say(f"{of}, after {about['rounds']:,} rounds of {about['dataset']}.")
     if served.judged:
-        print(", ".join(f"mean {name} {value:.4g}" for name, value in served.judged.items()) + ".")
+        say(", ".join(f"mean {name} {value:.4g}" for name, value in served.judged.items()) + ".")
     if served.note:
-        print(_as_typed(served.note))
-    print(f"The predictions of {served.table.num_rows:,} rows are in {asked.out}.")
+        say(_as_typed(served.note))
+    say(f"The predictions of {served.table.num_rows:,} rows are in {asked.out}.")
     return 0
 
 

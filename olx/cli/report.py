@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
+
 
 def add(command: Any) -> None:
     parser = command("report", do, "write the report of a result again")
@@ -12,5 +14,5 @@ def add(command: Any) -> None:
 def do(asked: argparse.Namespace) -> int:
     from olx.lab.report import write
 
-    print(write(asked.result))
+    say(str(write(asked.result)))
     return 0

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
 from olx.cli import playing
 
 MORE = """`olx example` writes a config to start from, `olx help config` explains every key,
@@ -21,10 +22,10 @@ def do(asked: argparse.Namespace) -> int:
 
     out = playing.folder(asked)
     result = playing.played(asked, playing.experiment(asked))
-    print(leaderboard(result))
+    say(leaderboard(result))
     if not asked.no_report:
         from olx.lab.report import write
 
-        print(f"The report is in {write(out)}.")
-    print(f"The tables are in {out}.")
+        say(f"The report is in {write(out)}.")
+    say(f"The tables are in {out}.")
     return 0

@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from olx._terminal import say
+
 
 def add(command: Any) -> None:
     parser = command("show", do, "print the leaderboard of a result")
@@ -13,5 +15,5 @@ def do(asked: argparse.Namespace) -> int:
     from olx.lab import store
     from olx.lab.show import leaderboard
 
-    print(leaderboard(store.read(asked.result)))
+    say(leaderboard(store.read(asked.result)))
     return 0

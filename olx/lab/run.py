@@ -8,7 +8,6 @@ it says what changed, and plays the jobs that depend on it.
 
 import contextlib
 import os
-import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import jax
 from tqdm import tqdm
 
+from olx._terminal import as_line, say_aside
 from olx.engine import lock
 from olx.lab import models, stopping, store
 from olx.lab.clock import Clock, add_outside
@@ -100,7 +100,7 @@ def run(
 
 
 def _say(line: str) -> None:
-    print(f"olx: {line}", file=sys.stderr)
+    say_aside(f"olx: {line}")
 
 
 def _say_waiting(who: str) -> None:
@@ -118,7 +118,7 @@ def _one_by_one(
     """Play the jobs here; gives the seconds of each."""
     comparators: dict[Any, Any] = {}
     for job in todo:
-        bar.set_postfix_str(f"{job.dataset}, {job.plan.label}")
+        bar.set_postfix_str(as_line(f"{job.dataset}, {job.plan.label}"))
         made = play_job(experiment, job, shelf, folder / "checkpoints", comparators)
         store.put(folder, job.name, made, job.story)
         yield sum(made["times"].column("seconds").to_pylist())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
+from olx._terminal import as_line
 from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
@@ -149,17 +150,19 @@ def _html(table: Any) -> str:
 
 def _text(table: Any) -> str:
     """A table of the report as aligned text."""
-    head = [column.name for column in table.head]
-    rows = [head, *table.rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    head, *rows = (
+        [as_line(cell) for cell in row]
+        for row in ([column.name for column in table.head], *table.rows)
+    )
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     show = lambda row: "  ".join(
         cell.rjust(width) if column.number else cell.ljust(width)
         for cell, width, column in zip(row, widths, table.head, strict=True)
     ).rstrip()
     lines = [
-        table.title,
+        as_line(table.title),
         show(head),
         show(["-" * width for width in widths]),
-        *map(show, table.rows),
+        *map(show, rows),
     ]
     return "\n".join([*lines, *([table.note] if table.note else [])])

@@ -9,12 +9,14 @@ from pathlib import Path
 import fake_result
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from olx._terminal import as_line, as_lines
 from olx.cli import main
 from olx.lab import config, report, store
-from olx.lab.report import figure, tables
+from olx.lab.report import classes, curves, figure, tables
 from olx.lab.report.classes import counts, errors
 from olx.lab.report.colours import CONTRAST, DARK, WHITE, contrast, lab, palette
 from olx.lab.report.difference import Change, verdict
@@ -439,3 +441,64 @@ def test_a_browser_shows_the_comparison(browser, later):
     assert seen["page"] <= 390
     assert [drawn > 20 for *_, drawn in seen["charts"]] == [True, True]
     assert browser.get_log("browser") == []
+
+
+HOSTILE = {  # what a label, a data set and a class may be called
+    "adagrad": "$x^$ \x1b[31mred\x1b]0;title\x07",
+    "omd, p-norm": "a\nforged  0.0001",
+    "perceptron": "_left out",
+    "heart": "\x9b2J\u202edata $",
+    "cat": "$\\frac$\x1b[2J",
+    "dog": "<script>alert(1)</script>",
+}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The result with other names."""
+    place = fake_result.make(tmp_path_factory.mktemp("hostile") / "result")
+    for path in place.glob("*.parquet"):
+        table = pq.read_table(path)
+        for i, name in enumerate(table.column_names):
+            if pa.types.is_string(table.schema.field(name).type):
+                column = table.column(name)
+                for plain, odd in HOSTILE.items():
+                    column = pc.if_else(pc.equal(column, plain), odd, column)
+                table = table.set_column(i, table.schema.field(name), column)
+        pq.write_table(table, path)
+    return place
+
+
+def test_labels_reach_a_terminal_as_text(hostile, capsys):
+    assert main(["show", str(hostile)]) == 0
+    shown = capsys.readouterr().out
+    assert all(character.isprintable() or character == "\n" for character in shown)
+    assert r"$x^$ \x1b[31mred\x1b]0;title\x07" in shown
+    assert not any(line.startswith("forged") for line in shown.splitlines())
+    assert main(["show", "no\x1b[31m\x07"]) == 2
+    assert r"no\x1b[31m\x07" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["\x1b[31m"])
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_labels_are_drawn_as_text(hostile, tmp_path):
+    result = store.read(hostile)
+    everything = scores(result.configurations)
+    order = report.page.numbered(everything)
+    chart = next(curves.loss_charts(result.curves, winners(everything), order, "none"))
+    figure.draw(chart, tmp_path)
+    drawn = (tmp_path / "loss-0.svg").read_text()
+    assert "$x^$ \\x1b[31mred" in drawn
+    assert "_left out" in drawn
+    assert "\x1b" not in drawn
+    [*classes.matrices(counts(result.confusions), tmp_path)]
+    assert "$\\frac$\\x1b[2J" in (tmp_path / "confusion-0.svg").read_text()
+
+
+def test_a_line_shows_what_cannot_be_seen():
+    assert as_line("a\tb\r\x00\x7f\x85\u2028\ud800\u200b") == (
+        r"a\tb\r\x00\x7f\x85\u2028\ud800\u200b"
+    )
+    plain = "naïve 東京 \u0645\u06cc\u200c\u062e 👩\u200d🔬\xa0ok"
+    assert as_lines(f"{plain}\n{plain}") == f"{plain}\n{plain}"

@@ -13,6 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from olx._terminal import as_line
 from olx.lab.report.chart import Chart, Line, Scale, is_wide
 from olx.lab.report.colours import look
 
@@ -56,8 +57,14 @@ def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(4.6, 3.2), layout="constrained")
         axes = figure.add_subplot()
-        axes.set(title=title, xlabel=x, ylabel=y)
+        axes.set(title=as_drawn(title), xlabel=as_drawn(x), ylabel=as_drawn(y))
         return figure, axes
+
+
+def as_drawn(text: str) -> str:
+    """Text for a figure: a dollar is a dollar, not mathematics, and no label is hidden."""
+    plain = as_line(text).replace("$", r"\$")
+    return f" {plain}" if plain.startswith("_") else plain  # a legend leaves out _names
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
@@ -107,13 +114,19 @@ def _draw(axes: Axes, line: Line, chart: Chart) -> None:
         style = look(line.place, chart.learners)
     colour = style["color"]
     if line.bound or line.place < 0:
-        label = None if line.bound else line.label
+        label = None if line.bound else as_drawn(line.label)
         dashes = ":" if line.bound else (0, line.dash)
         axes.plot(line.x, line.y, linestyle=dashes, color=colour, linewidth=1.4, label=label)
         return
     every = 1 if chart.dots else max(1, len(line.x) // 8)
     if line.x.size:
-        axes.plot(line.x, line.y, label=line.label, markevery=(line.place % every, every), **style)
+        axes.plot(
+            line.x,
+            line.y,
+            label=as_drawn(line.label),
+            markevery=(line.place % every, every),
+            **style,
+        )
     if line.error is not None and chart.dots:
         axes.vlines(line.x, line.y - line.error, line.y + line.error, color=colour, linewidth=1)
     elif line.error is not None:
