@@ -72,6 +72,13 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     header: Annotated[
         bool | None, means("whether row 0 of a CSV file names the columns; found if left out")
     ] = None
+    unpack: Annotated[
+        float | None,
+        means(
+            "megabytes that a compressed file may become; 64, or 100 times its size up to 8000, if "
+            "left out"
+        ),
+    ] = None
     sha256: Annotated[str | None, means("the expected digest of the file, for downloads")] = None
     arguments: Annotated[dict[str, Any], means("of a stream, or of a loader of yours")] = {}
     thing: Any = None  # given from Python: the rows, in place of a name

@@ -1,15 +1,20 @@
 """Data sets: where they come from, what is done to them, and what is refused."""
 
+import bz2
 import functools
 import gzip
 import hashlib
 import http.server
+import io
 import json
 import re
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 from stored import FOLDER, needs
@@ -453,3 +458,43 @@ def serve_openml(folder: Path, address: str, md5: str) -> dict[str, str]:
             path.write_bytes(ARFF)
     words = {"_DATA_INFO": "info", "_DATA_FEATURES": "features", "_DATA_QUALITIES": "qualities"}
     return {constant: f"{address}/{word}/{{}}" for constant, word in words.items()}
+
+
+LINES = b"0 1:0\n" * 170_000  # 1 MB
+PACKED = {
+    "bomb.csv.gz": lambda: gzip.compress(LINES) * 70,
+    "bomb.svm.gz": lambda: gzip.compress(LINES) * 70,
+    "bomb.svm.bz2": lambda: bz2.compress(LINES) * 70,
+    "bomb.csv.zst": lambda: bytes(pa.compress(LINES * 70, "zstd", asbytes=True)),
+    "bomb.npz": lambda: packed(np.savez_compressed, X=np.zeros((9 * 10**6, 1)), y=np.ones(1)),
+    "bomb.parquet": lambda: packed(pq.write_table, pa.table({"a": np.zeros(9 * 10**6)})),
+}
+
+
+def packed(write, *given, **named) -> bytes:
+    if write is pq.write_table:
+        held = pa.BufferOutputStream()
+        write(*given, held)
+        return held.getvalue().to_pybytes()
+    held = io.BytesIO()
+    write(held, *given, **named)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_file_that_unpacks_to_far_more_is_refused_at_once(name, tmp_path):
+    (tmp_path / name).write_bytes(PACKED[name]())
+    start = time.process_time()
+    with pytest.raises(ValueError, match=rf"{name} cannot be read.*unpacks to .*give unpack = \d+"):
+        load(str(tmp_path / name))
+    assert time.process_time() - start < 1
+
+
+def test_the_limit_of_unpacking_is_a_key(tmp_path):
+    place = tmp_path / "small.csv.gz"
+    place.write_bytes(gzip.compress(b"1,2,1\n3,4,-1\n" * 99))
+    assert len(load(str(place))) == 198
+    with pytest.raises(ValueError, match=r"at most 0 MB are allowed; .*unpack = 1, in megabytes"):
+        load(str(place), unpack=1e-3)
+    with pytest.raises(ValueError, match="`unpack` must be positive, got -1"):
+        load(str(place), unpack=-1)

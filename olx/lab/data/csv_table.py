@@ -20,9 +20,9 @@ import pyarrow.csv as arrow_csv
 from olx.lab.data.broken_csv import is_utf16, not_decoded, refusal
 from olx.lab.data.csv_guesses import MISSING, is_header, number, separator_of
 from olx.lab.data.csv_guesses import floats as floats_in
+from olx.lab.data.unpacking import COMPRESSED, pieces
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _SAMPLE, _BLOCK = 1 << 16, 1 << 18  # bytes
 
 
@@ -41,6 +41,7 @@ def read_csv(
     header: bool | None = None,
     words: Collection[str] = (),
     labels: str | int | None = None,
+    unpack: float | None = None,
 ) -> Named:
     """The table in a CSV file, plain or compressed (.gz, .bz2, .zst).
 
@@ -48,8 +49,9 @@ def read_csv(
     header: whether the first row names the columns; None decides as above.
     words: names of columns that are read as words even if they hold numbers.
     labels: the column, by name or number, that may hold both numbers and words.
+    unpack: the most megabytes that a compressed file may become; `unpacking` says the usual limit.
     """
-    data = _bytes(path)
+    data = _bytes(path, unpack)
     sample = _sample(path, data, encoding)
     separator = separator or separator_of(path, sample)
     quoted = data.find(b'"') >= 0
@@ -148,12 +150,11 @@ def _told(path: Path, name: str, column: Any, separator: str, words: bool, label
     )
 
 
-def _bytes(path: Path) -> Any:
+def _bytes(path: Path, unpack: float | None) -> Any:
     """The bytes of a file, decompressed; a plain file is mapped into memory."""
     try:
         if path.suffix.lower() in COMPRESSED:
-            with pa.input_stream(str(path), compression=COMPRESSED[path.suffix.lower()]) as file:
-                return file.read()
+            return b"".join(pieces(path, unpack))
         with path.open("rb") as plain:
             return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, pa.ArrowInvalid) as error:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from olx.lab.data.csv_table import COMPRESSED, Named, read_csv
+from olx.lab.data.csv_table import Named, read_csv
+from olx.lab.data.unpacking import COMPRESSED, check_size
 from olx.lab.refusals import nearest
 from olx.streams.cells import (
     as_numbers,
@@ -35,6 +36,7 @@ class Reading(NamedTuple):
     encoding: str | None = None
     separator: str | None = None
     header: bool | None = None
+    unpack: float | None = None
 
 
 def kind(path: Path) -> str:
@@ -62,9 +64,10 @@ def read_frame(path: Path, reading: Reading, words: Collection[str] = ()) -> Nam
             header=reading.header,
             words=words,
             labels=-1 if reading.target is None else reading.target,
+            unpack=reading.unpack,
         )
     try:
-        table = _parquet(path) if kind(path) in PARQUET else _arrow(path)
+        table = _parquet(path, reading.unpack) if kind(path) in PARQUET else _arrow(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} cannot be read: {str(error).rstrip('.')}.") from error
     index = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
@@ -127,9 +130,12 @@ def labels_of(place: str, series: Any) -> np.ndarray:
     return numbers == 1 if series.dtype in (narwhals.Boolean, narwhals.Object) else numbers
 
 
-def _parquet(path: Path) -> pa.Table:
+def _parquet(path: Path, unpack: float | None) -> pa.Table:
     import pyarrow.parquet
 
+    about = pyarrow.parquet.read_metadata(path)
+    pages = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    check_size(path, max(pages, 8 * about.num_rows * about.num_columns), unpack)
     return pyarrow.parquet.read_table(path)
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from olx.lab.data.csv_table import COMPRESSED
 from olx.lab.data.framed import (
     ARROW,
     PARQUET,
@@ -20,6 +19,7 @@ from olx.lab.data.framed import (
     read_frame,
 )
 from olx.lab.data.svmlight import SVMLIGHT, read_svmlight
+from olx.lab.data.unpacking import COMPRESSED, check_npz
 from olx.streams.columns import Columns
 
 AS_IS = Reading()
@@ -54,14 +54,22 @@ def read_file(
         raise ValueError(
             f"{path} has the sha256 {seen}, expected {sha256}: it is damaged or another file."
         )
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        return read_npz(path)
+    try:
+        return _read(path, reading, labelled)
+    except MemoryError as error:
+        raise ValueError(
+            f"{path} does not fit into memory; give fewer rows, or sparse ones."
+        ) from error
+
+
+def _read(path: Path, reading: Reading, labelled: bool) -> Rows:
+    if path.suffix.lower() == ".npz":
+        return read_npz(path, reading.unpack)
     if is_framed(path):
         found = read_frame(path, reading, reading.categories)
         x, y, columns, target = features_and_labels(str(path), found, reading, labelled)
         return Rows(x, y, columns=columns, target=target)
-    return Rows(*read_svmlight(path))
+    return Rows(*read_svmlight(path, reading.unpack))
 
 
 def chosen(place: str, rows: Rows, labels: Sequence[float | str] | None) -> Rows:
@@ -94,14 +102,16 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_npz(path: Path) -> Rows:
+def read_npz(path: Path, unpack: float | None = None) -> Rows:
     """`X`, or a CSR matrix as `data`, `indices`, `indptr`, `shape`; `y`, `n_train`, `scale`. For
     rows that belong together: `qid`, a number per row, or `offsets`, where each sequence begins.
 
     `y` has one label per row, or a row of 0 and 1 with a column per label."""
     try:
-        with path.open("rb") as raw, np.load(raw) as file:
-            z = {name: file[name] for name in file.files if not name.endswith("_names")}
+        with path.open("rb") as raw:
+            check_npz(path, raw, unpack)
+            with np.load(raw) as file:
+                z = {name: file[name] for name in file.files if not name.endswith("_names")}
     except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path} cannot be read as .npz: {error}".rstrip(".") + ".") from error
     if "X" in z:

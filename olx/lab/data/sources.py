@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from olx import _check as check
 from olx.lab import tasks
 from olx.lab.data import dataset as shape
 from olx.lab.data import given
@@ -51,6 +52,7 @@ def load(
     encoding: str | None = None,
     separator: str | None = None,
     header: bool | None = None,
+    unpack: float | None = None,
     sha256: str | None = None,
     seed: int | None = None,
     arguments: dict[str, Any] | None = None,
@@ -74,6 +76,8 @@ def load(
     fill: replaces missing values of a table: "mean" or "median" of the column, and its most
         frequent word; a number; or a value per column. None refuses missing values.
     encoding, separator, header: of a CSV file; None is UTF-8, and finds the others.
+    unpack: the most megabytes that a compressed file may become; None is 64, or 100 times its size
+        up to 8000.
     seed: shuffles the rows; None keeps the order of the file.
     arguments: those of a generator of `olx.streams`, such as `rounds`, or of a loader of yours.
     thing: the rows themselves; `name` is then what messages call them.
@@ -85,6 +89,8 @@ def load(
     asked = None if task is None else tasks.find(name, task)
     _one_of(name, "scale", scale, SCALES)
     _one_of(name, "expert_loss", expert_loss, ("absolute", "squared"))
+    if unpack is not None:
+        check.positive(name, "unpack", unpack)
     if thing is None and given.is_loader(name, SCHEMES):
         thing, arguments = given.called(name, arguments or {}), None
     if name.startswith("stream:") or given.is_stream(thing):
@@ -93,6 +99,7 @@ def load(
         options |= {"scale": None if scale == "none" else scale, "labels": labels}
         options |= {"without": without or None, "categories": categories or None, "fill": fill}
         options |= {"encoding": encoding, "separator": separator, "header": header}
+        options |= {"unpack": unpack}
         for word, value in options.items():
             if value is not None:
                 raise ValueError(f"{name} is generated and takes no {word}; only arguments.")
@@ -100,7 +107,7 @@ def load(
             return generated(name, arguments or {}, 0 if seed is None else seed)
         data = given.stream_of(name, thing)
         return data if seed is None else data.shuffled(seed)
-    reading = Reading(target, without, categories, fill, encoding, separator, header)
+    reading = Reading(target, without, categories, fill, encoding, separator, header, unpack)
     if thing is None:
         entry, rows = _find(name, folder, reading, sha256, task)
     else:
@@ -163,7 +170,8 @@ def _find(
                 f"{name}: there is no {path}; put it there, or say where it is: data_folder in "
                 "the config, or the environment variable OLX_DATA."
             )
-        return catalogue()[name], read_file(path, sha256=sha256 or catalogue()[name].sha256)
+        known = sha256 or catalogue()[name].sha256
+        return catalogue()[name], read_file(path, reading, known)
     path = Path(name)
     labelled = task is None or tasks.TASKS[task].labelled
     if path.suffix.lower() in SUFFIXES or (path.exists() and name):
