@@ -17,12 +17,12 @@ SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".t")
 
 def read_svmlight(path: Path, unpack: float | None = None) -> tuple[Any, np.ndarray]:
     """Read lines `label index:value index:value ...`, one row per line; plain or compressed."""
-    from sklearn.datasets import load_svmlight_file
-
     try:
         if path.suffix.lower() in COMPRESSED:
             for _ in pieces(path, unpack):
                 pass  # to count them takes far less time than to read the rows
+        from sklearn.datasets import load_svmlight_file
+
         found: Any = load_svmlight_file(_bytes(path))
     except OverflowError as error:
         raise _large_index(path) from error
