@@ -34,6 +34,10 @@ def non_negative(owner: str, name: str, value: Any, each: bool = False) -> Any:
     return _values(owner, name, value, legal, "must be non-negative", each)
 
 
+def finite(owner: str, name: str, value: Any, each: bool = False) -> Any:
+    return _values(owner, name, value, lambda v: abs(v) < np.inf, "must be finite", each)
+
+
 def between(
     owner: str,
     name: str,

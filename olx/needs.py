@@ -22,6 +22,8 @@ class Need(NamedTuple):
     demand: what must hold, in words.
     owner: the learner or loss that demands it.
     remedy: what to do instead.
+    unknown: what must hold of a round with NaN there, in words, if NaN is legal as long as the
+        round does not need that number. A round that does has a loss that is not finite.
 
     Drivers check for finite numbers only where there is no need; a need decides about NaN itself.
     """
@@ -31,6 +33,7 @@ class Need(NamedTuple):
     demand: str
     owner: str
     remedy: str = ""
+    unknown: str = ""
 
 
 class _Within(NamedTuple):

@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
+from olx import _check as check
+
 Wave = Float[np.ndarray, " samples"]
 
 
@@ -13,6 +15,7 @@ def log_mel(wave: Wave, rate: float, bands: int = 26, hop: float = 0.01) -> np.n
     hop: seconds between frames. Frame t begins at t * hop and lasts 25 ms.
     """
     wave = _checked("log_mel", wave, rate, hop)
+    check.count("log_mel", "bands", bands)
     sharper = np.append(wave[:1], wave[1:] - 0.97 * wave[:-1])
     power = _spectrum(sharper, rate, hop, 0.025, np.hamming)
     frequencies = np.linspace(0, rate / 2, power.shape[1])
@@ -33,6 +36,11 @@ def semitones(
     """Decibels below the loudest band in each semitone from MIDI pitch `low` to `high`, a row per
     frame; frame t is centred at t * hop. Not less than -96."""
     wave = _checked("semitones", wave, rate, hop)
+    if not (isinstance(low, int | np.integer) and isinstance(high, int | np.integer)) or low > high:
+        raise ValueError(
+            f"semitones: `low` and `high` must be MIDI pitches in this order, as 36 and 119, got "
+            f"{low!r} and {high!r}."
+        )
     length = 0.092
     power = _spectrum(np.pad(wave, int(length * rate / 2)), rate, hop, length, np.hanning, 4)
     frequencies = np.linspace(0, rate / 2, power.shape[1])

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from olx import _check as check
 from olx.alignment.recording import Recording
 
 
@@ -32,8 +33,7 @@ def phone_lengths(phones: Sequence[Any], lengths: Sequence[Any], count: int) -> 
     phones, lengths: per recording, the phone of each event and its length in frames.
     count: the number of phones. A phone that does not occur gets the law of all phones.
     """
-    every = np.concatenate([np.asarray(one) for one in phones])
-    lasts = np.concatenate([np.asarray(one, float) for one in lengths])
+    every, lasts = _events(phones, lengths, count)
     mean = np.full(count, lasts.mean())
     deviation = np.full(count, lasts.std())
     for phone in range(count):
@@ -76,6 +76,27 @@ def speech_recording(
         np.asarray(float(count)),
         np.asarray(float(len(phones))),
     )
+
+
+def _events(phones: Any, lengths: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """All events of all recordings: their phones and their lengths."""
+    owner = "phone_lengths"
+    check.count(owner, "count", count)
+    sizes = [np.shape(one) for one in phones], [np.shape(one) for one in lengths]
+    if sizes[0] != sizes[1] or not sizes[0] or any(len(size) != 1 for size in sizes[0]):
+        raise ValueError(
+            f"{owner}: `phones` has the shapes {sizes[0][:3]}, `lengths` {sizes[1][:3]}; give one "
+            "list of each per recording, with one entry per event."
+        )
+    every = np.concatenate([np.asarray(one) for one in phones])
+    fine = every.dtype.kind in "iu" and len(every) and every.min() >= 0 and every.max() < count
+    if not fine:
+        raise ValueError(
+            f"{owner}: `phones` must be integers from 0 to {count - 1}, got "
+            f"{np.unique(every)[:5].tolist()}; number the phones from 0, or raise `count`."
+        )
+    lasts = np.concatenate([np.asarray(one) for one in lengths])
+    return every, check.positive(owner, "lengths", lasts, each=True).astype(float)
 
 
 def _check(frames, phones, confidences, lengths: Lengths, longest: int) -> None:

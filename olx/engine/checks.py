@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Rounds
-from olx.streams.judge import judge
+from olx.streams.judge import judge, refuse_unknown
 
 
 class Checks(NamedTuple):
@@ -16,6 +16,11 @@ class Checks(NamedTuple):
     needs: list  # the result of `needs_of`
     params: PyTree
     shown: frozenset[int] = frozenset()  # the leaves of the rounds that are looked at afterwards
+
+    @property
+    def late(self) -> bool:
+        """Whether something can be refused only after the rounds are played."""
+        return bool(self.shown) or any(need.unknown for need, _ in self.needs)
 
     def before(self, part: Rounds, start: int) -> None:
         """Refuse what need not show in the output of these rounds."""
@@ -37,7 +42,11 @@ class Look(NamedTuple):
     part: Rounds
     start: int
 
-    def after(self, alarm: Any) -> None:
-        """Refuse bad numbers. A bad number shows in all configurations, divergence in some."""
-        if np.all(np.asarray(alarm)):
+    def after(self, alarm: Any, losses: list[np.ndarray]) -> None:
+        """Refuse bad numbers. A bad number shows in all configurations, divergence in some.
+
+        losses: [rounds, ...] of each share of the configurations; none if all have diverged.
+        """
+        if self.checks.shown and np.all(np.asarray(alarm)):
             self.checks.all(self.part, self.start)
+        refuse_unknown(self.checks.owner, self.checks.needs, self.part, losses, self.start)

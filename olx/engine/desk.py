@@ -80,9 +80,11 @@ class Desk:
             return
         (chunk, out), self._pending = self._pending, None
         outs = fetched(parts(out))
-        if chunk.look is not None:
-            chunk.look.after([np.all(np.asarray(out.alarm)) for out in outs])
         collector = self._collector
+        if chunk.look is not None:
+            finite = collector.total is None or np.any(np.isfinite(collector.total[0]))
+            losses = [np.asarray(out.paid[0])[slice(*chunk.span)] for out in outs if finite]
+            chunk.look.after([np.all(np.asarray(out.alarm)) for out in outs], losses)
         collector.add(chunk, outs)
         self.digest = chunk.digest
         lowest = float(np.fmin.reduce(collector.total[0], None))

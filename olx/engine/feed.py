@@ -138,7 +138,7 @@ def chunks(
                 span = np.array([low - left, high - left], np.int32)
                 real = take(staged, *span)
                 checks.before(real, start + low)
-                look = Look(checks, real, start + low) if checks.shown else None
+                look = Look(checks, real, start + low) if checks.late else None
                 if isinstance(piece.context, SparseRows):
                     cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
                     staged = staged._replace(

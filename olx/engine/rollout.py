@@ -17,7 +17,15 @@ from olx.engine import contexts
 from olx.engine.boundary import check_game, first_state, given_state
 from olx.engine.diagnosis import explained
 from olx.engine.protocol import Record, Watch, feedback_of, settle
-from olx.streams.judge import check_rounds, judge, legal_so_far, needs_of, on_host
+from olx.streams.judge import (
+    check_rounds,
+    is_traced,
+    judge,
+    legal_so_far,
+    needs_of,
+    on_host,
+    refuse_unknown,
+)
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -65,7 +73,8 @@ def rollout(
         state = first_state("rollout", learner, params)
     else:
         state = given_state("rollout", learner, params, state)
-    traced = judge("rollout", needs_of(learner, loss), params, jax.tree.map(on_host, rounds))
+    needs = needs_of(learner, loss)
+    traced = judge("rollout", needs, params, jax.tree.map(on_host, rounds))
     state = jax.tree.map(jnp.asarray, state)
     rounds = jax.tree.map(_array, rounds)
     if segment is not None:
@@ -79,6 +88,8 @@ def rollout(
         state, ((losses, _), kept, _) = _in_one_program(play, state, rounds)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
+    elif any(need.unknown for need, _ in needs) and not is_traced((losses, rounds)):
+        refuse_unknown("rollout", needs, jax.tree.map(on_host, rounds), [np.asarray(losses)])
     return Run(state, losses, kept, continued=continued)
 
 

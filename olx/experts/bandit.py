@@ -86,7 +86,15 @@ def _are_known(hparams: BanditHparams, params: PyTree, rounds: Rounds) -> PyTree
     return jax.tree.map(lambda loss: (abs(loss) < jnp.inf) | (loss != loss), rounds.outcome)
 
 
-_KNOWN = Need("outcome", _are_known, "losses must be finite, or NaN where unknown", "bandit")
+_KNOWN = Need(
+    "outcome",
+    _are_known,
+    "losses must be finite, or NaN where unknown",
+    "bandit",
+    "give the losses of all arms that may be pulled, and play `olx.experts.expected_loss`, which "
+    "reads no other one",
+    unknown="the loss of the arm that is pulled must be known",
+)
 
 
 def init(hp: BanditHparams, params: PyTree) -> BanditState:

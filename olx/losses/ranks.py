@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float
 
 from olx import _check as check
 from olx import _safe as safe
+from olx._remedies import seen_as
 from olx.core import Scalar
 from olx.losses.score import ScoreLoss
 from olx.needs import Need
@@ -74,7 +75,14 @@ def parted(
 
 
 def check_length(owner: str, scores: Any, outcome: Any) -> None:
-    """Refuse an outcome that does not have one number per score."""
+    """Refuse scores that are no floats, and an outcome that does not have one number per score."""
+    for name, given, kinds in (("scores", scores, ""), ("outcome", outcome, "iub")):
+        kind = getattr(given, "dtype", None)
+        if kind is None or not (jnp.issubdtype(kind, jnp.floating) or kind.kind in kinds):
+            raise TypeError(
+                f"{owner}: the {name} must be an array of numbers, got {kind or seen_as(given)}; "
+                f"give jnp.asarray({name}, float)."
+            )
     if jnp.ndim(scores) != 1 or jnp.shape(scores) != jnp.shape(outcome):
         raise TypeError(
             f"{owner}: the outcome has shape {jnp.shape(outcome)}, the scores have shape "
@@ -85,6 +93,10 @@ def check_length(owner: str, scores: Any, outcome: Any) -> None:
 def is_proper(inside: Bool[Array, " k"]) -> Bool[Array, ""]:
     """Whether there are relevant and other labels; else there is nothing to rank."""
     return jnp.any(inside) & ~jnp.all(inside)
+
+
+def is_degree(relevance: Any) -> Any:
+    return ((relevance >= 0) & (relevance < jnp.inf)) | (relevance == PADDING)
 
 
 def pairs(relevance: Array) -> Bool[Array, "m m"]:
@@ -127,8 +139,7 @@ def _are_masks(hparams: Any, params: Any, rounds: Any) -> Any:
 
 
 def _are_degrees(hparams: Any, params: Any, rounds: Any) -> Any:
-    legal = lambda leaf: ((leaf >= 0) & (leaf < jnp.inf)) | (leaf == PADDING)
-    return jax.tree.map(legal, rounds.outcome)
+    return jax.tree.map(is_degree, rounds.outcome)
 
 
 max_pairs = ScoreLoss(value_fn=_max_pairs, needs=(degrees("max_pairs"),))

@@ -106,6 +106,11 @@ def output_codes(
     check_classes("output_codes", seen.shape[0], "the number of rows of `code`")
     if len(np.unique(seen, axis=0)) < len(seen):
         raise ValueError("output_codes: two rows of `code` are equal; no copy could tell them.")
+    for copy in np.flatnonzero(~((seen == 1).any(0) & (seen == -1).any(0))):
+        raise ValueError(
+            f"output_codes: column {copy} of `code` is {seen[:, copy].tolist()}; it must hold 1 "
+            "and -1, or its copy learns one label only. A code of 0 and 1 is 2 * code - 1 here."
+        )
     return reduced("output_codes", inner, seen, loss)
 
 

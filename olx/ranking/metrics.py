@@ -24,12 +24,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from olx import _check as check
 from olx import _safe as safe
 from olx.losses.margin import short
-from olx.losses.ranks import check_length
+from olx.losses.ranks import check_length, is_degree
 
 
 def mistake(scores: Array, relevance: Array) -> Array:
@@ -39,34 +41,34 @@ def mistake(scores: Array, relevance: Array) -> Array:
     >>> float(mistake(jnp.array([2.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 0.0])))
     1.0
     """
-    relevant, other = _sides("mistake", scores, relevance)
+    relevant, other, sure = _sides("mistake", scores, relevance)
     low = jnp.min(jnp.where(relevant, scores, _most(scores)))
     high = jnp.max(jnp.where(other, scores, -_most(scores)))
-    return _number(short(low, high) & jnp.any(relevant) & jnp.any(other), scores)
+    return sure * _number(short(low, high) & jnp.any(relevant) & jnp.any(other), scores)
 
 
 def one_error(scores: Array, relevance: Array) -> Array:
     """Whether the best score is not strictly that of a relevant entry."""
-    relevant, other = _sides("one_error", scores, relevance)
+    relevant, other, sure = _sides("one_error", scores, relevance)
     best = jnp.max(jnp.where(relevant, scores, -_most(scores)))
     high = jnp.max(jnp.where(other, scores, -_most(scores)))
-    return _number(~(best > high) & jnp.any(relevant) & jnp.any(other), scores)
+    return sure * _number(~(best > high) & jnp.any(relevant) & jnp.any(other), scores)
 
 
 def coverage(scores: Array, relevance: Array) -> Array:
     """How many entries of the ranked list are needed to hold all relevant ones."""
-    relevant, other = _sides("coverage", scores, relevance)
+    relevant, other, sure = _sides("coverage", scores, relevance)
     low = jnp.min(jnp.where(relevant, scores, _most(scores)))
     needed = _count((relevant | other) & ~(scores < low), scores)
-    return jnp.where(jnp.any(relevant), needed, 0.0)
+    return sure * jnp.where(jnp.any(relevant), needed, 0.0)
 
 
 def ranking_loss(scores: Array, relevance: Array) -> Array:
     """The share of pairs of a relevant and another entry that are not in the right order."""
-    relevant, other = _sides("ranking_loss", scores, relevance)
+    relevant, other, sure = _sides("ranking_loss", scores, relevance)
     wrong = ~(scores[:, None] > scores[None, :]) & relevant[:, None] & other[None, :]
     pairs = _count(relevant, scores) * _count(other, scores)
-    return safe.divide(_count(wrong, scores), pairs)
+    return sure * safe.divide(_count(wrong, scores), pairs)
 
 
 def average_precision(scores: Array, relevance: Array) -> Array:
@@ -77,20 +79,20 @@ def average_precision(scores: Array, relevance: Array) -> Array:
     >>> round(float(average_precision(jnp.array([4.0, 3.0, 2.0, 1.0]), relevance)), 4)
     0.8333
     """
-    relevant, other = _sides("average_precision", scores, relevance)
+    relevant, other, sure = _sides("average_precision", scores, relevance)
     above = ~(scores[None, :] < scores[:, None])  # row i: the entries that are not below i
     hits = jnp.sum(_number(above & relevant[None, :], scores), axis=1)
     rank = jnp.sum(_number(above & (relevant | other)[None, :], scores), axis=1)
     total = jnp.sum(jnp.where(relevant, hits / jnp.maximum(rank, 1.0), 0.0))
-    return safe.divide(total, _count(relevant, scores), 1.0)
+    return sure * safe.divide(total, _count(relevant, scores), 1.0)
 
 
 def reciprocal_rank(scores: Array, relevance: Array) -> Array:
     """One over the rank of the first relevant entry; its mean over rounds is known as MRR."""
-    relevant, other = _sides("reciprocal_rank", scores, relevance)
+    relevant, other, sure = _sides("reciprocal_rank", scores, relevance)
     best = jnp.max(jnp.where(relevant, scores, -_most(scores)))
     rank = 1 + _count(other & ~(scores < best), scores)
-    return jnp.where(jnp.any(relevant), 1 / rank, 0.0)
+    return sure * jnp.where(jnp.any(relevant), 1 / rank, 0.0)
 
 
 def log_discount(rank: Array) -> Array:
@@ -114,7 +116,7 @@ def ndcg(
     >>> round(float(ndcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([0.0, 1.0, 1.0]))), 4)
     0.6934
     """
-    relevant, other = _sides("ndcg", scores, relevance)
+    relevant, other, sure = _sides("ndcg", scores, relevance)
     if top is not None:
         check.count("ndcg", "top", top)
     counted, gains = relevant | other, jnp.where(relevant, relevance, 0).astype(scores.dtype)
@@ -122,7 +124,7 @@ def ndcg(
     weights = discount(ranks) if top is None else jnp.where(ranks <= top, discount(ranks), 0.0)
     sums = jnp.concatenate([jnp.zeros(1, scores.dtype), jnp.cumsum(weights)])
     best = _discounted(gains, gains, counted, sums)
-    return safe.divide(_discounted(scores, gains, counted, sums), best)
+    return sure * safe.divide(_discounted(scores, gains, counted, sums), best)
 
 
 def _discounted(keys: Array, gains: Array, counted: Array, sums: Array) -> Array:
@@ -135,11 +137,22 @@ def _discounted(keys: Array, gains: Array, counted: Array, sums: Array) -> Array
     return jnp.sum(jnp.where(counted, gains * share, 0.0))
 
 
-def _sides(owner: str, scores: Any, relevance: Any) -> tuple[Array, Array]:
-    """The relevant entries, and the others without padding."""
+def _sides(owner: str, scores: Any, relevance: Any) -> tuple[Array, Array, Array]:
+    """The relevant entries, the others without padding, and 1; NaN if a traced number is illegal.
+
+    The scores of padding do not count, but must be finite as well.
+    """
     check_length(owner, scores, relevance)
+    check.finite(owner, "scores", scores, each=True)
+    if not isinstance(relevance, Tracer) and not np.all(is_degree(np.asarray(relevance))):
+        raise ValueError(
+            f"{owner}: `relevance` must be 1 or 0, or a degree from 0 on, or -1 for padding, got "
+            f"{np.asarray(relevance).tolist()}."
+        )
     relevance = jnp.asarray(relevance).astype(scores.dtype)
-    return relevance > 0, relevance == 0
+    legal = jnp.all(jnp.isfinite(scores) & is_degree(relevance))
+    sure = jnp.where(legal, jnp.ones((), scores.dtype), jnp.nan)
+    return relevance > 0, relevance == 0, sure
 
 
 def _most(scores: Array) -> Any:

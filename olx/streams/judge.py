@@ -166,6 +166,30 @@ def judge(
     return traced
 
 
+def refuse_unknown(
+    owner: str,
+    needs: list[tuple[Need, Any]],
+    part: Rounds,
+    losses: list[np.ndarray],
+    start: int = 0,
+) -> None:
+    """Refuse rounds in which all configurations needed a number that is NaN.
+
+    losses: of these rounds, [rounds, ...] of each share of the configurations.
+    """
+    for need, _ in needs:
+        if need.unknown and losses:
+            lost = [~np.isfinite(share).reshape(len(share), -1) for share in losses]
+            first = int(np.all([share.all(1) for share in lost], axis=0).argmax())
+            if not all(share[first].all() for share in lost):
+                continue
+            leaves = jax.tree.leaves(getattr(part, need.where))
+            if any(np.isnan(leaf[first]).any() for leaf in leaves):
+                where = f"got nan in rounds.{need.where}, row {start + first}"
+                said = f"{need.unknown}, {where}{remedy_of(need)}"
+                raise ValueError(f"{owner}: {need.owner}: {said}.")
+
+
 def legal_so_far(traced: list[Array]) -> Bool[Array, " T"]:
     """For each round, whether all rounds up to it are legal, from the result of `judge`."""
     rows = [jnp.all(mask, axis=tuple(range(1, mask.ndim))) for mask in traced]

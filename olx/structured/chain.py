@@ -152,6 +152,11 @@ def check_weights(owner: str, w: Any, hp: ChainHparams, shape: tuple[int, int]) 
 
 def _indicators(hp: ChainHparams, parts: Parts, labels: Array) -> Float[Array, "m k"]:
     """1 where a position has a label, in rows of 0 at padding."""
+    if parts.emission.shape[-1] != hp.classes:
+        raise TypeError(
+            f"chain: the scores are of {parts.emission.shape[-1]} labels, this chain has "
+            f"{hp.classes}; give the learner and its loss the same chain."
+        )
     own = jnp.arange(hp.classes, dtype=labels.dtype)[None, :] == labels[:, None]
     return own.astype(parts.real.dtype) * lax.stop_gradient(parts.real)[:, None]
 

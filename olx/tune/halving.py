@@ -106,6 +106,11 @@ def rungs(
     check.count(owner, "ratio", ratio)
     if ratio < 2:
         raise ValueError(f"{owner}: `ratio` must be at least 2, got {ratio}.")
+    if finalists > configurations:
+        raise ValueError(
+            f"{owner}: `finalists` is {finalists}, there are {configurations} configurations; give "
+            f"at most as many finalists, or more `configurations`."
+        )
     sizes = [configurations]
     while sizes[-1] > finalists:
         sizes.append(max(finalists, sizes[-1] // ratio))

@@ -20,6 +20,19 @@ def known_with(label: Hashable) -> tuple:
     return (False, True) if isinstance(label, bool | np.bool_) else (label,)
 
 
+def check_label(label: Any) -> None:
+    """Refuse None and NaN: a label that is missing is no class."""
+    if label is None or label != label:
+        raise refused(label)
+
+
+def refused(label: Any) -> ValueError:
+    return ValueError(
+        f"OnlineClassifier: `y` must be a label, such as 1, True or a word, got {label!r:.60}; "
+        "leave out rows without a label."
+    )
+
+
 def finite(model: Any, scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
         raise Diverged(model)

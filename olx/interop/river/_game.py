@@ -50,8 +50,8 @@ class Game:
 
     def learn(self, x: Mapping, y: float, weight: float) -> None:
         """Put a row into the queue."""
-        table, names = self.table, tuple(x)
-        layout = table.layouts.get(names) or self.layout(names)
+        table = self.table
+        layout = table.layouts.get(names := table.names(x)) or self.new_layout(x, names)
         if self.waiting == _QUEUE:
             self.flush()
         i = self.waiting
@@ -81,8 +81,8 @@ class Game:
 
     def quick(self, x: Mapping) -> float | None:
         """The score of a learner that has a lane; None if the device must be asked."""
-        table, names = self.table, tuple(x)
-        layout = table.layouts.get(names) or self.layout(names)
+        table = self.table
+        layout = table.layouts.get(names := table.names(x)) or self.new_layout(x, names)
         lane = self.lane or self._open()
         if lane is None or not self.even or self.waiting - lane.done > _FEW:
             return None
@@ -93,8 +93,8 @@ class Game:
 
     def score(self, x: Mapping) -> np.ndarray:
         """What the learner plays on a row, after all rows that wait."""
-        table, names = self.table, tuple(x)
-        layout = table.layouts.get(names) or self.layout(names)
+        table = self.table
+        layout = table.layouts.get(names := table.names(x)) or self.new_layout(x, names)
         if self.waiting > 1:
             self.flush()
         if self.waiting == 0:
@@ -121,6 +121,11 @@ class Game:
             self.table.rows[self.waiting : _QUEUE, 1] = 0.0
             self.device.learn(self.table.rows[:_QUEUE])
             self._played()
+
+    def new_layout(self, x: Mapping, names: tuple) -> Layout:
+        """The layout of the first row with these names."""
+        self.table.refuse_kind(x)
+        return self.layout(names)
 
     def layout(self, names: tuple) -> Layout:
         """The layout of a row; makes room for new features."""

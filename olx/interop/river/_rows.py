@@ -67,6 +67,14 @@ class Table:
         for name in names:
             self.columns[name] = self.begin + len(self.columns)
 
+    def names(self, x: Mapping) -> tuple:
+        """The names of the features of a row."""
+        try:
+            return tuple(x)
+        except TypeError:
+            self.refuse_kind(x)
+            raise
+
     def layout(self, names: tuple) -> Layout:
         """The layout of a row whose names all have columns."""
         columns = [self.columns[name] for name in names]
@@ -81,8 +89,8 @@ class Table:
 
     def write(self, i: int, layout: Layout, x: Mapping, y: float, weight: float) -> None:
         """Write row `i`; refuses what is not a finite number."""
-        values = x.values()
         try:
+            values = x.values()
             if not isfinite(sum(values) + y + weight):
                 self.refuse(x, y, weight)
             if layout.pack is None:
@@ -95,14 +103,23 @@ class Table:
                 layout.pack(self.memory, i * self.stride, y, weight, 1.0, *values)
             else:
                 layout.pack(self.memory, i * self.stride, y, weight, *values)
-        except (TypeError, ValueError, struct.error):
+        except (AttributeError, TypeError, ValueError, struct.error):
             self.refuse(x, y, weight)
             raise
         if layout.short:
             self.rows[i, layout.end :] = 0.0
 
+    def refuse_kind(self, x: Any) -> None:
+        """Refuse a row that is no mapping from names to numbers."""
+        if not isinstance(x, Mapping):
+            raise TypeError(
+                f"{self.owner}: a row must be a dictionary of features by name, got a "
+                f"{type(x).__name__}; give dict(enumerate(row)) for numbers without names."
+            )
+
     def refuse(self, x: Mapping, y: Any, weight: Any) -> None:
         """Refuse a row by the name of the feature that is not a finite number."""
+        self.refuse_kind(x)
         for name, given in x.items():
             try:
                 fine = not isinstance(given, str | bytes) and isfinite(given)

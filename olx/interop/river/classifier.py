@@ -31,7 +31,7 @@ from river.utils import dataframe
 
 from olx.core import Learner
 from olx.interop._estimator import has_link
-from olx.interop.river._classes import finite, known_with, seat
+from olx.interop.river._classes import check_label, finite, known_with, refused, seat
 from olx.interop.river._many import features, weights
 from olx.losses.score import ScoreLoss
 
@@ -80,7 +80,10 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def learn_one(self, x: dict, y: Hashable, w: float = 1.0) -> None:
         """Play a round; `w` is its weight."""
-        number = self._numbers.get(y)
+        try:
+            number = self._numbers.get(y)
+        except TypeError:  # it cannot be hashed
+            raise refused(y) from None
         if number is None:
             number = self._meet(y)
         self._game.learn(x, number, w)
@@ -115,6 +118,8 @@ class OnlineClassifier(base.MiniBatchClassifier):
         labels = dataframe.into_series(y)
         self._name = labels.name
         own, given, begin = weights(self, w, matrix), labels.to_list(), 0
+        for label in given:
+            check_label(label)
         while begin < len(given):
             self._meet(given[begin]) if given[begin] not in self._numbers else None
             numbers = [*map(self._numbers.get, given[begin:])]
@@ -175,6 +180,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def _meet(self, label: Hashable) -> int:
         """The number of a class that comes for the first time."""
+        check_label(label)
         known = () if self._labels else self.classes or ()
         met = [*self._labels, *known, *known_with(label)]
         before = self._labels, self._numbers, self._positive
