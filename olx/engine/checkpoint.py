@@ -38,6 +38,8 @@ def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     check.count("checkpoint", "every", every)
     if not isinstance(directory, str | os.PathLike):
         raise TypeError(f"checkpoint: `directory` must be a path, got {type(directory).__name__}.")
+    if not os.fspath(directory):
+        raise ValueError("checkpoint: `directory` is empty; name a folder, as 'saves/first'.")
     return Checkpoint(Path(directory).absolute(), every)
 
 

@@ -165,7 +165,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
 
 
 def _loss(experiment: Experiment, data: Dataset) -> Any:
-    given = experiment.loss or data.task.loss
+    given = data.task.loss if experiment.loss is None else experiment.loss
     if given is None:
         raise ConfigError(
             f"loss: {data.name} is {data.task.name} data, which have no usual loss; give one, or "

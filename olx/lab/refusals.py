@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from olx.lab.experiment import Experiment
 
 SEEDS = 2**32  # the limit of `jax.random.key`
+MANY = 10_000  # of seeds, and of points of a curve per decade
 
 
 class ConfigError(ValueError):
@@ -15,7 +16,7 @@ class ConfigError(ValueError):
 
 def nearest(word: str, legal: Sequence[str] | Mapping[str, str], otherwise: str = "") -> str:
     """A hint: the nearest legal word, or all of them; a mapping gives the text to show."""
-    near = difflib.get_close_matches(word, legal, 1, 0.5)
+    near = difflib.get_close_matches(str(word), legal, 1, 0.5)
     if not near:
         return otherwise or f"it takes {', '.join(legal)}."
     return f"did you mean {legal[near[0]] if isinstance(legal, Mapping) else near[0]}?"
@@ -43,6 +44,10 @@ def check(experiment: Experiment) -> None:
 
 
 def _check_numbers(experiment: Experiment) -> None:
+    if isinstance(experiment.seeds, int) and experiment.seeds > MANY:
+        raise ConfigError(
+            f"seeds: give at most {MANY:,} orders of the rows, got {experiment.seeds}."
+        )
     seeds = experiment.all_seeds
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ConfigError(f"seeds: give a number, or different seeds, got {experiment.seeds}.")
@@ -50,8 +55,8 @@ def _check_numbers(experiment: Experiment) -> None:
         raise ConfigError(f"seeds: a seed is less than {SEEDS}, got {max(seeds)}.")
     if not 0 < experiment.test < 1:
         raise ConfigError(f"test: it is a share of the rows, got {experiment.test}.")
-    if experiment.curve < 1:
-        raise ConfigError(f"curve: give at least 1 point per decade, got {experiment.curve}.")
+    if not 1 <= experiment.curve <= MANY:
+        raise ConfigError(f"curve: give 1 to {MANY:,} points per decade, got {experiment.curve}.")
     if experiment.shifts < 0:
         raise ConfigError(f"shifts: give a number from 0 on, got {experiment.shifts}.")
     if experiment.radius is not None and not 0 < experiment.radius < math.inf:
