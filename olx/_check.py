@@ -7,7 +7,7 @@ non-finite losses at its own index, and the other configurations go on.
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
@@ -74,6 +74,47 @@ def key(owner: str, value: Any) -> None:
         )
 
 
+def several(owner: str, name: str, value: Any) -> None:
+    """Refuse what holds no things one after the other; a word is one thing."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise TypeError(f"{owner}: `{name}` must be a list, got {shown(value)}.")
+
+
+def flag(owner: str, name: str, value: Any) -> None:
+    """Refuse all but True and False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{owner}: `{name}` must be True or False, got {shown(value)}.")
+
+
+def seed(owner: str, value: Any) -> None:
+    """Refuse all but integers from 0 on."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{owner}: `seed` must be an integer from 0 on, got {shown(value)}.")
+
+
+def numbers(owner: str, name: str, value: Any) -> None:
+    """Refuse all but trees of real numbers, at least one; values are not looked at."""
+    leaves = jax.tree.leaves(value)
+    if dataclasses.is_dataclass(value) or not any(np.size(leaf) for leaf in leaves):
+        raise TypeError(
+            f"{owner}: `{name}` must hold numbers, got {shown(value)}; give an array, or a tree of "
+            "arrays."
+        )
+    for leaf in leaves:
+        if not isinstance(leaf, Tracer):
+            _real(owner, name, np.asarray(leaf), leaf)
+
+
+def array(owner: str, name: str, value: Any, *axes: int) -> None:
+    """Refuse all but arrays of finite real numbers with one of these numbers of axes."""
+    numbers(owner, name, value)
+    if not hasattr(value, "shape") or value.ndim not in axes or value.size == 0:
+        wanted = " or ".join(map(str, axes))
+        seen = f"shape {value.shape}" if hasattr(value, "shape") else shown(value)
+        raise TypeError(f"{owner}: `{name}` must be an array with {wanted} axes, got {seen}.")
+    finite(owner, name, value, each=True)
+
+
 def count(owner: str, name: str, value: Any) -> None:
     """Refuse all but Python integers of at least 1; a count is the size of an array."""
     if isinstance(value, Tracer):
@@ -82,7 +123,7 @@ def count(owner: str, name: str, value: Any) -> None:
             "size of an array, so it cannot vary within a batch: make one batch per value."
         )
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {value!r}.")
+        raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {shown(value)}.")
 
 
 def size(owner: str, name: str, value: Any, each: int = 1) -> None:
@@ -132,6 +173,21 @@ def instance(owner: str, name: str, value: Any, kind: type) -> None:
         )
 
 
+def shown(value: Any) -> str:
+    """A value in few words, without its address in memory."""
+    text = f"{value!r:.60}"
+    return seen_as(value) if " at 0x" in text or text[:1] == "<" else " ".join(text.split())
+
+
+def state(owner: str, value: Any, kind: type, maker: str) -> None:
+    """Refuse all but the state of a learner of one kind."""
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"{owner}: `state` must be that of `{maker}`, got {seen_as(value)}; give `run.state`, "
+            f"or the part of it that belongs to `{maker}`."
+        )
+
+
 def _then(remedy: str) -> str:
     return f"; {remedy}" if remedy else ""
 
@@ -177,7 +233,9 @@ def comparator(owner: str, u: Any, decision: Any) -> Any:
 def _values(
     owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str, each: bool
 ) -> Any:
-    if not each:
+    if each:
+        numbers(owner, name, value)
+    else:
         _one_number(owner, name, value)
 
     def look(path, leaf):
@@ -186,10 +244,10 @@ def _values(
         seen = np.asarray(leaf)
         _real(owner, f"{name}{jax.tree_util.keystr(path)}", seen, leaf)
         if not np.all(legal(seen)):
-            shown = leaf if seen.ndim == 0 else seen[~legal(seen)].flat[0]
-            more = " and finite" if np.isposinf(shown) else ""
+            first = leaf if seen.ndim == 0 else seen[~legal(seen)].flat[0]
+            more = " and finite" if np.isposinf(first) and demand != "must be finite" else ""
             raise ValueError(
-                f"{owner}: `{name}{jax.tree_util.keystr(path)}` {demand}{more}, got {shown}."
+                f"{owner}: `{name}{jax.tree_util.keystr(path)}` {demand}{more}, got {first}."
             )
         return leaf
 
@@ -212,4 +270,4 @@ def _one_number(owner: str, name: str, value: Any) -> None:
 
 def _real(owner: str, name: str, seen: np.ndarray, leaf: Any) -> None:
     if not (jnp.issubdtype(seen.dtype, jnp.floating) or seen.dtype.kind in "iu"):
-        raise TypeError(f"{owner}: `{name}` must be a real number, got {leaf!r}.")
+        raise TypeError(f"{owner}: `{name}` must be a real number, got {shown(leaf)}.")

@@ -55,8 +55,10 @@ def align(start: int, inside: int, length: int, cost: Callable | None = None) ->
     [3, 5]
     """
     for name, size in (("start", start), ("inside", inside), ("length", length)):
-        if not isinstance(size, int) or size < 0:
-            raise ValueError(f"align: `{name}` must be a count of features, got {size!r}.")
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise ValueError(
+                f"align: `{name}` must be a count of features, got {check.shown(size)}."
+            )
         check.size("align", name, max(size, 1))
     cost = off_by(1.0) if cost is None else cost
     check.takes("align", "cost", cost, "outcome", "output", "real")

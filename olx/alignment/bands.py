@@ -36,10 +36,11 @@ def semitones(
     """Decibels below the loudest band in each semitone from MIDI pitch `low` to `high`, a row per
     frame; frame t is centred at t * hop. Not less than -96."""
     wave = _checked("semitones", wave, rate, hop)
-    if not (isinstance(low, int | np.integer) and isinstance(high, int | np.integer)) or low > high:
+    pitches = [low, high]
+    if not all(type(pitch) is int and 0 <= pitch <= 127 for pitch in pitches) or low > high:
         raise ValueError(
-            f"semitones: `low` and `high` must be MIDI pitches in this order, as 36 and 119, got "
-            f"{low!r} and {high!r}."
+            "semitones: `low` and `high` must be MIDI pitches in this order, as 36 and 119, got "
+            f"{check.shown(low)} and {check.shown(high)}."
         )
     length = 0.092
     power = _spectrum(np.pad(wave, int(length * rate / 2)), rate, hop, length, np.hanning, 4)
@@ -62,12 +63,12 @@ def _spectrum(wave: Wave, rate: float, hop: float, length: float, window, finer:
 
 
 def _checked(owner: str, wave: Wave, rate: float, hop: float) -> Wave:
-    wave = np.asarray(wave, float)
-    if wave.ndim != 1 or not np.all(np.isfinite(wave)):
-        raise ValueError(f"{owner}: `wave` must be one row of finite samples, got {wave.shape}.")
-    if not rate > 0 or not hop * rate >= 1 or len(wave) < 0.1 * rate:
+    wave = np.asarray(wave)
+    check.array(owner, "wave", wave, 1)
+    rate, hop = check.positive(owner, "rate", rate), check.positive(owner, "hop", hop)
+    if not hop * rate >= 1 or len(wave) < 0.1 * rate:
         raise ValueError(
             f"{owner}: {len(wave)} samples at {rate} per second, {hop} s per frame: give at least "
             "a tenth of a second, and at least one sample per frame."
         )
-    return wave
+    return wave.astype(float)

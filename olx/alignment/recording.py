@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
+from olx import _check as check
 from olx.core import Rounds
 
 PADDING = -1
@@ -52,6 +53,8 @@ def aligned_rounds(
     starts: per recording, the frame at which each event begins, rising from 0 on.
     """
     owner = "aligned_rounds"
+    for name, given in (("recordings", recordings), ("starts", starts)):
+        check.several(owner, name, given)
     if len(recordings) != len(starts) or not recordings:
         raise ValueError(
             f"{owner}: there are {len(recordings)} recordings and {len(starts)} lists of starts; "

@@ -57,7 +57,11 @@ def speech_recording(
     confidences: [T, phones], such as the logarithms of posteriors.
     longest: the most frames that an event may last.
     """
-    frames, phones = np.asarray(frames, float), np.asarray(phones)
+    check.instance("speech_recording", "lengths", lengths, Lengths)
+    frames, phones = np.asarray(frames), np.asarray(phones)
+    check.array("speech_recording", "frames", frames, 2)
+    check.array("speech_recording", "confidences", np.asarray(confidences), 2)
+    frames = frames.astype(float)
     _check(frames, phones, confidences, lengths, longest)
     count = len(frames)
     at = lambda shift: frames[np.clip(np.arange(count) + shift, 0, count - 1)]
@@ -82,6 +86,8 @@ def _events(phones: Any, lengths: Any, count: int) -> tuple[np.ndarray, np.ndarr
     """All events of all recordings: their phones and their lengths."""
     owner = "phone_lengths"
     check.count(owner, "count", count)
+    for name, given in (("phones", phones), ("lengths", lengths)):
+        check.several(owner, name, given)
     sizes = [np.shape(one) for one in phones], [np.shape(one) for one in lengths]
     if sizes[0] != sizes[1] or not sizes[0] or any(len(size) != 1 for size in sizes[0]):
         raise ValueError(
@@ -114,5 +120,4 @@ def _check(frames, phones, confidences, lengths: Lengths, longest: int) -> None:
             f"{owner}: phones lie in {phones.min()}..{phones.max()}, there are {known} lengths and "
             f"{np.shape(confidences)[1]} confidences per frame; number the phones from 0."
         )
-    if longest < 1:
-        raise ValueError(f"{owner}: `longest` must be at least 1, got {longest}.")
+    check.count(owner, "longest", longest)

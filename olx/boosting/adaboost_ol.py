@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
@@ -60,6 +61,8 @@ def adaboost_ol(key: Array | None = None) -> BoostingRule:
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
+    if key is not None:
+        check.key("adaboost_ol", key)
     parts = init, whole_vote if key is None else drawn_vote, weigh, update, adaboost_theorems
     return BoostingRule(AdaBoostHparams(key), *parts, owner="adaboost_ol")
 

@@ -67,6 +67,8 @@ def boost(
     check.instance("boost", "inner", inner, Learner)
     check.size("boost", "n", n)
     check.instance("boost", "rule", rule, BoostingRule)
+    if key is not None:
+        check.key("boost", key)
     if loss is not None:
         check.takes("boost", "loss", loss, "score", "label")
     needs = (signs("boost"), *within(inner, "inner", *PARTS))

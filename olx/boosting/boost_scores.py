@@ -18,6 +18,7 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from olx import _check as check
 from olx.boosting import _lattice as lattice
 from olx.boosting.boost import BoostHparams, BoostState, boost, learn, scores_of
 from olx.boosting.rule import BoostingRule
@@ -39,6 +40,7 @@ def boost_scores(
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
+    check.instance("boost_scores", "rule", rule, BoostingRule)
     if rule.weigh_fn is lattice.weigh:
         rule = dataclasses.replace(rule, weigh_fn=lattice.weigh_scores)
     learner = boost(inner, n, rule, loss, key)

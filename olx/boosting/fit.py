@@ -88,6 +88,7 @@ def boost_with(
     learner, labels = as_booster(owner, inner), check_labels(owner, labels)
     weak = as_weak(owner, weak)
     check.count(owner, "rounds", rounds)
+    check.flag(owner, "until_fitted", until_fitted)
     watch = _Watch(owner, weak, validation, patience)
     state, p = _start(owner, learner, weights, len(labels))
     needs, votes, kept, stopped = needs_of(learner, None), np.zeros(len(labels)), [], "all rounds"

@@ -147,12 +147,14 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     of length at most 1. The theorem holds for every $W \ge 1$: the regrets of the copies to $f / W$
     are measured.
     """
+    check.takes("span_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 13"
     return theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
 def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 13 from a stage to the next; the sides are those of the tightest one."""
+    check.takes("span_stages", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 13"
     return theorem("span_stages", source, open_account, add, one_stage, about=BOOSTED)
 

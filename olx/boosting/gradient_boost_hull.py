@@ -122,12 +122,14 @@ def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     The regrets of the copies to it are measured, so the theorem holds for every function; they can
     be large for one that is no convex combination of base functions.
     """
+    check.takes("hull_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 14"
     return theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
 def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 14 from a stage to the next; the sides are those of the tightest one."""
+    check.takes("hull_stages", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 14"
     return theorem("hull_stages", source, open_account, add, one_stage, about=BOOSTED)
 

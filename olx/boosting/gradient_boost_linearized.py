@@ -100,6 +100,7 @@ class LinearizedAccount(NamedTuple):
 
 def linearized_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """Corollary 3 against the function `apply(u, .)`; W is that of `span_regret`."""
+    check.takes("linearized_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, corollary 3"
     return theorem("linearized_regret", source, open_account, add, both_sides, about=BOOSTED)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
+from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree
@@ -39,6 +40,7 @@ def greedy_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 
     $W = \max(1, \|u\| / D)$ for `gradient_boost` and 1 for `gradient_boost_hull`.
     """
+    check.takes("greedy_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, (B.5) and (B.6)"
     return theorem("greedy_regret", source, open_account, add, both_sides, about=GREEDY)
 

@@ -70,6 +70,7 @@ def sigmoid_network(inner: Learner, hidden: int = 10, key: Array | None = None) 
     check.instance("sigmoid_network", "inner", inner, Learner)
     check.size("sigmoid_network", "hidden", hidden)
     key = jax.random.key(0) if key is None else key
+    check.key("sigmoid_network", key)
     hparams = NetworkHparams(inner, key, hidden)
     return Learner(hparams, init, predict, update, needs=within(inner, "inner", "outcome"))
 
@@ -90,7 +91,9 @@ def first_weights(features: int, hidden: int = 10, key: Array | None = None) -> 
     """
     check.count("first_weights", "features", features)
     check.size("first_weights", "hidden", hidden, features)
-    return _drawn(jax.random.key(0) if key is None else key, features, hidden, float)
+    key = jax.random.key(0) if key is None else key
+    check.key("first_weights", key)
+    return _drawn(key, features, hidden, float)
 
 
 def init(hp: NetworkHparams, params: PyTree) -> NetworkState:

@@ -6,9 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from olx import _check as check
+
 
 def ordered(owner: str, low: Any, high: Any) -> Any:
     """`low`, refused if it exceeds `high`; if an end is traced, NaN instead of a refusal."""
+    for name, end in (("low", low), ("high", high)):
+        check.numbers(owner, name, end)
     if isinstance(low, Tracer) or isinstance(high, Tracer):
         return jnp.where(low <= high, low, jnp.nan)
     if not np.all(np.asarray(low) <= np.asarray(high)):

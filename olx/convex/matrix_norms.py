@@ -3,12 +3,14 @@
 import jax.numpy as jnp
 from jax.tree_util import Partial
 
+from olx import _check as check
 from olx.convex.norms import Norm, power
 from olx.core import Scalar
 
 
 def schatten_norm(q: Scalar) -> Norm:
     """The q-norm of singular values for 1 < q < infinity; the dual has q / (q - 1)."""
+    q = check.inside("schatten_norm", "q", q, 1.0, jnp.inf)
     return Norm(Partial(_of_values, q), Partial(_of_values, q / (q - 1)))
 
 

@@ -28,6 +28,7 @@ def entropic_floor(logits: PyTree, floor: Scalar) -> PyTree:
     >>> entropic_floor(jnp.log(jnp.array([0.01, 0.09, 0.3, 0.6])), 0.1).round(4).tolist()
     [0.1, 0.1, 0.2667, 0.5333]
     """
+    check.numbers("entropic_floor", "logits", logits)
     flat, unravel = ravel_pytree(logits)
     floor = check.between("entropic_floor", "floor", floor, 0.0, 1 / flat.size)
     order = jnp.argsort(flat)
@@ -44,6 +45,7 @@ def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
     >>> entropic_cap(jnp.log(jnp.array([0.1, 0.3, 0.6])), 0.5).round(3).tolist()
     [0.125, 0.375, 0.5]
     """
+    check.numbers("entropic_cap", "logits", logits)
     flat, unravel = ravel_pytree(logits)
     cap = check.between("entropic_cap", "cap", cap, 1 / flat.size, jnp.inf)
     order = jnp.argsort(-flat)
@@ -56,6 +58,7 @@ def simplex(v: PyTree, total: Scalar) -> PyTree:
 
     Sort, find how many coordinates stay positive, subtract the same number from all of them.
     """
+    check.numbers("simplex", "v", v)
     flat, unravel = ravel_pytree(v)
     flat = flat - lax.stop_gradient(jnp.max(flat))  # same projection, avoids cancellation
     ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
@@ -78,10 +81,11 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     >>> capped_simplex(jnp.array([2.0, 0.25, 0.0]), 0.5).round(4).tolist()
     [0.5, 0.375, 0.125]
     """
+    check.numbers("capped_simplex", "v", v)
     flat, unravel = ravel_pytree(v)
     cap = check.non_negative("capped_simplex", "cap", cap, each=True)
     total = check.non_negative("capped_simplex", "total", total)
-    caps = jnp.broadcast_to(ravel_pytree(cap)[0].astype(flat.dtype), flat.shape)
+    caps = _like("capped_simplex", "cap", cap, flat)
     total = _reachable(total, caps)
     caps = jnp.where(caps > total, total, caps)
     start = lax.stop_gradient(_level(flat, caps, total))
@@ -101,6 +105,7 @@ def subsimplex(v: PyTree, total: Scalar = 1.0) -> PyTree:
     >>> subsimplex(jnp.array([0.5, -1.0, 0.25])).tolist()
     [0.5, 0.0, 0.25]
     """
+    check.numbers("subsimplex", "v", v)
     flat, unravel = ravel_pytree(v)
     total = check.non_negative("subsimplex", "total", total)
     positive = jnp.where(flat > 0, flat, 0.0)
@@ -117,12 +122,24 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
     >>> weighted_l1_ball(jnp.array([3.0, 1.0, -7.0]), jnp.array([1.0, 2.0, 0.0]), 2.0).tolist()
     [2.0, 0.0, -7.0]
     """
+    check.numbers("weighted_l1_ball", "v", v)
     flat, unravel = ravel_pytree(v)
     weights = check.non_negative("weighted_l1_ball", "weights", weights, each=True)
     radius = check.non_negative("weighted_l1_ball", "radius", radius)
-    a = jnp.broadcast_to(ravel_pytree(weights)[0].astype(flat.dtype), flat.shape)
+    a = _like("weighted_l1_ball", "weights", weights, flat)
     sign = jnp.where(flat < 0, -1.0, jnp.ones_like(flat))
     return unravel(sign * _within(sign * flat, a, radius))
+
+
+def _like(owner: str, name: str, value: PyTree, flat: Float[Array, " n"]) -> Array:
+    """One number per coordinate."""
+    given = ravel_pytree(value)[0].astype(flat.dtype)
+    if given.size not in (1, flat.size):
+        raise TypeError(
+            f"{owner}: `{name}` has {given.size} numbers, `v` {flat.size}; give one for all, or "
+            "one per coordinate."
+        )
+    return jnp.broadcast_to(given, flat.shape)
 
 
 def _number(mask: Bool[Array, " n"], like: Array) -> Array:

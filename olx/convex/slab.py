@@ -12,11 +12,14 @@ is zero, the solution is $v$.
 Luo, Agarwal, Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from olx import _check as check
 from olx import _safe as safe
 from olx.convex import _interval
 from olx.convex import _spectral as spectral
@@ -38,6 +41,7 @@ def slab(
     >>> slab(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), -1.0, 1.0).tolist()
     [1.0, 1.0]
     """
+    _check("slab", v, x, low, high, inverse=(inverse, 0, 1, 2))
     low = _interval.ordered("slab", low, high)
     direction = inverse @ x if jnp.ndim(inverse) == 2 else inverse * x
     return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
@@ -55,6 +59,7 @@ def slab_semidefinite(
     Eigenvalues below $d \epsilon \lambda_{\max}$ count as zero, $\epsilon$ the spacing of floats,
     and $x$ lies in the range of $A$ if $\|Px\|^2 \le \sqrt\epsilon \|x\|^2$.
     """
+    _check("slab_semidefinite", v, x, low, high, matrix=(matrix, 2))
     low = _interval.ordered("slab_semidefinite", low, high)
     matrix = spectral.symmetrize(matrix)
     values = jnp.linalg.eigvalsh(lax.stop_gradient(matrix))
@@ -67,6 +72,20 @@ def slab_semidefinite(
     outside = jnp.vdot(free, free) > rounding**0.5 * jnp.vdot(x, x)
     direction = jnp.where(outside, free, inverse @ x)
     return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
+
+
+def _check(owner: str, v: Any, x: Any, low: Any, high: Any, **matrix: Any) -> None:
+    ends = {"low": (low, 0), "high": (high, 0)}
+    for name, (value, *axes) in {"v": (v, 1), "x": (x, 1), **ends, **matrix}.items():
+        if isinstance(value, list | tuple | dict):
+            raise TypeError(f"{owner}: `{name}` must be an array, got {check.shown(value)}.")
+        check.numbers(owner, name, value)
+        wide = jnp.ndim(value) == 0 or jnp.shape(value)[-1] == jnp.shape(v)[-1]
+        if jnp.ndim(value) not in axes or not wide:
+            raise TypeError(
+                f"{owner}: `{name}` has shape {jnp.shape(value)}, `v` {jnp.shape(v)}; give vectors "
+                "of one length, and a matrix of that width."
+            )
 
 
 def _step(score, low, high, size):

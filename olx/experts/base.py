@@ -112,6 +112,8 @@ def expert_learner(
     span = None
     if low is not None or high is not None:
         low, high = 0.0 if low is None else low, 1.0 if high is None else high
+        check.finite(owner, "low", low)
+        check.finite(owner, "high", high)
         span = (low, low + check.positive(owner, "high - low", high - low))
     hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn, unbounded)
     needs = (*expert_needs(owner, prior), *needs)

@@ -106,6 +106,7 @@ def equivalence(margin: Scalar) -> Theorem:
 
     margin: $R$.
     """
+    margin = check.finite("equivalence", "margin", margin)
     parts = open_account, add_round, Partial(both_sides, margin)
     return theorem("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
 

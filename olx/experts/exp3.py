@@ -118,11 +118,17 @@ def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = 
     epsilon: $1/N$ if None, which is the regret to the best arm.
     """
     eta = check.above("exp3_bound", "eta", eta, 0.0, 1.0)
-    epsilon = 1 / arms if epsilon is None else epsilon
+    rounds, epsilon = _game("exp3_bound", rounds, arms, epsilon)
     return jnp.log(1 / epsilon) / eta + rounds * eta * (1 + arms * jnp.exp(0.5)) / 2
 
 
 def exp3_step(rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
     r"""The step that minimizes `exp3_bound`, $\sqrt{2 \ln(1/\epsilon) / (T (1 + N \sqrt e))}$."""
-    epsilon = 1 / arms if epsilon is None else epsilon
+    rounds, epsilon = _game("exp3_step", rounds, arms, epsilon)
     return jnp.minimum(jnp.sqrt(2 * jnp.log(1 / epsilon) / (rounds * (1 + arms * jnp.exp(0.5)))), 1)
+
+
+def _game(owner: str, rounds: Scalar, arms: int, epsilon: Scalar | None) -> tuple[Scalar, Scalar]:
+    check.count(owner, "arms", arms)
+    rounds = check.positive(owner, "rounds", rounds, each=True)
+    return rounds, 1 / arms if epsilon is None else check.above(owner, "epsilon", epsilon, 0.0, 1.0)

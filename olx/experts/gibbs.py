@@ -58,6 +58,7 @@ def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
     """
     check.key("gibbs", key)
     eta = check.positive("gibbs", "eta", eta)
+    points = check.finite("gibbs", "points", points, each=True)
     hparams = GibbsHparams(eta, points, key)
     needs = (prior_need("gibbs"),)
     theorems = (expected_regret,)

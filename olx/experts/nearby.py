@@ -41,6 +41,8 @@ def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -
     low, high: the ends of the box: numbers, or arrays shaped like a point.
     """
     epsilon = check.above("nearby_points", "epsilon", epsilon, 0.0, 1.0)
+    low = check.finite("nearby_points", "low", low, each=True)
+    high = check.finite("nearby_points", "high", high, each=True)
     sides = Partial(both_sides, Share(epsilon), jnp.asarray(low), jnp.asarray(high))
     parts = open_account, add_round, sides
     return theorem("nearby_points", "Luo 2016, theorem 22", *parts, about=_POINTS)

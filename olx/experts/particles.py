@@ -46,6 +46,7 @@ def particles(inner: Learner, points: PyTree) -> Learner:
     True
     """
     check.instance("particles", "inner", inner, Learner)
+    points = check.finite("particles", "points", points, each=True)
     hparams = ParticlesHparams(inner, points)
     needs = within(inner, "inner", "params", "weight")
     theorems = tuple(_of_the_mean(one) for one in inner.theorems)

@@ -49,5 +49,6 @@ def quantile_regret(regrets: Float[Array, "T N"], epsilon: float) -> Float[Array
 
     epsilon: above 0 and up to 1; 1/N or less gives the regret to the best expert.
     """
+    check.array("quantile_regret", "regrets", regrets, 2)
     rank = rank_of("quantile_regret", regrets.shape[1], epsilon)
     return -jnp.sort(-regrets, axis=1)[:, rank - 1]

@@ -20,6 +20,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from olx import _check as check
 from olx.core import Loss, Rounds
 from olx.experts.paths import on_edges, path_losses
 from olx.hindsight.regret import weights
@@ -49,6 +50,13 @@ def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " 
             "best_pruning_in_hindsight: `parents` must hold -1 or a smaller number for every edge, "
             f"got {above.tolist()}."
         )
+    check.array("best_pruning_in_hindsight", "losses", losses, 1)
+    losses = jnp.asarray(losses)
+    if losses.shape != above.shape:
+        raise TypeError(
+            f"best_pruning_in_hindsight: there are {above.size} edges and {losses.size} losses; "
+            "give one loss per edge."
+        )
     count = above.size
     inner = jnp.asarray(np.isin(np.arange(count), above))
     parent = jnp.asarray(np.where(above < 0, count, above))  # the root comes last
@@ -70,6 +78,14 @@ def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " 
 
 def edge_losses(loss: Loss, rounds: Rounds, edges: int) -> Float[Array, " E"]:
     """The total loss of the advice below every edge, over the rounds that take it."""
+    check.instance("edge_losses", "rounds", rounds, Rounds)
+    check.takes("edge_losses", "loss", loss, "action", "outcome")
+    check.count("edge_losses", "edges", edges)
+    if not hasattr(rounds.context, "edges"):
+        raise TypeError(
+            "edge_losses: rounds.context must hold paths of a tree, as `best_pruning` takes them, "
+            f"got {check.shown(type(rounds.context))}."
+        )
     follow = lambda one: path_losses(lambda advice: loss(advice, one.outcome), one.context)
     along = jax.vmap(follow)(rounds)
     along = along * weights(rounds, along.dtype)[:, None]

@@ -82,7 +82,15 @@ def comparator_losses(
 
 def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
     """The regret on the rounds from `start` up to, not including, `stop`."""
-    padded = _padded(curve)
+    padded = _padded("interval_regret", curve)
+    if not all(isinstance(at, int | np.integer | jax.Array) for at in (start, stop)):
+        seen = f"{check.shown(start)} and {check.shown(stop)}"
+        raise TypeError(f"interval_regret: `start` and `stop` must be integers, got {seen}.")
+    if not isinstance(start, jax.Array | bool) and not 0 <= start <= stop < padded.shape[-1]:
+        raise ValueError(
+            f"interval_regret: there are {padded.shape[-1] - 1} rounds, got those from {start} to "
+            f"{stop}; give 0 <= start <= stop."
+        )
     return padded[..., stop] - padded[..., start]
 
 
@@ -94,7 +102,7 @@ def worst_interval(curve: Float[Array, " T"]) -> Interval:
     >>> int(worst.start), int(worst.stop), float(worst.regret)
     (2, 4, 4.0)
     """
-    padded = _padded(curve)
+    padded = _padded("worst_interval", curve)
     least = jax.lax.cummin(padded, axis=padded.ndim - 1)[..., :-1]
     gains = padded[..., 1:] - least
     last = jnp.argmax(gains, axis=-1)
@@ -107,13 +115,21 @@ def variation(us: PyTree, norm: Norm | None = None) -> Array:
     r"""$\sum_{t \ge 2} \|u_t - u_{t-1}\|$, Euclidean if `norm` is None."""
     norm = norms.l2() if norm is None else norm
     check.instance("variation", "norm", norm, Norm)
+    check_sequence("variation", us)
     return jnp.sum(jax.vmap(norm.primal)(jax.tree.map(lambda u: jnp.diff(u, axis=0), us)))
 
 
 def shifts(us: PyTree) -> Array:
     """The number of rounds in which a comparator changes."""
+    check_sequence("shifts", us)
     changed = lambda u: jnp.any((u[1:] != u[:-1]).reshape(u.shape[0] - 1, -1), axis=1)
     return jnp.sum(jnp.any(jnp.stack([changed(u) for u in jax.tree.leaves(us)]), axis=0))
+
+
+def check_sequence(owner: str, us: PyTree) -> None:
+    check.numbers(owner, "us", us)
+    if any(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(us)):
+        raise TypeError(f"{owner}: `us` holds a number; every leaf needs a leading axis of rounds.")
 
 
 def weights(rounds: Rounds, dtype) -> Float[Array, " T"]:
@@ -158,5 +174,6 @@ def _curve(owner: str, run: Run, rounds: Rounds, losses: Array) -> Array:
     return jnp.cumsum(weights(rounds, losses.dtype) * (run.losses - losses), axis=-1)
 
 
-def _padded(curve):
+def _padded(owner: str, curve: Float[Array, "... T"]) -> Float[Array, "... T1"]:
+    check.array(owner, "curve", curve, *range(1, 9))
     return jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], axis=-1)

@@ -14,6 +14,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from olx import _check as check
+
 
 class ShiftingExpert(NamedTuple):
     """The expert of every round, and the total loss."""
@@ -37,13 +39,15 @@ def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingEx
     """
     if not isinstance(shifts, int | np.integer) or isinstance(shifts, bool) or shifts < 0:
         raise ValueError(
-            f"best_shifting_expert: `shifts` must be a non-negative integer, got {shifts!r}."
+            "best_shifting_expert: `shifts` must be a non-negative integer, got "
+            f"{check.shown(shifts)}."
         )
     if np.ndim(losses) != 2:
         raise TypeError(
             "best_shifting_expert: `losses` must have one row per round and one column per expert, "
             f"got shape {np.shape(losses)}."
         )
+    check.array("best_shifting_expert", "losses", losses, 2)
 
     def forward(cost, loss):
         leader, least = jnp.argmin(cost, axis=1), jnp.min(cost, axis=1)

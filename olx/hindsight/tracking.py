@@ -16,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx.hindsight.regret import check_sequence
 
 
 class Piece(NamedTuple):
@@ -28,6 +29,7 @@ class Piece(NamedTuple):
 
 def upward_variation(us: PyTree) -> Array:
     r"""$\sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$."""
+    check_sequence("upward_variation", us)
     flat = jax.vmap(lambda u: ravel_pytree(u)[0])(us)
     before = jnp.concatenate([jnp.zeros_like(flat[:1]), flat[:-1]])
     return jnp.sum(jnp.maximum(flat - before, 0.0))
@@ -40,9 +42,11 @@ def intervals(sequence: Float[Array, " T"]) -> list[Piece]:
     [Piece(weight=1.0, start=0, stop=3), Piece(weight=1.0, start=1, stop=3), \
 Piece(weight=1.0, start=1, stop=2), Piece(weight=1.0, start=4, stop=5)]
     """
-    sequence = check.non_negative("intervals", "sequence", np.asarray(sequence, float), each=True)
+    given = np.asarray(sequence)
+    check.array("intervals", "sequence", given, 1)
+    given = check.non_negative("intervals", "sequence", given.astype(float), each=True)
     pieces, unfinished = [], [(0.0, 0)]  # open intervals: their level and start
-    for t, value in enumerate([*sequence.tolist(), 0.0]):
+    for t, value in enumerate([*given.tolist(), 0.0]):
         while unfinished[-1][0] > value:
             top, start = unfinished.pop()
             bottom = max(unfinished[-1][0], value)

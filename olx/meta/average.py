@@ -80,6 +80,7 @@ def averaged(state: AverageState) -> PyTree:
 
     The state of a sweep gives one mean for each configuration.
     """
+    check.state("averaged", state, AverageState, "average")
     total = state.total.value
     below = lambda mean: jnp.reshape(total, total.shape + (1,) * (mean.ndim - total.ndim))
     return jax.tree.map(

@@ -62,6 +62,7 @@ def random_stop(inner: Learner, key: Array) -> Learner:
 
 def stopped(state: RandomStopState) -> PyTree:
     """The decision kept, from the state of a `random_stop`, lifted or not."""
+    check.state("stopped", state, RandomStopState, "random_stop")
     return state.reservoir.kept
 
 

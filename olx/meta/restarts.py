@@ -59,6 +59,7 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
 
 def candidates(state: RestartsState) -> PyTree:
     """The decisions kept; every leaf has a leading axis of blocks."""
+    check.state("candidates", state, RestartsState, "restarts")
     return state.candidates
 
 
@@ -69,6 +70,10 @@ def validated(
 
     apply: `(decision, context) -> action`: `olx.dot`, or `olx.hindsight.itself`.
     """
+    check.numbers("validated", "candidates", candidates)
+    check.takes("validated", "loss", loss, "action", "outcome")
+    check.instance("validated", "rounds", rounds, Rounds)
+    check.takes("validated", "apply", apply, "w", "x")
 
     def total(w: PyTree) -> Array:
         paid = jax.vmap(lambda x, y: loss(apply(w, x), y))(rounds.context, rounds.outcome)

@@ -35,6 +35,8 @@ def leafwise(maps: PyTree) -> MirrorMap:
     ([3.0], [0.5, 0.5])
     """
     parts = jax.tree.leaves(maps, is_leaf=_is(MirrorMap))
+    if not parts:
+        raise TypeError("leafwise: `maps` holds no mirror map; give a tree of them.")
     for part in parts:
         check.instance("leafwise", "maps", part, MirrorMap)
     pick = lambda choose: jax.tree.map(choose, maps, is_leaf=_is(MirrorMap))

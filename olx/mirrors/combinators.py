@@ -51,6 +51,7 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
     [3.0, 0.0]
     """
     check.instance("shift", "mirror", mirror, MirrorMap)
+    center = check.finite("shift", "center", center, each=True)
     return MirrorMap(
         Partial(_moved, center, mirror.potential),
         Partial(_tilted, center, mirror.conjugate),
@@ -75,6 +76,7 @@ def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
     [1.0, 0.25]
     """
     check.instance("precompose", "mirror", mirror, MirrorMap)
+    check.array("precompose", "matrix", matrix, 2)
     if jnp.ndim(matrix) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise TypeError(f"precompose: `matrix` must be square, got shape {jnp.shape(matrix)}.")
     forth = lambda function: Partial(_after_matrix, matrix, function)
@@ -118,6 +120,7 @@ def add(
     """
     check.instance("add", "mirror", mirror, MirrorMap)
     check.instance("add", "other", other, MirrorMap)
+    check.flag("add", "separable", separable)
     pair = (mirror, other)
     domains = [each.contains for each in pair if each.contains is not None]
     if domains and start is None and total is None:

@@ -179,6 +179,12 @@ def banditron_bound(
     size: $\|V\|$.
     row: $X$, the largest $\|x_t\|$.
     """
+    owner = "banditron_bound"
+    gamma = check.above(owner, "gamma", gamma, 0.0, 1.0)
+    check.count(owner, "k", k)
+    rounds = check.positive(owner, "rounds", rounds, each=True)
+    loss, size = check.non_negative(owner, "loss", loss), check.non_negative(owner, "size", size)
+    row = check.non_negative(owner, "row", row)
     p = 1 - gamma + gamma / k
     steady = size * row * jnp.sqrt((1 - p) / p * rounds)
     return gamma * rounds + solved(loss + steady, size * row * jnp.sqrt(k / gamma + 1))

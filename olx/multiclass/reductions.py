@@ -97,6 +97,7 @@ def output_codes(
     >>> learner.predict(learner.init(jnp.zeros(5)), jnp.ones(5)).shape
     (4,)
     """
+    check.numbers("output_codes", "code", code)
     seen = np.asarray(code, float)
     if seen.ndim != 2 or not np.all(np.isin(seen, (-1, 0, 1))):
         raise ValueError(

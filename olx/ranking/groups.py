@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from olx import _check as check
 from olx.core import Rounds
 from olx.losses.ranks import PADDING
 
@@ -25,6 +26,8 @@ def group_rows(rows: Any, relevance: Any, sizes: Any) -> Rounds:
         raise TypeError(f"group_rows: `rows` must have the shape (n, d), got {rows.shape}.")
     if rows.dtype.kind not in "fiub":
         raise TypeError(f"group_rows: `rows` holds {rows.dtype}; give real numbers.")
+    check.numbers("group_rows", "relevance", relevance)
+    check.finite("group_rows", "rows", rows.astype(float), each=True)
     if relevance.shape != rows.shape[:1]:
         raise TypeError(
             f"group_rows: `relevance` has shape {relevance.shape} for {len(rows)} rows; give one "

@@ -119,6 +119,7 @@ def ndcg(
     relevant, other, sure = _sides("ndcg", scores, relevance)
     if top is not None:
         check.count("ndcg", "top", top)
+    check.takes("ndcg", "discount", discount, "rank")
     counted, gains = relevant | other, jnp.where(relevant, relevance, 0).astype(scores.dtype)
     ranks = jnp.arange(1, scores.size + 1, dtype=scores.dtype)
     weights = discount(ranks) if top is None else jnp.where(ranks <= top, discount(ranks), 0.0)

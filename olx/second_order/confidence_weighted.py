@@ -89,6 +89,7 @@ def soft_confidence_weighted(
 
 def soft_rule(owner: str, confidence: Scalar, c: Scalar, squared: bool) -> Rule:
     """The rule of SCW-I, or of SCW-II if `squared`."""
+    check.flag(owner, "squared", squared)
     hparams = ConfidenceHparams(_quantile(owner, confidence), check.positive(owner, "c", c))
     return Rule(hparams, score, squared_step if squared else exact_step)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx import _check as check
 from olx.core import Rounds
 from olx.streams.numbers import refuse_masked
 
@@ -29,6 +30,7 @@ def from_arrays(
     >>> rounds.context.tolist(), rounds.outcome.tolist()
     ([[0.0, 1.0], [2.0, 3.0]], [1.0, -1.0])
     """
+    check.flag("from_arrays", "labels", labels)
     context, outcome = _each(_read, "context", context), _each(_read, "outcome", outcome)
     weight = None if weight is None else _read("weight", weight)
     _check_lengths(Rounds(context, outcome, weight))

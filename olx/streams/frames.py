@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from olx import _check as check
 from olx.core import Rounds
 from olx.streams.arrays import from_arrays
 from olx.streams.cells import (
@@ -68,6 +69,10 @@ def from_frame(
     owner = "from_frame"
     table = opened(owner, frame)
     refuse_absent(owner, "target", [target], table.columns)
+    check.flag(owner, "labels", labels)
+    for word, given in (("features", features), ("categories", categories)):
+        if given is not None:
+            check.several(owner, word, given)
     names = [name for name in table.columns if name != target] if features is None else features
     refuse_absent(owner, "features", names, table.columns)
     if target in names:

@@ -44,6 +44,8 @@ def spoken(seed: int, events: int = 12, phones: int = 8, noise: float = 0.02) ->
     >>> len(one.phones), float(one.starts[0])
     (3, 0.0)
     """
+    check.seed("spoken", seed)
+    noise = check.non_negative("spoken", "noise", noise)
     check.count("spoken", "events", events)
     check.count("spoken", "phones", phones)
     draw = np.random.default_rng([seed, 1])
@@ -78,6 +80,8 @@ def played(seed: int, notes: int = 16, noise: float = 0.01) -> Played:
     >>> len(one.pitch), len(one.starts)
     (4, 4)
     """
+    check.seed("played", seed)
+    noise = check.non_negative("played", "noise", noise)
     check.count("played", "notes", notes)
     draw = np.random.default_rng([seed, 2])
     steps = draw.choice([-5, -4, -2, -1, 1, 2, 3, 5], notes)

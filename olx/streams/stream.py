@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from olx import _check as check
 from olx.core import Rounds, Scalar
 
 
@@ -40,5 +41,5 @@ def whole(owner: str, name: str, value: int, low: int, high: int) -> None:
     legal = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not legal or not low <= value <= high:
         raise ValueError(
-            f"{owner}: `{name}` must be an integer from {low} to {high}, got {value!r}."
+            f"{owner}: `{name}` must be an integer from {low} to {high}, got {check.shown(value)}."
         )

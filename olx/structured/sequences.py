@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import PyTree
 
+from olx import _check as check
 from olx.core import Rounds
 from olx.needs import Need
 
@@ -36,6 +37,15 @@ def padded_rounds(
     >>> rounds.outcome.tolist(), rounds.context.length.tolist()
     ([[1, 0], [1, -1]], [2, 1])
     """
+    for name, given in (("x", x), ("y", y)):
+        check.several("padded_rounds", name, given)
+    if weight is not None:
+        check.non_negative("padded_rounds", "weight", weight, each=True)
+    if weight is not None and np.shape(weight) != (len(x),):
+        raise TypeError(
+            f"padded_rounds: `weight` has shape {np.shape(weight)} for {len(x)} sequences; give "
+            "one number per sequence."
+        )
     if len(x) != len(y) or not len(x):
         raise ValueError(
             f"padded_rounds: `x` has {len(x)} sequences, `y` has {len(y)}; give as many of both, "

@@ -21,6 +21,7 @@ from optax import tree
 
 from olx import _safe as safe
 from olx import _sum
+from olx._remedies import seen_as
 from olx._sum import Sum
 from olx.core import Feedback, Scalar
 from olx.structured.structure import Structure
@@ -60,7 +61,12 @@ def averaged_weights(state: Any) -> PyTree:
     >>> run.state.walk.w.emission.tolist(), averaged_weights(run.state).emission.tolist()
     ([[-1.0], [1.0]], [[-0.75], [0.75]])
     """
-    walk: Walk = state.walk
+    walk = getattr(state, "walk", None)
+    if not isinstance(walk, Walk):
+        raise TypeError(
+            "averaged_weights: `state` must be that of a structured learner, such as "
+            f"`structured_perceptron`, got {seen_as(state)}; give `run.state`."
+        )
     return jax.tree.map(lambda w, late: w - _over(late, walk.total.value), walk.w, walk.late)
 
 

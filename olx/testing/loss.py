@@ -26,7 +26,14 @@ def check_loss(loss: ScoreLoss, scores: Any, outcomes: Any) -> None:
     >>> olx.testing.check_loss(olx.losses.logistic, scores, jnp.ones(7))
     """
     check.instance("check_loss", "loss", loss, ScoreLoss)
+    check.numbers("check_loss", "scores", scores)
+    check.numbers("check_loss", "outcomes", outcomes)
     scores, outcomes = jnp.asarray(scores), jnp.asarray(outcomes)
+    if scores.ndim < 1 or scores.shape[:1] != outcomes.shape[:1]:
+        raise TypeError(
+            f"check_loss: `scores` has shape {scores.shape}, `outcomes` {outcomes.shape}; give one "
+            "outcome per score."
+        )
     (values, slopes), (wanted, derivatives), whole = _look(loss, scores, outcomes)
     rtol = 1e-12 if scores.dtype == np.float64 else 1e-5
     close("a batch of scores changes the values", whole, wanted, rtol)

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
+from olx import _check as check
 from olx._cache import compiled
 from olx.mirrors.base import MirrorMap
 from olx.testing.report import close, fail
@@ -53,7 +54,10 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     >>> import jax.numpy as jnp, olx
     >>> olx.testing.check_mirror(olx.mirrors.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
     """
+    check.instance("check_mirror", "mirror", mirror, MirrorMap)
+    theta = check.finite("check_mirror", "theta", theta, each=True)
     key = jax.random.key(0) if key is None else key
+    check.key("check_mirror", key)
     seen = jax.tree.map(np.asarray, _look(mirror, theta, key))
     single = jnp.result_type(*jax.tree.leaves(theta)) != jnp.float64
     loose = 2e-4 if single else 1e-9

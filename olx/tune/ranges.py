@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from olx import _check as check
+
 
 class Range(NamedTuple):
     """The range of a number; made by `uniform` or `loguniform`."""
@@ -98,7 +100,8 @@ def _range(owner: str, name: str, given: Any) -> Range:
 def _checked(owner: str, low: Any, high: Any, logarithmic: bool | None) -> Range:
     real = lambda end: isinstance(end, int | float | np.number) and not isinstance(end, bool)
     if not (real(low) and real(high) and math.isfinite(low) and math.isfinite(high)):
-        raise TypeError(f"{owner}: the ends must be finite numbers, got {low!r} and {high!r}.")
+        seen = f"{check.shown(low)} and {check.shown(high)}"
+        raise TypeError(f"{owner}: the ends must be finite numbers, got {seen}.")
     if low >= high:
         raise ValueError(f"{owner}: the lower end must come first and be less, got {low}, {high}.")
     if logarithmic and low <= 0:
