@@ -107,11 +107,13 @@ def output_codes(
     check_classes("output_codes", seen.shape[0], "the number of rows of `code`")
     if len(np.unique(seen, axis=0)) < len(seen):
         raise ValueError("output_codes: two rows of `code` are equal; no copy could tell them.")
-    for copy in np.flatnonzero(~((seen == 1).any(0) & (seen == -1).any(0))):
+    if not ((seen == -1).any() and (seen == 1).any()):
         raise ValueError(
-            f"output_codes: column {copy} of `code` is {seen[:, copy].tolist()}; it must hold 1 "
-            "and -1, or its copy learns one label only. A code of 0 and 1 is 2 * code - 1 here."
+            f"output_codes: `code` holds {np.unique(seen).tolist()}; it must hold 1 and -1, or no "
+            "copy learns two labels. A code of 0 and 1 is 2 * code - 1 here: 0 leaves out a class."
         )
+    for copy in np.flatnonzero(~seen.any(0)):
+        raise ValueError(f"output_codes: column {copy} of `code` is 0; its copy would never learn.")
     return reduced("output_codes", inner, seen, loss)
 
 

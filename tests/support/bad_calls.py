@@ -358,7 +358,7 @@ CODES = {
     "a code of 0 and 1": Bad(
         lambda: multiclass.output_codes(LINE, np.array([[1, 0], [0, 1], [1, 1]])),
         ValueError,
-        r"output_codes: column 0 .*must hold 1 and -1",
+        r"output_codes: `code` holds \[0.0, 1.0\]; it must hold 1 and -1",
         r"2 \* code - 1",
     ),
     "a code with a column of 0": Bad(
