@@ -74,22 +74,22 @@ def key(owner: str, value: Any) -> None:
         )
 
 
-def several(owner: str, name: str, value: Any) -> None:
+def iterable(owner: str, name: str, value: Any) -> None:
     """Refuse what holds no things one after the other; a word is one thing."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
-        raise TypeError(f"{owner}: `{name}` must be a list, got {shown(value)}.")
+        raise TypeError(f"{owner}: `{name}` must be a list, got {quote(value)}.")
 
 
 def flag(owner: str, name: str, value: Any) -> None:
     """Refuse all but True and False."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{owner}: `{name}` must be True or False, got {shown(value)}.")
+        raise TypeError(f"{owner}: `{name}` must be True or False, got {quote(value)}.")
 
 
 def seed(owner: str, value: Any) -> None:
     """Refuse all but integers from 0 on."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{owner}: `seed` must be an integer from 0 on, got {shown(value)}.")
+        raise ValueError(f"{owner}: `seed` must be an integer from 0 on, got {quote(value)}.")
 
 
 def numbers(owner: str, name: str, value: Any) -> None:
@@ -97,7 +97,7 @@ def numbers(owner: str, name: str, value: Any) -> None:
     leaves = jax.tree.leaves(value)
     if dataclasses.is_dataclass(value) or not any(np.size(leaf) for leaf in leaves):
         raise TypeError(
-            f"{owner}: `{name}` must hold numbers, got {shown(value)}; give an array, or a tree of "
+            f"{owner}: `{name}` must hold numbers, got {quote(value)}; give an array, or a tree of "
             "arrays."
         )
     for leaf in leaves:
@@ -110,7 +110,7 @@ def array(owner: str, name: str, value: Any, *axes: int) -> None:
     numbers(owner, name, value)
     if not hasattr(value, "shape") or value.ndim not in axes or value.size == 0:
         wanted = " or ".join(map(str, axes))
-        seen = f"shape {value.shape}" if hasattr(value, "shape") else shown(value)
+        seen = f"shape {value.shape}" if hasattr(value, "shape") else quote(value)
         raise TypeError(f"{owner}: `{name}` must be an array with {wanted} axes, got {seen}.")
     finite(owner, name, value, each=True)
 
@@ -123,7 +123,7 @@ def count(owner: str, name: str, value: Any) -> None:
             "size of an array, so it cannot vary within a batch: make one batch per value."
         )
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {shown(value)}.")
+        raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {quote(value)}.")
 
 
 def size(owner: str, name: str, value: Any, each: int = 1) -> None:
@@ -173,8 +173,8 @@ def instance(owner: str, name: str, value: Any, kind: type) -> None:
         )
 
 
-def shown(value: Any) -> str:
-    """A value in few words, without its address in memory."""
+def quote(value: Any) -> str:
+    """Quote a value in few words, without its address in memory."""
     text = f"{value!r:.60}"
     return seen_as(value) if " at 0x" in text or text[:1] == "<" else " ".join(text.split())
 
@@ -270,4 +270,4 @@ def _one_number(owner: str, name: str, value: Any) -> None:
 
 def _real(owner: str, name: str, seen: np.ndarray, leaf: Any) -> None:
     if not (jnp.issubdtype(seen.dtype, jnp.floating) or seen.dtype.kind in "iu"):
-        raise TypeError(f"{owner}: `{name}` must be a real number, got {shown(leaf)}.")
+        raise TypeError(f"{owner}: `{name}` must be a real number, got {quote(leaf)}.")

@@ -57,7 +57,7 @@ def align(start: int, inside: int, length: int, cost: Callable | None = None) ->
     for name, size in (("start", start), ("inside", inside), ("length", length)):
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ValueError(
-                f"align: `{name}` must be a count of features, got {check.shown(size)}."
+                f"align: `{name}` must be a count of features, got {check.quote(size)}."
             )
         check.size("align", name, max(size, 1))
     cost = off_by(1.0) if cost is None else cost

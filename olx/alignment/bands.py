@@ -36,11 +36,11 @@ def semitones(
     """Decibels below the loudest band in each semitone from MIDI pitch `low` to `high`, a row per
     frame; frame t is centred at t * hop. Not less than -96."""
     wave = _checked("semitones", wave, rate, hop)
-    pitches = [low, high]
-    if not all(type(pitch) is int and 0 <= pitch <= 127 for pitch in pitches) or low > high:
+    whole = [isinstance(pitch, int | np.integer) and pitch is not True for pitch in (low, high)]
+    if not all(whole) or not 0 <= low <= high <= 127:
         raise ValueError(
             "semitones: `low` and `high` must be MIDI pitches in this order, as 36 and 119, got "
-            f"{check.shown(low)} and {check.shown(high)}."
+            f"{check.quote(low)} and {check.quote(high)}."
         )
     length = 0.092
     power = _spectrum(np.pad(wave, int(length * rate / 2)), rate, hop, length, np.hanning, 4)

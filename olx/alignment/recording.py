@@ -54,7 +54,7 @@ def aligned_rounds(
     """
     owner = "aligned_rounds"
     for name, given in (("recordings", recordings), ("starts", starts)):
-        check.several(owner, name, given)
+        check.iterable(owner, name, given)
     if len(recordings) != len(starts) or not recordings:
         raise ValueError(
             f"{owner}: there are {len(recordings)} recordings and {len(starts)} lists of starts; "

@@ -87,7 +87,7 @@ def _events(phones: Any, lengths: Any, count: int) -> tuple[np.ndarray, np.ndarr
     owner = "phone_lengths"
     check.count(owner, "count", count)
     for name, given in (("phones", phones), ("lengths", lengths)):
-        check.several(owner, name, given)
+        check.iterable(owner, name, given)
     sizes = [np.shape(one) for one in phones], [np.shape(one) for one in lengths]
     if sizes[0] != sizes[1] or not sizes[0] or any(len(size) != 1 for size in sizes[0]):
         raise ValueError(

@@ -64,7 +64,7 @@ def weak_learner(
     check.takes("weak_learner", "predict", predict, "hypothesis", "rows")
     if not hasattr(rows, "__len__") or not len(rows):
         raise TypeError(
-            f"weak_learner: `rows` must hold the training rows, got {check.shown(rows)}; give them "
+            f"weak_learner: `rows` must hold the training rows, got {check.quote(rows)}; give them "
             "as `predict` takes them, such as an array with one row per label."
         )
     return WeakLearner(fit, predict, rows, _same)

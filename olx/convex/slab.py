@@ -78,7 +78,7 @@ def _check(owner: str, v: Any, x: Any, low: Any, high: Any, **matrix: Any) -> No
     ends = {"low": (low, 0), "high": (high, 0)}
     for name, (value, *axes) in {"v": (v, 1), "x": (x, 1), **ends, **matrix}.items():
         if isinstance(value, list | tuple | dict):
-            raise TypeError(f"{owner}: `{name}` must be an array, got {check.shown(value)}.")
+            raise TypeError(f"{owner}: `{name}` must be an array, got {check.quote(value)}.")
         check.numbers(owner, name, value)
         wide = jnp.ndim(value) == 0 or jnp.shape(value)[-1] == jnp.shape(v)[-1]
         if jnp.ndim(value) not in axes or not wide:

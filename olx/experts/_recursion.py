@@ -19,7 +19,7 @@ def lattice(owner: str, moves: Sequence[float]) -> tuple[tuple[int, ...], float]
     """The distinct moves in rising order, as multiples of their common unit; and that unit."""
     seen = np.asarray(moves)
     if seen.ndim != 1 or seen.dtype.kind not in "fiu":
-        raise TypeError(f"{owner}: `moves` must be a list of numbers, got {check.shown(moves)}.")
+        raise TypeError(f"{owner}: `moves` must be a list of numbers, got {check.quote(moves)}.")
     given = [float(z) for z in moves]
     exact = [Fraction(z).limit_denominator(10_000) for z in given if math.isfinite(z)]
     rounded = len(exact) == len(given) and all(

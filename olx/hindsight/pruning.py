@@ -84,7 +84,7 @@ def edge_losses(loss: Loss, rounds: Rounds, edges: int) -> Float[Array, " E"]:
     if not hasattr(rounds.context, "edges"):
         raise TypeError(
             "edge_losses: rounds.context must hold paths of a tree, as `best_pruning` takes them, "
-            f"got {check.shown(type(rounds.context))}."
+            f"got {check.quote(type(rounds.context))}."
         )
     follow = lambda one: path_losses(lambda advice: loss(advice, one.outcome), one.context)
     along = jax.vmap(follow)(rounds)

@@ -84,7 +84,7 @@ def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
     """The regret on the rounds from `start` up to, not including, `stop`."""
     padded = _padded("interval_regret", curve)
     if not all(isinstance(at, int | np.integer | jax.Array) for at in (start, stop)):
-        seen = f"{check.shown(start)} and {check.shown(stop)}"
+        seen = f"{check.quote(start)} and {check.quote(stop)}"
         raise TypeError(f"interval_regret: `start` and `stop` must be integers, got {seen}.")
     if not isinstance(start, jax.Array | bool) and not 0 <= start <= stop < padded.shape[-1]:
         raise ValueError(

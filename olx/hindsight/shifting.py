@@ -40,7 +40,7 @@ def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingEx
     if not isinstance(shifts, int | np.integer) or isinstance(shifts, bool) or shifts < 0:
         raise ValueError(
             "best_shifting_expert: `shifts` must be a non-negative integer, got "
-            f"{check.shown(shifts)}."
+            f"{check.quote(shifts)}."
         )
     if np.ndim(losses) != 2:
         raise TypeError(

@@ -145,6 +145,6 @@ def _are_labels(hp: ReductionHparams, params: PyTree, rounds: Any) -> Any:
 def check_classes(owner: str, k: int, name: str = "`k`") -> None:
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 2:
         raise ValueError(
-            f"{owner}: {name} must be an integer of at least 2, got {check.shown(k)}; for one "
+            f"{owner}: {name} must be an integer of at least 2, got {check.quote(k)}; for one "
             "class there is nothing to predict."
         )

@@ -42,7 +42,7 @@ def from_loader(loader: Iterable[Any], *, epochs: int = 1) -> Iterator[Rounds]:
     """
     owner = "from_loader"
     check.count(owner, "epochs", epochs)
-    check.several(owner, "loader", loader)
+    check.iterable(owner, "loader", loader)
     if epochs > 1 and isinstance(loader, Iterator):
         raise TypeError(
             f"{owner}: `loader` is a {type(loader).__name__}, which can be read once; give the "
@@ -61,7 +61,7 @@ def batches(
 ) -> Iterator[tuple[list[Any], np.ndarray, Any]]:
     """The rows, outcomes and weights of `size` examples at a time."""
     check.count(owner, "size", size)
-    check.several(owner, "examples", examples)
+    check.iterable(owner, "examples", examples)
     source, start = iter(examples), 0
     while part := list(itertools.islice(source, size)):
         for row, example in enumerate(part, start):

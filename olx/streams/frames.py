@@ -72,7 +72,7 @@ def from_frame(
     check.flag(owner, "labels", labels)
     for word, given in (("features", features), ("categories", categories)):
         if given is not None:
-            check.several(owner, word, given)
+            check.iterable(owner, word, given)
     names = [name for name in table.columns if name != target] if features is None else features
     refuse_absent(owner, "features", names, table.columns)
     if target in names:

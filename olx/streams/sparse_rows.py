@@ -152,7 +152,7 @@ def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Round
     if features is not None:
         check.count("read_svmlight", "features", features)
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"read_svmlight: `path` must be a path, got {check.shown(path)}.")
+        raise TypeError(f"read_svmlight: `path` must be a path, got {check.quote(path)}.")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"read_svmlight: there is no file {os.fspath(path)}.")
     single: Any = np.float32

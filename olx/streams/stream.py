@@ -41,5 +41,5 @@ def whole(owner: str, name: str, value: int, low: int, high: int) -> None:
     legal = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not legal or not low <= value <= high:
         raise ValueError(
-            f"{owner}: `{name}` must be an integer from {low} to {high}, got {check.shown(value)}."
+            f"{owner}: `{name}` must be an integer from {low} to {high}, got {check.quote(value)}."
         )

@@ -38,7 +38,7 @@ def padded_rounds(
     ([[1, 0], [1, -1]], [2, 1])
     """
     for name, given in (("x", x), ("y", y)):
-        check.several("padded_rounds", name, given)
+        check.iterable("padded_rounds", name, given)
     if weight is not None:
         check.non_negative("padded_rounds", "weight", weight, each=True)
     if weight is not None and np.shape(weight) != (len(x),):

@@ -100,7 +100,7 @@ def _range(owner: str, name: str, given: Any) -> Range:
 def _checked(owner: str, low: Any, high: Any, logarithmic: bool | None) -> Range:
     real = lambda end: isinstance(end, int | float | np.number) and not isinstance(end, bool)
     if not (real(low) and real(high) and math.isfinite(low) and math.isfinite(high)):
-        seen = f"{check.shown(low)} and {check.shown(high)}"
+        seen = f"{check.quote(low)} and {check.quote(high)}"
         raise TypeError(f"{owner}: the ends must be finite numbers, got {seen}.")
     if low >= high:
         raise ValueError(f"{owner}: the lower end must come first and be less, got {low}, {high}.")

@@ -23,10 +23,10 @@ def known_with(label: Hashable) -> tuple:
 def check_label(label: Any) -> None:
     """Refuse None and NaN: a label that is missing is no class."""
     if label is None or label != label:
-        raise refused(label)
+        raise label_error(label)
 
 
-def refused(label: Any) -> ValueError:
+def label_error(label: Any) -> ValueError:
     return ValueError(
         f"OnlineClassifier: `y` must be a label, such as 1, True or a word, got {label!r:.60}; "
         "leave out rows without a label."

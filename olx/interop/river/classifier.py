@@ -31,7 +31,7 @@ from river.utils import dataframe
 
 from olx.core import Learner
 from olx.interop._estimator import has_link
-from olx.interop.river._classes import check_label, finite, known_with, refused, seat
+from olx.interop.river._classes import check_label, finite, known_with, label_error, seat
 from olx.interop.river._many import features, weights
 from olx.losses.score import ScoreLoss
 
@@ -83,7 +83,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         try:
             number = self._numbers.get(y)
         except TypeError:  # it cannot be hashed
-            raise refused(y) from None
+            raise label_error(y) from None
         if number is None:
             number = self._meet(y)
         self._game.learn(x, number, w)

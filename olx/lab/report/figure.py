@@ -57,11 +57,11 @@ def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(4.6, 3.2), layout="constrained")
         axes = figure.add_subplot()
-        axes.set(title=as_drawn(title), xlabel=as_drawn(x), ylabel=as_drawn(y))
+        axes.set(title=figure_text(title), xlabel=figure_text(x), ylabel=figure_text(y))
         return figure, axes
 
 
-def as_drawn(text: str) -> str:
+def figure_text(text: str) -> str:
     """Text for a figure: a dollar is a dollar, not mathematics, and no label is hidden."""
     plain = as_line(text).replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain  # a legend leaves out _names
@@ -114,7 +114,7 @@ def _draw(axes: Axes, line: Line, chart: Chart) -> None:
         style = look(line.place, chart.learners)
     colour = style["color"]
     if line.bound or line.place < 0:
-        label = None if line.bound else as_drawn(line.label)
+        label = None if line.bound else figure_text(line.label)
         dashes = ":" if line.bound else (0, line.dash)
         axes.plot(line.x, line.y, linestyle=dashes, color=colour, linewidth=1.4, label=label)
         return
@@ -123,7 +123,7 @@ def _draw(axes: Axes, line: Line, chart: Chart) -> None:
         axes.plot(
             line.x,
             line.y,
-            label=as_drawn(line.label),
+            label=figure_text(line.label),
             markevery=(line.place % every, every),
             **style,
         )

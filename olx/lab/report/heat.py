@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
 from olx.lab.report.chart import is_wide
-from olx.lab.report.figure import LOOK, as_drawn, canvas, plain, save
+from olx.lab.report.figure import LOOK, canvas, figure_text, plain, save
 
 WRITTEN = 12  # with more columns, cells show their colour alone
 
@@ -73,7 +73,7 @@ def draw(heat: Heat, values: np.ndarray, label: str, folder: Path) -> None:
     )  # fmt: skip
     for axis, names in ((axes.xaxis, heat.columns), (axes.yaxis, heat.rows)):
         step = -(-len(names) // 6) if names and len(max(names, key=len)) > 3 else 1
-        axis.set_ticks(range(0, len(names), step), [*map(as_drawn, names[::step])])
+        axis.set_ticks(range(0, len(names), step), [*map(figure_text, names[::step])])
     for i, j in np.argwhere([[cell.kind == "best" for cell in row] for row in heat.cells]).tolist():
         axes.plot(j, i, "o", markersize=10, markerfacecolor="none", markeredgecolor="white")
         axes.plot(j, i, "o", markersize=12, markerfacecolor="none", markeredgecolor="#c2410c")
