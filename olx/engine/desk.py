@@ -82,7 +82,8 @@ class Desk:
         outs = fetched(parts(out))
         collector = self._collector
         if chunk.look is not None:
-            finite = collector.total is None or np.any(np.isfinite(collector.total[0]))
+            before = collector.total
+            finite = before is None or np.any(np.isfinite(before[0]))
             losses = [np.asarray(out.paid[0])[slice(*chunk.span)] for out in outs if finite]
             chunk.look.after([np.all(np.asarray(out.alarm)) for out in outs], losses)
         collector.add(chunk, outs)
