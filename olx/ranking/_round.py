@@ -20,7 +20,8 @@ class Ranked(NamedTuple):
     x: Float[Array, " d"]
     low: Float[Array, ""]  # the lowest score of a relevant label
     high: Float[Array, ""]  # the highest score of another label
-    proper: Bool[Array, ""]  # whether there are labels of both kinds, and x is not 0
+    mixed: Bool[Array, ""]  # whether there are labels of both kinds
+    moves: Bool[Array, ""]  # whether x is not 0; else no step changes the weights
     margin: Scalar
     c: Scalar
     weight: Array  # of the round; it bounds the dual variables
@@ -28,12 +29,17 @@ class Ranked(NamedTuple):
     @property
     def gap(self) -> Array:
         """The loss of the round, or a number of at most 0; 0 if there is nothing to rank."""
-        return jnp.where(self.proper, self.margin - self.low + self.high, 0.0)
+        return jnp.where(self.mixed, self.margin - self.low + self.high, 0.0)
 
     @property
     def mistaken(self) -> Array:
         """Whether a relevant label is not strictly above all others."""
-        return self.proper & short(self.low, self.high)
+        return self.mixed & short(self.low, self.high)
+
+    @property
+    def proper(self) -> Array:
+        """Whether there is something to rank and a step that does it."""
+        return self.mixed & self.moves
 
     @property
     def worst(self) -> Float[Array, " k"]:
@@ -71,9 +77,9 @@ class Update:
 
 def ranked(scores: Array, relevant: Any, x: Array, margin: Scalar, c: Scalar, weight: Any):
     inside, low, high = parted("label_ranking", scores, relevant)
-    proper = is_proper(inside) & jnp.any(x != 0)
+    mixed, moves = is_proper(inside), jnp.any(x != 0)
     weight = jnp.asarray(weight, scores.dtype)
-    return Ranked(scores, inside, x, low, high, proper, margin, c, weight)
+    return Ranked(scores, inside, x, low, high, mixed, moves, margin, c, weight)
 
 
 def _first(where: Bool[Array, " k"]) -> Bool[Array, " k"]:

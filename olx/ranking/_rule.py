@@ -94,9 +94,13 @@ def rate(hp: LabelRankingHparams, state: PyTree, x: PyTree) -> Scalar:
 
 
 def dual_variables(hp: LabelRankingHparams, now: Ranked) -> Array:
-    """The dual variable of each label, 0 in a round that does not count or has no loss."""
+    """The dual variable of each label, 0 in a round that does not count or has no loss.
+
+    If x is 0 no step changes the weights, and the whole one gains most.
+    """
     counts = hp.update.counts_fn(now) & (now.gap > 0) & (now.weight > 0)
-    alpha = jnp.where(counts, hp.update.pick_fn(geometry_of(hp), now), 0.0)
+    best = jnp.where(now.moves, hp.update.pick_fn(geometry_of(hp), now), now.weight * now.worst)
+    alpha = jnp.where(counts, best, 0.0)
     return jnp.where(jnp.isnan(now.gap), now.gap, alpha)  # a margin that is not legal shows
 
 
@@ -109,7 +113,7 @@ def _heard(hp: LabelRankingHparams, now: Ranked, feedback: Feedback) -> Feedback
     ahead = hp.margin - now.gap
     loss = Partial(_short, hp.margin)
     value, grad = jax.value_and_grad(loss)(ahead)
-    weight = jnp.where(hp.update.counts_fn(now), now.weight, 0.0)
+    weight = jnp.where(hp.update.counts_fn(now) & now.moves, now.weight, 0.0)
     return feedback._replace(
         action=ahead, outcome=jnp.ones_like(ahead), loss=loss, value=value, grad=grad, weight=weight
     )

@@ -104,7 +104,7 @@ def step_of(hp: InstanceRankingHparams, feedback: Feedback) -> tuple[Array, Arra
     r"""The loss of the round, its subgradient $v$ in the weights, and $\tau$."""
     value, slope = hp.loss.value_and_slope(feedback.action, feedback.outcome)
     v = slope @ feedback.context
-    best = safe.divide(value, hp.eta * jnp.sum(v * v))
+    best = safe.divide(value, hp.eta * jnp.sum(v * v), jnp.inf)  # v = 0: the whole step is free
     return value, v, jnp.minimum(best, feedback.weight)
 
 

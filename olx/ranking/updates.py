@@ -49,4 +49,4 @@ def _mistaken(now: Ranked) -> Array:
 
 
 def _always(now: Ranked) -> Array:
-    return now.proper
+    return now.mixed

@@ -58,6 +58,18 @@ def test_theorems_hold_against_groups_that_contradict_each_other():
                 assert proofs.holds, str(proofs)
 
 
+def test_theorems_hold_where_equal_rows_differ_in_relevance():
+    """No weights rank them: the loss stays 1, and so does the dual of each round."""
+    rounds = ranking.group_rows(np.ones((8, 2)), np.tile([1.0, 0.0], 4), np.full(4, 2))
+    for loss, _ in KINDS:
+        one = ranking.instance_ranking(1.0, loss)
+        run = olx.rollout(one, loss, rounds, jnp.zeros(2), record=olx.record.trace)
+        proofs = olx.certify(one, run, np.ones(2))
+        assert proofs.holds, str(proofs)
+        assert proofs["instance_duality"].left.tolist() == [1.0, 2.0, 3.0, 4.0]
+        assert np.all(run.state.w == 0)
+
+
 def test_labels_are_rows_with_the_largest_pair():
     scores = DRAW.normal(size=(20, 5))
     masks = (DRAW.random((20, 5)) < 0.5).astype(float)

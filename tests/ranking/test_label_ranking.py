@@ -121,8 +121,11 @@ def test_nothing_changes_without_something_to_rank(name, entropy):
     rows, masks = np.ones((LENGTH, WORDS)), np.zeros((LENGTH, LABELS))
     masks[1::3] = 1.0
     rows[2::3], masks[2::3, 0] = 0.0, 1.0
-    run, _ = checked(name, entropy, 1.0, 0.5, rows, masks)
+    run, proofs = checked(name, entropy, 1.0, 0.5, rows, masks)
     assert np.all((run.state.theta if entropy else run.state.acc) == 0)
+    wrong = jax.vmap(ranking.mistake)(run.trace.feedback.action, jnp.asarray(masks))
+    assert np.sum(wrong) == LENGTH / 3  # a row of zeros cannot be ranked
+    np.testing.assert_allclose(proofs["label_mistakes"].left[0], 0.5 * np.cumsum(wrong))
 
 
 def fresh_words(name, entropy, c, margin):
