@@ -15,12 +15,15 @@ from olx._pytree import pytree, static
 
 DOMAIN = "`u` must lie in the domain"
 UNIT_WEIGHTS = "weights must be 0 or 1"
+DIVERGED = "the run diverged"
+REMEDY = "take smaller steps, or scale the data"
 
 
 class SoFar(NamedTuple):
     """A summary of a certificate over all rounds so far, also those that were not kept."""
 
     failed: Int[Array, ""]  # the first round after which an inequality failed; 0 if none did
+    diverged: Int[Array, ""]  # the first round with a number that is not finite; 0 if none
     slack: Float[Array, ""]  # the smallest slack
     slackest: Int[Array, ""]  # the round after which the slack was smallest
     tightness: Float[Array, ""]  # the largest left / right
@@ -30,17 +33,19 @@ class SoFar(NamedTuple):
     def none(cls, sides: Any) -> "SoFar":
         """The summary before the first round, in the dtypes of `sides`."""
         none, most = jnp.zeros((), jnp.uint32), jnp.asarray(jnp.inf, sides.left.dtype)
-        return cls(none, most, none, -most, dict.fromkeys(sides.conditions, none))
+        return cls(none, none, most, none, -most, dict.fromkeys(sides.conditions, none))
 
     def after(self, now: Int[Array, ""], sides: "Certificate") -> "SoFar":
         """The summary after round number `now`."""
         first = lambda seen, bad: jnp.where((seen == 0) & bad, now, seen)
-        least = (sides.slack < self.slack) | (self.slackest == 0)
+        slack, ratio = sides._while_finite
+        least = (slack < self.slack) | (self.slackest == 0)
         return SoFar(
             first(self.failed, sides.fails),
-            jnp.where(least, sides.slack, self.slack),
+            first(self.diverged, sides.diverged),
+            jnp.where(least, slack, self.slack),
             jnp.where(least, now, self.slackest),
-            jnp.maximum(self.tightness, sides.ratio),
+            jnp.maximum(self.tightness, ratio),
             {name: first(self.broken[name], ~met) for name, met in sides.conditions.items()},
         )
 
@@ -57,6 +62,7 @@ class Certificate:
         is not known or the source has no looser form.
     conditions: for each condition of the theorem, by name, whether all rounds so far met it.
         Where one is broken, the theorem says nothing and the right sides are infinite. See `given`.
+    finite: whether all actions and losses so far are finite; None if only both sides are known.
     at: the numbers of the rounds, if only some were kept.
     so_far: the summary over all rounds, also those that were not kept.
     """
@@ -68,6 +74,7 @@ class Certificate:
     name: str = static(default="")
     theorem: str = static(default="")
     conditions: dict[str, Bool[Array, "*T"]] = dataclasses.field(default_factory=dict)
+    finite: Bool[Array, "*T"] | None = None
     at: Int[Array, " T"] | None = None
     so_far: SoFar | None = None
 
@@ -104,10 +111,29 @@ class Certificate:
         return jnp.where(free, jnp.inf, self.right - jnp.where(free, 0.0, self.left))
 
     @property
-    def fails(self) -> Bool[Array, " T"]:
-        """Whether an inequality is violated beyond rounding, or a side is NaN, after each round.
+    def diverged(self) -> Bool[Array, "*T"]:
+        """Whether the run has diverged: an action or a loss so far is not finite, or a side is NaN.
 
-        False where a condition is broken: there the theorem says nothing.
+        From there on the theorem says nothing, and it does not hold.
+        """
+        bad = jnp.isnan(self.left) | jnp.isnan(self.right)
+        if self.published is not None:
+            bad |= jnp.isnan(self.published)
+        if self.finite is not None:
+            bad |= ~self.finite
+        return jnp.cumsum(bad, axis=-1) > 0 if bad.ndim else bad
+
+    @property
+    def _while_finite(self) -> tuple[Array, Array]:
+        """Slack and ratio, without those of rounds after which the run has diverged."""
+        lost = self.diverged
+        return jnp.where(lost, jnp.inf, self.slack), jnp.where(lost, 0.0, self.ratio)
+
+    @property
+    def fails(self) -> Bool[Array, " T"]:
+        """Whether an inequality is violated beyond rounding, after each round.
+
+        False where the theorem says nothing: a condition is broken, or the run has diverged.
         """
         known = jnp.isfinite(self.scale)
         rounding = 64 * jnp.finfo(self.scale.dtype).eps * jnp.where(known, self.scale, 0.0)
@@ -116,7 +142,7 @@ class Certificate:
             good &= self.right <= self.published + rounding
         for met in self.conditions.values():
             good |= ~met
-        return ~good
+        return ~(good | self.diverged)
 
     @property
     def ratio(self) -> Float[Array, "*T"]:
@@ -130,18 +156,21 @@ class Certificate:
         if self.so_far is not None:
             return jax.tree.map(lambda leaf: leaf[..., -1], self.so_far)
         first = lambda bad: jnp.where(jnp.any(bad, axis=-1), jnp.argmax(bad, axis=-1) + 1, 0)
+        slack, ratio = self._while_finite
         return SoFar(
             first(self.fails),
-            jnp.min(self.slack, axis=-1),
-            jnp.argmin(self.slack, axis=-1) + 1,
-            jnp.max(self.ratio, axis=-1),
+            first(self.diverged),
+            jnp.min(slack, axis=-1),
+            jnp.argmin(slack, axis=-1) + 1,
+            jnp.max(ratio, axis=-1),
             {name: first(~met) for name, met in self.conditions.items()},
         )
 
     @property
     def holds(self) -> Array:
-        """Whether the inequalities hold after every round, up to rounding."""
-        return self.summary.failed == 0
+        """Whether the inequalities hold after every round, up to rounding; no if it diverged."""
+        seen = self.summary
+        return (seen.failed == 0) & (seen.diverged == 0)
 
     @property
     def tightness(self) -> Array:
@@ -158,11 +187,12 @@ class Certificate:
             f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}; least slack "
             f"{seen.slack:.3g} after round {seen.slackest}; tightness {seen.tightness:.3f}."
         )
+        if seen.diverged:
+            said = f"{self.theorem}: {DIVERGED} in round {seen.diverged} of {rounds}; {REMEDY}."
         if seen.failed:
-            undefined = jnp.isnan(self.left[-1]) | jnp.isnan(self.right[-1])
-            said += f" It {'is NaN' if undefined else 'fails'} first after round {seen.failed}."
+            said += f" It fails first after round {seen.failed}."
         for condition, first in seen.broken.items():
-            if first:
+            if first and not 0 < seen.diverged <= first:
                 said += f" It says nothing from round {first} on: {condition}."
         return said
 

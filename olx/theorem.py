@@ -91,7 +91,8 @@ def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
     """The ledger before the first round, from the first state."""
     u = _comparator(one, u, 0)
     account = jax.tree.map(jnp.asarray, one.init_fn(hparams, state, u))
-    sides = _empty(one, jax.eval_shape(one.sides_fn, hparams, account, u))
+    sides = jax.eval_shape(one.sides_fn, hparams, account, u)
+    sides = _empty(one, dataclasses.replace(sides, finite=jax.ShapeDtypeStruct((), bool)))
     if one.sequence:
         sides = sides.given(ROWS, True)
     sides = dataclasses.replace(sides, so_far=SoFar.none(sides))
@@ -102,20 +103,28 @@ def follow(
     one: Theorem, hparams: PyTree, ledger: Ledger, state: PyTree, feedback: Any, u: PyTree
 ) -> Ledger:
     """The ledger after one more round; `state` is the state before the update of that round."""
+    before: Any = ledger.sides
     rows, u = u, _comparator(one, u, ledger.round)
     counts = jnp.asarray(feedback.weight) != 0
     added = one.add_fn(hparams, ledger.account, state, feedback, u)
     account = jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, ledger.account)
     begun, now = ledger.begun | counts, ledger.round + 1
     sides = one.sides_fn(hparams, account, u)
+    finite = before.finite & (_is_finite((feedback.action, feedback.value)) | ~counts)
+    sides = dataclasses.replace(sides, finite=finite)
     if one.sequence:
         sides = sides.given(ROWS, ledger.round < jax.tree.leaves(rows)[0].shape[0])
     sides = jax.tree.map(
         lambda *both: jnp.where(begun, *both), _named(one, sides), _empty(one, sides)
     )
-    before: Any = ledger.sides.so_far
-    sides = dataclasses.replace(sides, so_far=before.after(now, sides))
+    sides = dataclasses.replace(sides, so_far=before.so_far.after(now, sides))
     return Ledger(account, now, begun, sides)
+
+
+def _is_finite(tree: PyTree) -> Bool[Array, ""]:
+    is_real = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+    parts = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if is_real(leaf)]
+    return jnp.all(jnp.stack(parts))
 
 
 def _comparator(one: Theorem, u: PyTree, now: Any) -> PyTree:

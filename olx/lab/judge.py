@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from olx.certificate import DOMAIN, Certificate, Certificates
+from olx.certificate import DIVERGED, DOMAIN, Certificate, Certificates, SoFar
 from olx.core import Learner
 from olx.engine.certify import asked_of, replayed
 from olx.lab.comparators import Comparator, best_sequence, in_double
@@ -34,7 +34,7 @@ class Proof(NamedTuple):
     slack: float  # the smallest over all rounds
     tightness: float
     holds: bool
-    broken: str  # the conditions that the run breaks, each with its first round
+    broken: str  # from which round on it diverges, or breaks a condition
     difference: float  # of the losses of the replay from those shown, relative
     holds_in_double: bool | None  # None if double precision was not tried
     about_regret: bool  # whether the left side is at least the regret
@@ -135,11 +135,18 @@ def _proof(
         float(seen.slack),
         float(seen.tightness),
         bool(found.holds),
-        "; ".join(f"from round {n} on: {_said(name)}" for name, n in seen.broken.items() if n),
+        _broken(seen),
         difference,
         exact,
         bool(np.all(found.left >= regret - rounding)),
     )
+
+
+def _broken(seen: SoFar) -> str:
+    """Why the theorem says nothing, and from which round on."""
+    if seen.diverged and not seen.failed:
+        return f"from round {seen.diverged} on: {DIVERGED}"
+    return "; ".join(f"from round {n} on: {_said(name)}" for name, n in seen.broken.items() if n)
 
 
 def _said(condition: str) -> str:

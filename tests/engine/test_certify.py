@@ -46,7 +46,10 @@ def test_infinity_is_at_most_infinity_and_nan_is_nothing():
         assert not olx.Certificate(*sides, ones).holds
     assert float(olx.Certificate(ones, inf, ones).slack[0]) == np.inf
     assert np.isnan(olx.Certificate(nan, inf, ones).slack).all()
-    assert "is NaN first after round 1" in str(olx.Certificate(nan, ones, ones))
+    assert "the run diverged in round 1 of 2" in str(olx.Certificate(nan, ones, ones))
+    broken = olx.Certificate(np.array([1.0, np.nan]), ones, ones).given("rows", np.zeros(2, bool))
+    assert not broken.holds
+    assert "rows" in str(broken)  # it broke before
 
 
 def test_a_broken_condition_is_named_with_its_first_round():
@@ -280,7 +283,33 @@ def test_gradients_beyond_the_constant_are_named_and_their_overflow_is_no_violat
     (name,) = broken_from(proof)
     assert broken_from(proof)[name] == 5
     assert "at most `lipschitz`" in name
-    assert proof.holds == (not np.isnan(proof.left).any())
+    assert proof.holds == np.isfinite(run.losses).all()
+
+
+DIVERGING = {  # the second breaks conditions too, by its overflow
+    "ogd": olx.linear(olx.ogd(1e3)),
+    "dual ascent": olx.dual_ascent(
+        1e3, mirrors.euclidean(), losses.squared, olx.ascents.subgradient()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIVERGING)
+def test_a_run_that_diverged_says_so_and_is_not_certified(name):
+    learner, loss, length = DIVERGING[name], losses.squared, 60
+    rows = np.resize(ROWS, (length, D))
+    rounds = olx.Rounds(rows, np.sign(rows[:, 0]))
+    run = played(learner, loss, rounds, ZEROS)
+    assert not np.isfinite(run.losses).all()
+    lost = int(np.argmin(np.isfinite(run.losses))) + 1
+    for proof in (
+        *olx.certify(learner, run, TRUTH),
+        *olx.certify(learner, loss, rounds, ZEROS, TRUTH, progress=False),
+    ):
+        assert not proof.holds
+        assert lost - 1 <= proof.summary.diverged <= lost
+        assert f"the run diverged in round {proof.summary.diverged} of {length}" in str(proof)
+        assert "FAILS" not in str(proof)
 
 
 def test_rows_that_are_no_signs_are_named():

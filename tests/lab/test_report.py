@@ -331,6 +331,9 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     assert said([good]) == "holds"
     assert said([broken]) == "conditions not met from round 5 on: rows must be short"
     assert said([failed | {"broken": "from round 9 on: it rains"}]) == "fails"
+    lost = failed | {"broken": "from round 9 on: the run diverged", "left": np.nan}
+    assert said([lost]) == "diverged from round 9 on"
+    assert certificates(pa.Table.from_pylist([lost])).rows[0][5:] == [""] * 5
     assert said([failed | {"holds_in_double": True}, good]) == (
         "fails in 1 of 2 runs by rounding alone: in double precision it holds; holds in 1 of 2 runs"
     )

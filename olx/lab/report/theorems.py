@@ -2,6 +2,7 @@
 
 holds               both sides were in order after every round, up to rounding
 fails               they were not, in a round before any condition was broken
+diverged            an action or a loss of the run is not finite; then nothing holds
 conditions not met  the run breaks a condition from some round on; there the theorem says nothing
 """
 
@@ -11,16 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from olx.certificate import DIVERGED
 from olx.lab.report.tables import Column, Table
 from olx.lab.report.words import short
 
-HOLDS, FAILS, NOT_MET = "holds", "fails", "conditions not met"
+HOLDS, FAILS, LOST, NOT_MET = "holds", "fails", "diverged", "conditions not met"
 
 
 def verdict(run: dict[str, Any]) -> str:
     """The verdict on one run, a row of the table of certificates."""
     if not run["holds"]:
-        return FAILS
+        return LOST if DIVERGED in run["broken"] else FAILS
     return NOT_MET if run["broken"] or run["right"] == math.inf else HOLDS
 
 
@@ -49,12 +51,12 @@ def certificates(table: pa.Table) -> Table | None:
 def counts(table: pa.Table) -> dict[str, int]:
     """How many runs have each verdict."""
     found = [verdict(row) for row in table.to_pylist()]
-    return {each: found.count(each) for each in (HOLDS, FAILS, NOT_MET) if each in found}
+    return {each: found.count(each) for each in (HOLDS, FAILS, LOST, NOT_MET) if each in found}
 
 
 def said(runs: list[dict[str, Any]]) -> str:
     """The verdicts on the runs of one theorem, in words."""
-    by = {each: [run for run in runs if verdict(run) == each] for each in (FAILS, NOT_MET, HOLDS)}
+    by = {each: [run for run in runs if verdict(run) == each] for each in WHY}
     parts = [
         f"{each}{_share(len(own), len(runs))}{WHY[each](own)}" for each, own in by.items() if own
     ]
@@ -83,11 +85,20 @@ def _why_not_met(runs: list[dict[str, Any]]) -> str:
     return f" {next(iter(known))}" if known else ": the right side is infinite"
 
 
-WHY = {FAILS: _why_failed, NOT_MET: _why_not_met, HOLDS: lambda runs: ""}
+def _when_lost(runs: list[dict[str, Any]]) -> str:
+    return _why_not_met(runs).removesuffix(f": {DIVERGED}")
+
+
+WHY = {
+    FAILS: _why_failed,
+    LOST: _when_lost,
+    NOT_MET: _why_not_met,
+    HOLDS: lambda runs: "",
+}
 
 
 def _numbers(runs: list[dict[str, Any]]) -> list[str]:
-    judged = [run for run in runs if verdict(run) != NOT_MET]
+    judged = [run for run in runs if verdict(run) not in (LOST, NOT_MET)]
     if not judged:
         return [""] * 5
     worst = min(judged, key=lambda run: run["slack"])
