@@ -9,6 +9,7 @@ $$+\, \frac{\beta e^2}2 \sum_s (A_s - \sigma_s y_s)^2 + \epsilon \sum_s \text{cu
 
 where the cut is the length of the projection. On the line this needs the smoothness $\beta$ inside
 the ball only: a cut point is followed by the slope at the boundary, which is $\epsilon$ at most.
+The gap after the last stage is that of the action, as it was played.
 """
 
 from collections.abc import Callable
@@ -89,8 +90,8 @@ def add_round(
     e, w, d, steep, smooth, excess = numbers
     votes, y = stages.votes, stages.before
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
-    last, other = loss(stages.after[-1]), loss(f)
-    after, moved = jnp.append(here[1:], last), votes - shares * y
+    played, other = loss(feedback.action), loss(f)
+    after, moved = jnp.append(here[1:], loss(stages.after[-1])), votes - shares * y
     cut = jnp.abs(stages.raw - stages.after)
     new = Terms(slopes * (votes - f / w), (1 / w - shares) * slopes * y, moved**2, cut)
     around = jnp.abs(slopes) * (jnp.abs(votes) + jnp.abs(y) + jnp.abs(f)) + smooth * moved**2
@@ -107,7 +108,7 @@ def add_round(
         SMOOTH: jnp.any(after > here + rise + slack),
     }
     return Account(
-        account.gaps + jnp.append(here, last) - other,
+        account.gaps + jnp.append(here, played) - other,
         jax.tree.map(jnp.add, account.terms, new),
         account.size + w * jnp.max(size),
         clock.advance(account.rounds, True),

@@ -19,6 +19,12 @@ $$\sum_i \gamma_i^2 M_{i-1} + \sum_s \ln(1 + e^{-s_s^n}) \le t \ln 2 + \sum_i R_
 
 $$\min_i M_i \le \frac{t \ln 2 + \sum_i R_i}{n \gamma^2} + \frac{4 S}\gamma.$$
 
+These count the votes of the rule. A learner is judged by what it plays, so every left side also has
+$\sum_s m_s(a_s) - m_s(v_s)$, where $a_s$ is the action, $v_s$ the vote of the rule, and $m_s(a) =
+\frac12 (1 - y_s \mathrm{clip}_{[-1, 1]}(a))$ the chance of a mistake of the vote $a$. It is 0 for a
+learner that plays the vote of the rule. For a vote that is drawn, the left side is thus the number
+of mistakes that were made, less what the draws themselves made beyond their chance.
+
 The source has $4 \sqrt t$ for $R_i$, in (3.12), by the analysis of gradient descent for slopes of
 at most 1. On an interval of length $D = 4$ with steps $\eta_s = 4 / \sqrt s$ this analysis gives
 
@@ -56,13 +62,14 @@ class Account(NamedTuple):
     right: Float[Array, " n"]  # the sum of p z
     slopes: Float[Array, " n"]  # the sum of 2 g^2 / sqrt(s)
     logistic: Float[Array, ""]
+    beyond: Float[Array, ""]  # the mistakes of the action beyond those of the vote of the rule
     unit: Bool[Array, ""]
 
 
 def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:
     none, zero = jnp.zeros_like(state.rule.alpha), jnp.zeros((), state.rule.alpha.dtype)
     clock = jax.tree.map(jnp.zeros_like, state.rule.clock)
-    return Account(clock, none, zero, none, none, none, zero, jnp.ones((), bool))
+    return Account(clock, none, zero, none, none, none, zero, zero, jnp.ones((), bool))
 
 
 def add_round(
@@ -73,6 +80,7 @@ def add_round(
     sums, chances = jnp.cumsum(own.alpha * h), jax.nn.softmax(own.log_v)
     wrong, p = jnp.where(sign(sums) != y, 1.0, 0.0).astype(h.dtype), hp.rule.weigh(own, h, y)
     slopes = 2 * jax.nn.sigmoid(-y * sums) ** 2 / jnp.sqrt(account.clock.now)
+    chosen, vote = (jnp.clip(a, -1.0, 1.0) for a in (feedback.action, hp.rule.vote(own, h)))
     return Account(
         tick(hp, account.clock, feedback),
         account.mistakes + wrong,
@@ -81,6 +89,7 @@ def add_round(
         account.right + p * y * h,
         account.slopes + slopes,
         account.logistic + jax.nn.softplus(-y * sums[-1]),
+        account.beyond + y * (vote - chosen) / 2,
         account.unit & (feedback.weight == 1),
     )
 
@@ -151,7 +160,8 @@ def _hedged(least: Array, account: Account) -> Array:
 
 
 def _unit(account: Account, left: Array, right: Array, published: Array) -> Certificate:
-    scale = left + jnp.where(jnp.isfinite(right), right, 0.0)
+    left = left + account.beyond
+    scale = jnp.abs(left) + jnp.where(jnp.isfinite(right), right, 0.0)
     return Certificate(left, right, scale, published).given(UNIT_WEIGHTS, account.unit)
 
 
