@@ -59,11 +59,12 @@ def add_round(
     assert rule.pace_fn is not None  # only boosters with a pace carry these theorems
     alpha = feedback.weight * rule.alpha(p, v)
     a = rule.pace_fn(rule.hparams, edge)
-    change = logsumexp(-alpha * v, b=p)
+    votes = account.votes + alpha * v
+    change = log_loss(account._replace(votes=votes)) - log_loss(account)
     bound = feedback.weight * (a**2 / 2 - a * edge)
     return Account(
         account.first,
-        account.votes + alpha * v,
+        votes,
         account.size + alpha,
         account.bound + bound,
         jnp.minimum(account.least, edge / 2),
@@ -110,7 +111,8 @@ def error_sides(hp: BoosterHparams, account: Account, u: PyTree) -> Certificate:
 
 def round_sides(hp: BoosterHparams, account: Account, u: PyTree) -> Certificate:
     r"""The change of the logarithm of the loss in the last round, and $a^2 / 2 - a \langle p,
-    v\rangle$."""
+    v\rangle$. The change is that of the votes; it is $\ln \sum_i p_i e^{-\alpha v_i}$ if the
+    weights $p$ that were played are those of the loss."""
     change, bound = account.last
     return Certificate(change, bound, 1 + account.size).given(LIGHT, account.light)
 

@@ -39,6 +39,7 @@ from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.losses.margin import mistaken
 from olx.theorem import About, Theorem, theorem
 
 
@@ -136,10 +137,12 @@ def add_round(
     w, start = weight(own, i, s), own.potential(jnp.zeros((), kind), jnp.zeros((), kind))
     mean = (own.potential(i, s - 1) + own.potential(i, s + 1)) / 2 - gamma * w
     prior, end = own.potential(i - 1, s), own.potential(i[-1], after[-1])
-    mistake, slack = jnp.where(after[-1] <= 0, 1.0, 0.0).astype(kind), 1e3 * jnp.finfo(kind).eps
+    count = lambda wrong: jnp.where(wrong, 1.0, 0.0).astype(kind)
+    mistake, slack = count(after[-1] <= 0), 1e3 * jnp.finfo(kind).eps
+    played = count(mistaken(feedback.action, label(feedback, h)))
     return Account(
         _sum.add(account.bound, weighed * (start + jnp.sum(w * (gamma - z)))),
-        _sum.add(account.mistakes, weighed * mistake),
+        _sum.add(account.mistakes, weighed * played),
         account.paid + weighed * (start + 2 * jnp.sum(jnp.abs(w))),
         account.covers & (end >= mistake * (1 - slack)),
         account.falls & jnp.all(mean <= prior + slack * (jnp.abs(mean) + jnp.abs(prior))),

@@ -150,15 +150,17 @@ def add_round(
         move = arm * (loss / safe.or_one(chance)) - loss
         after = s + feedback.weight * awake * move
         grew = jnp.any((chance > 0) & (_second(phi, after) > bend * (1 + 1e-6)))
-        return jnp.where(chance > 0, chance * jnp.vdot(q, phi(after)), 0.0), grew
+        return jnp.where(chance > 0, jnp.vdot(q, phi(after)), 0.0), grew
 
     means, grew = jax.vmap(pulled)(jnp.eye(p.size, dtype=p.dtype), p, losses)
+    drawn = predict(hp, state, feedback.context)
     fall = phi(s - 1) - phi(s + 1)
     flat = jnp.where(bend > 0, jnp.inf, 0.0)
     alpha = jnp.max(safe.divide(bend, fall, flat)) / 2
     right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
     before = jnp.vdot(q, inner.own(stats.clock.past, s))
-    new = account._replace(left=jnp.sum(means), right=right, before=before)
+    left = jnp.vdot(p, means) + jnp.vdot(feedback.action - drawn, means)
+    new = account._replace(left=left, right=right, before=before)
     rises = right > new.before + 64 * jnp.finfo(right.dtype).eps * _scale(new)
     return new._replace(
         falls=account.falls & ~rises,
@@ -170,8 +172,10 @@ def add_round(
 def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
     r"""Theorem 20: the mean potential after a round, in expectation over the draw of that round.
 
-    `published` is the mean potential before the round, as condition (A.3) on the potential implies;
-    it is infinite once (A.3) fails. Needs the losses of all arms. `u` is not used.
+    What the arm pulled makes of the potential, beyond what the arm drawn does, is added; it is 0
+    for a learner that pulls the arm drawn. `published` is the mean potential before the round, as
+    condition (A.3) on the potential implies; it is infinite once (A.3) fails. Needs the losses of
+    all arms. `u` is not used.
     """
     published = jnp.where(account.falls, account.before, jnp.inf)
     proof = Certificate(account.left, account.right, _scale(account), published)

@@ -48,14 +48,14 @@ def init(hp: ReductionHparams, params: PyTree) -> ReductionState:
 
 
 def predict(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " k"]:
-    votes = _votes(hp, state, context)
+    votes = votes_of(hp, state, context)
     if not hp.linked:
         return votes
     return jnp.sum(jnp.asarray(hp.code.matrix, votes.dtype) * votes, -1)
 
 
 def update(hp: ReductionHparams, state: ReductionState, feedback: Feedback) -> ReductionState:
-    signs, votes = signs_of(hp, feedback), _votes(hp, state, feedback.context)
+    signs, votes = signs_of(hp, feedback), votes_of(hp, state, feedback.context)
 
     def learn(own: Learner, state: PyTree, sign: Array, vote: Array) -> PyTree:
         return own.update(state, _heard(hp, feedback, sign, vote))
@@ -63,7 +63,10 @@ def update(hp: ReductionHparams, state: ReductionState, feedback: Feedback) -> R
     return ReductionState(copies.each(hp.inner, len(signs), learn, state.copies, signs, votes))
 
 
-def _votes(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " copies"]:
+def votes_of(
+    hp: ReductionHparams, state: ReductionState, context: PyTree
+) -> Float[Array, " copies"]:
+    """The scores of the copies."""
     votes = copies.act(hp.inner, state.copies, context)
     if not hasattr(votes, "shape") or votes.ndim != 1:
         shape = jax.tree.map(lambda leaf: leaf.shape[1:], votes)

@@ -42,6 +42,7 @@ from olx.multiclass._copies import (
     check_classes,
     reduced,
     signs_of,
+    votes_of,
 )
 from olx.theorem import theorem
 
@@ -129,7 +130,7 @@ def open_account(hp: ReductionHparams, state: ReductionState, u: PyTree) -> Acco
 def add_round(
     hp: ReductionHparams, account: Account, state: ReductionState, feedback: Feedback, u: PyTree
 ) -> Account:
-    below = mistaken(feedback.action, signs_of(hp, feedback))
+    below = mistaken(votes_of(hp, state, feedback.context), signs_of(hp, feedback))
     return Account(
         account.wrong + jnp.where(mistaken(feedback.action, feedback.outcome), 1.0, 0.0),
         account.copies + jnp.sum(jnp.where(below, 1.0, 0.0)),
