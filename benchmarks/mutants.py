@@ -89,17 +89,13 @@ def main(arguments: list[str] | None = None) -> None:
     rows = []
     for name in asked.learners or MUTANT_CASES:
         for row in judged(name, MUTANT_CASES[name]):
-            why = UNBROKEN.get(row.theorem, "") if not row.games else ""
+            why = f": {UNBROKEN[row.theorem]}" if row.theorem in UNBROKEN else ""
             print(
                 f"| {row.learner} | {row.theorem} | {row.source} | {row.words}{why} |", flush=True
             )
             rows.append(row)
     if asked.games:
-        games = {
-            name: {tuple(one): own for one, own in few.items()}
-            for name, few in chosen(rows).items()
-        }
-        pprint.pprint(games, sort_dicts=False, width=100)
+        pprint.pprint(chosen(rows), sort_dicts=False, width=100)
     lost = {row.theorem for row in rows} - {row.theorem for row in rows if row.games}
     print(
         f"{len(rows)} theorems of learners; no mutant breaks {', '.join(sorted(lost)) or 'none'}."
