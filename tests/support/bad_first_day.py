@@ -261,7 +261,7 @@ USE = {
         STEP(losses.hinge, STATE, X[0], 0), "step: hinge: .*got 0 in outcome", "2 . y", ValueError
     ),
     "step with a word": refused(
-        STEP(losses.hinge, STATE, X[0], "yes"), "step: hinge: labels", "map labels", ValueError
+        STEP(losses.hinge, STATE, X[0], "yes"), "step: outcome holds <U3", "np.where"
     ),
     "step with loss and state swapped": refused(
         STEP(STATE, losses.squared, X[0], 1.0), "step: `loss` must", "olx.losses"
