@@ -97,8 +97,13 @@ def _array(leaf: Any) -> Any:
     return leaf if isinstance(leaf, np.ndarray | jax.Array) else np.asarray(leaf)
 
 
+_DISABLED = "jax_disable_jit"
+
+
 def _in_one_program(play: Callable, state: PyTree, rounds: Rounds) -> Any:
     """The same numbers; JAX would keep the program of a scan outside `jit` for ever."""
+    if getattr(jax.config, _DISABLED):
+        return play(state, rounds)
     closed, shapes = jax.make_jaxpr(play, return_shape=True)(state, rounds)
     refuse_large_arrays(closed.jaxpr)
     call = jax.jit(lambda consts, given: jaxpr_as_fun(closed.replace(consts=consts))(*given))
