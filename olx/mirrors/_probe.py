@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from olx._cache import compiled
+from olx._cache import cached, compiled
 from olx._pytree import as_tree
 
 _OFFSETS = (  # their sum is 0, so that the total does not change
@@ -104,7 +104,8 @@ def _curvatures(
     spreads = max(abs(center), 1.0) * np.array(_SPREADS)
     points = jnp.asarray(center + np.multiply.outer(spreads, offsets), float)
     try:
-        value = jax.eval_shape(lambda w: function(w), points[0])
+        leaves, structure = jax.tree.flatten((as_tree(function), points[0]))
+        value = _value(structure, tuple(map(_kind, leaves)))
     except Exception:  # the function needs decisions of another shape
         return None
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
@@ -114,6 +115,22 @@ def _curvatures(
         )
     seen = _second_derivatives(as_tree(function), points)
     return None if isinstance(seen, Tracer) else np.asarray(seen, float)
+
+
+def _kind(leaf: Any) -> tuple:
+    return jnp.shape(leaf), jnp.result_type(leaf), isinstance(leaf, int | float)
+
+
+@cached
+def _value(structure: Any, kinds: tuple) -> Any:
+    """The shape of a value of the function; cached, since it traces."""
+    leaves = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in kinds]
+
+    def play(leaves: list) -> Any:
+        function, w = jax.tree.unflatten(structure, leaves)
+        return function(w)
+
+    return jax.eval_shape(play, leaves)
 
 
 @compiled

@@ -137,7 +137,8 @@ def test_every_share_is_dealt_once(count, monkeypatch):
 def test_a_plain_loop_is_played_whole_by_each_process(monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     monkeypatch.setattr(many, "part", lambda cut, start, stop, state, own: (state, own))
-    program = SimpleNamespace(plain=0, choose=lambda *_: (0, "plain loop"))
+    forms = SimpleNamespace(plain=0, choose=lambda *_: (0, "plain loop"))
+    program = SimpleNamespace(forms=lambda _: forms)
     given = cut.Cut(131, 4, 33), ETAS, Game([ETAS], [], ())
     crew = many.Crew("sweep", processes.Devices(1, 1), False)
     found = crew.deal(program, 32, *given)
