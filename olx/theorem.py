@@ -59,6 +59,7 @@ class View:
     learner_fn: Callable[..., Any] = static()  # (hparams) -> the wrapped learner
     state_fn: Callable[..., Any] = static()  # (state) -> its state
     feedback_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> its feedback
+    beyond_fn: Callable[..., Any] | None = static(default=None)  # see `through`
 
 
 def theorem(
@@ -142,22 +143,39 @@ def _empty(one: Theorem, sides: Certificate) -> Certificate:
 
 
 def through(view: View, one: Theorem) -> Theorem:
-    """The same theorem, about the learner that wraps the one it is about."""
+    """The same theorem, about the learner that wraps the one it is about.
+
+    The feedback of the wrapped learner may hold its own action, which is computed again. Then
+    `view.beyond_fn`, of (hparams, feedback, its feedback), says what the action that was played
+    costs beyond that one: 0 for the right learner. It is added to the left side.
+    """
     init, add, sides = (Partial(part, view, one) for part in (_init, _add, _sides))
     return Theorem(one.name, one.source, init, add, sides, sequence=one.sequence)
 
 
 def _init(view: View, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
-    return one.init_fn(view.learner_fn(hparams).hparams, view.state_fn(state), u)
+    account = one.init_fn(view.learner_fn(hparams).hparams, view.state_fn(state), u)
+    if view.beyond_fn is None:
+        return account
+    left = jax.eval_shape(lambda: _sides(INNER, one, hparams, account, u).left)
+    return account, jnp.zeros((), left.dtype)
 
 
 def _add(view: View, one: Theorem, hparams, account, state, feedback, u) -> PyTree:
     inner, own = view.learner_fn(hparams).hparams, view.feedback_fn(hparams, state, feedback)
-    return one.add_fn(inner, account, view.state_fn(state), own, u)
+    if view.beyond_fn is None:
+        return one.add_fn(inner, account, view.state_fn(state), own, u)
+    account, beyond = account
+    more = view.beyond_fn(hparams, feedback, own).astype(beyond.dtype)
+    return one.add_fn(inner, account, view.state_fn(state), own, u), beyond + more
 
 
 def _sides(view: View, one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Certificate:
-    return one.sides_fn(view.learner_fn(hparams).hparams, account, u)
+    if view.beyond_fn is None:
+        return one.sides_fn(view.learner_fn(hparams).hparams, account, u)
+    account, beyond = account
+    sides = one.sides_fn(view.learner_fn(hparams).hparams, account, u)
+    return dataclasses.replace(sides, left=sides.left + beyond)
 
 
 def _inner(hp: Any) -> Any:

@@ -4,6 +4,10 @@ A point learner decides on $w_t$. With a model $(w, x) \mapsto h_w(x)$ it become
 the score $h_{w_t}(x_t)$. The inner learner sees the loss $w \mapsto \ell(h_w(x_t), y_t)$ and its
 gradient by the chain rule. `linear` is the model $\langle w, x \rangle$.
 
+Theorems of the inner learner are about $w_t$. A predictor is judged by the score $a_t$ that it
+plays, so their left sides also have $\sum_s \ell'(a_s) (a_s - h_{w_s}(x_s))$, which is 0 for the
+right learner.
+
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.1.
 """
 
@@ -148,6 +152,12 @@ def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
     return feedback._replace(action=w, loss=loss, grad=grad)
 
 
+def _beyond(hp: LiftHparams, feedback: Feedback, own: Feedback) -> Array:
+    """What the action costs beyond the one of the decision, along the gradient."""
+    along = jax.tree.map(jnp.subtract, feedback.action, hp.apply(own.action, feedback.context))
+    return feedback.weight * jnp.asarray(tree.vdot(feedback.grad, along))
+
+
 def _facts(inner: Learner, linear: bool) -> Facts:
     """The facts of a model; only a linear one leaves coordinates apart."""
     refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
@@ -196,4 +206,4 @@ def _through(apply: Partial, loss: Partial, context: PyTree, w: PyTree) -> Array
     return loss(apply(w, context))
 
 
-VIEW = View(INNER.learner_fn, _same, _pull_back)
+VIEW = View(INNER.learner_fn, _same, _pull_back, _beyond)

@@ -142,6 +142,20 @@ THEOREMS = {
         Case(classification.winnow(1 / 5), losses.hinge, WORDS, ZEROS, (FEW,)),
         classification.r_of_k_mistakes(1, 2),
     ),
+    "winnow, tuned": about(
+        Case(classification.winnow(1 / 5), losses.hinge, WORDS, ZEROS, (FEW,)),
+        classification.tuned_winnow_mistakes(1 / 5),
+    ),
+    "one matrix": margins(
+        olx.linear(olx.omd(0.1, EUCLIDEAN)), second_order.fixed_matrix_regret(1.0)
+    ),
+    "projection, drift": about(
+        forecast(sketched(second_order.random_projection(2, SKETCH_KEY))),
+        second_order.projection_drift(0.5, 0.1),
+    ),
+    "repeated game": margins(
+        olx.repeated_game(0.1, EUCLIDEAN, olx.games.signs(), olx.games.worst_hinge())
+    ),
     "horizon": margins(ascent(schedules.lipschitz_horizon(240.0, 8.0, 1.0), losses.logistic)),
     "root rounds": margins(ascent(schedules.root_rounds(8.0, 1.0))),
     "root norms": margins(ascent(schedules.root_norms(1.0, convex.norms.l2()))),

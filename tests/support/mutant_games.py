@@ -15,14 +15,6 @@ UNBROKEN = {  # theorems that no mutant breaks, with the reason
     "greedy_regret": "convexity relates two losses of the same votes, whatever the copies vote",
 }
 
-NOT_JUDGED = {  # no game is known yet
-    "fixed_matrix_regret",
-    "game_duality",
-    "game_regret",
-    "projection_drift",
-    "tuned_winnow_mistakes",
-}
-
 GAMES = {
     "horizon": {
         Game("opposite step", "again", 1.0, 0, 1.0): (
@@ -322,5 +314,17 @@ GAMES = {
     },
     "mix, algorithms": {
         Game("opposite action", "again", 1.0, 0, 1.0): ("mixture",),
+    },
+    "repeated game": {
+        Game("opposite action", "again", 1.0, 0, 1.0): ("game_duality", "game_regret"),
+    },
+    "winnow, tuned": {
+        Game("opposite action", "again", 1.0, 0, 1.0): ("tuned_winnow_mistakes",),
+    },
+    "one matrix": {
+        Game("opposite action", "again", 1.0, 0, 1.0): ("fixed_matrix_regret",),
+    },
+    "projection, drift": {
+        Game("constant action", "one", 0.1, 0, 1.0): ("projection_drift",),
     },
 }
