@@ -21,6 +21,9 @@ from jax import lax
 from jaxtyping import Array, Bool
 
 
+ROUNDING = 8.0  # a sum below this many units of rounding of its terms is 0
+
+
 def margin(score: Any, outcome: Any) -> Array:
     """By how much the label is right; a score with one more axis than the outcome has classes."""
     score, outcome = jnp.asarray(score), jnp.asarray(outcome)
@@ -50,7 +53,7 @@ def tie_if_rounding(score: Array, size: Array) -> Array:
     size: the sum of the absolute values of the terms of each score.
     """
     aim = jnp.max(score) if score.ndim else jnp.zeros_like(score)
-    noise = jnp.abs(score - aim) < 8 * jnp.finfo(score.dtype).eps * jnp.max(size)
+    noise = jnp.abs(score - aim) < ROUNDING * jnp.finfo(score.dtype).eps * jnp.max(size)
     return score + lax.stop_gradient(jnp.where(noise, aim - score, 0.0))
 
 

@@ -27,6 +27,7 @@ from olx import _check as check
 from olx import _safe as safe
 from olx._remedies import seen_as
 from olx.core import Scalar
+from olx.losses.margin import ROUNDING
 from olx.losses.score import ScoreLoss
 from olx.needs import Need
 
@@ -113,12 +114,17 @@ def _label_hinge(margin, scores, relevant):
 
 
 def _gaps(owner, scores, relevance):
-    """The losses of all pairs, 0 where there is no pair, and the pairs."""
+    """The losses of all pairs, 0 where there is no pair, and the pairs.
+
+    A gap that is only rounding error is 0: its sign means nothing, and its slope would count.
+    """
     check_length(owner, scores, relevance)
     relevance = jnp.asarray(relevance).astype(scores.dtype)
     counted = pairs(relevance)
     gap = (relevance[:, None] - relevance[None, :]) - (scores[:, None] - scores[None, :])
-    return jnp.where(counted & ~(gap <= 0), gap, 0.0), counted
+    size = jax.lax.stop_gradient(jnp.abs(relevance) + jnp.abs(scores))
+    noise = ROUNDING * jnp.finfo(scores.dtype).eps * (size[:, None] + size[None, :])
+    return jnp.where(counted & ~(gap <= noise), gap, 0.0), counted
 
 
 def _max_pairs(_, scores, relevance):
