@@ -29,6 +29,12 @@ class SoFar(NamedTuple):
     tightness: Float[Array, ""]  # the largest left / right
     broken: dict[str, Int[Array, ""]]  # the first round that broke each condition; 0 if none did
 
+    @property
+    def reasons(self) -> dict[str, int]:
+        """The conditions that were broken before the run diverged, each with its first round."""
+        end = int(self.diverged) or float("inf")
+        return {name: int(at) for name, at in self.broken.items() if 0 < int(at) <= end}
+
     @classmethod
     def none(cls, sides: Any) -> "SoFar":
         """The summary before the first round, in the dtypes of `sides`."""
@@ -46,7 +52,7 @@ class SoFar(NamedTuple):
             jnp.where(least, slack, self.slack),
             jnp.where(least, now, self.slackest),
             jnp.maximum(self.tightness, ratio),
-            {name: first(self.broken[name], ~met) for name, met in sides.conditions.items()},
+            {name: first(self.broken[name], bad) for name, bad in sides._broken.items()},
         )
 
 
@@ -124,6 +130,12 @@ class Certificate:
         return jnp.cumsum(bad, axis=-1) > 0 if bad.ndim else bad
 
     @property
+    def _broken(self) -> dict[str, Bool[Array, "*T"]]:
+        """Whether a condition is broken, by name; a number that is not finite breaks any."""
+        played = True if self.finite is None else self.finite
+        return {name: ~met & played for name, met in self.conditions.items()}
+
+    @property
     def _while_finite(self) -> tuple[Array, Array]:
         """Slack and ratio, without those of rounds after which the run has diverged."""
         lost = self.diverged
@@ -163,7 +175,7 @@ class Certificate:
             jnp.min(slack, axis=-1),
             jnp.argmin(slack, axis=-1) + 1,
             jnp.max(ratio, axis=-1),
-            {name: first(~met) for name, met in self.conditions.items()},
+            {name: first(bad) for name, bad in self._broken.items()},
         )
 
     @property
@@ -191,9 +203,8 @@ class Certificate:
             said = f"{self.theorem}: {DIVERGED} in round {seen.diverged} of {rounds}; {REMEDY}."
         if seen.failed:
             said += f" It fails first after round {seen.failed}."
-        for condition, first in seen.broken.items():
-            if first and not 0 < seen.diverged <= first:
-                said += f" It says nothing from round {first} on: {condition}."
+        for condition, first in seen.reasons.items():
+            said += f" It says nothing from round {first} on: {condition}."
         return said
 
 

@@ -58,7 +58,7 @@ def test_the_engine_plays_it_as_rollout_does_and_its_certificate_holds_after_eve
         run = olx.run(learner, loss, stream, params)
         np.testing.assert_allclose(run.losses, wanted, rtol=1e-12, atol=1e-12)
         if proofs is not None:
-            assert np.all(np.isfinite(proofs[0].right))
+            assert stream is not rounds or np.all(np.isfinite(proofs[0].right))
             for i in np.flatnonzero(~proofs.holds):
                 pytest.fail(str(jax.tree.map(lambda side, i=i: side[i], proofs)))
 

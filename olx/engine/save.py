@@ -54,19 +54,20 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     check.instance("save", "learner", learner, Learner)
     if isinstance(state, Run):
         raise TypeError("save: `state` is a Run; give its state, as `run.state`.")
-    leaves = jax.tree.leaves((learner, state))
-    refuse_tracers("save", leaves, "writes numbers to a file", "return the state, and save it then")
     if path.is_dir():
         raise IsADirectoryError(f"save: {path} is a folder; give the path of a file in it.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"save: there is no folder {path.parent}; make it first.")
     arrays: list[np.ndarray] = []
     try:
+        leaves = jax.tree.leaves((learner, state))
+        remedy = "return the state, and save it then"
+        refuse_tracers("save", leaves, "writes numbers to a file", remedy)
         words = {"learner": encode(learner, arrays), "state": encode(state, arrays)}
         header = {**words, "arrays": [archive.kind_of(array) for array in arrays]}
     except Unsavable as problem:
         raise TypeError(f"save: {problem}.") from None
-    except RecursionError:
+    except (RecursionError, SystemError):  # the second where JAX flattens it
         raise TypeError("save: the learner or its state is nested too deeply.") from None
     parts = [_FIRST + b"%d\n" % _VERSION, *archive.packed(header, arrays)]
     archive.write(path, [*parts, archive.seal_of(parts)])

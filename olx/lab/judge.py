@@ -144,9 +144,10 @@ def _proof(
 
 def _broken(seen: SoFar) -> str:
     """Why the theorem says nothing, and from which round on."""
+    reasons = {_said(name): at for name, at in seen.reasons.items()}
     if seen.diverged and not seen.failed:
-        return f"from round {seen.diverged} on: {DIVERGED}"
-    return "; ".join(f"from round {n} on: {_said(name)}" for name, n in seen.broken.items() if n)
+        reasons[DIVERGED] = int(seen.diverged)
+    return "; ".join(f"from round {at} on: {reason}" for reason, at in reasons.items())
 
 
 def _said(condition: str) -> str:

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool
 
-
 ROUNDING = 8.0  # a sum below this many units of rounding of its terms is 0
 
 

@@ -91,9 +91,9 @@ def mutants(learner: Learner) -> dict[str, Learner]:
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 50))
     >>> game = olx.losses.linear_loss, rounds, jnp.ones(2) / 2, jnp.array([0.0, 1.0])
-    >>> each = mutants(olx.hedge(0.5)).items()
-    >>> [name for name, one in each if olx.certify(one, *game, progress=False).holds]
-    ['itself']
+    >>> each = mutants(olx.hedge(0.5))
+    >>> [bool(olx.certify(each[name], *game).holds) for name in ("itself", "opposite action")]
+    [True, False]
     """
     return {name: mutant(learner, change) for name, change in CHANGES.items()}
 

@@ -90,11 +90,12 @@ def test_slopes_beyond_the_constant_are_named(make):
     }
 
 
-def test_nan_is_a_failure_and_no_broken_condition():
+def test_nan_is_divergence_and_no_broken_condition():
     rounds = GRADIENTS._replace(outcome=np.where(np.arange(T)[:, None] == 9, np.nan, ROWS))
     proof = judged(olx.ogd(0.1), losses.linear_loss, rounds, TRUTH)["gradient_descent"]
     assert not broken(proof)
-    assert int(proof.summary.failed) == 10
+    assert int(proof.summary.diverged) == 10
+    assert not proof.holds
 
 
 def test_rounding_that_a_sum_keeps_aside_is_no_other_run():
