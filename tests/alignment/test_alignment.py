@@ -157,6 +157,11 @@ def test_the_self_tuned_learner_agrees_with_its_reference():
     np.testing.assert_allclose(flat, theta, rtol=1e-8)
     proof = olx.certify(learner, run, weights())
     assert np.all(proof[0].holds) if isinstance(proof, tuple) else np.all(proof.holds)
+    state, game = learner.init(structure.zeros()), (learner, structured.decoded_cost(structure))
+    for at, cost in enumerate(costs):
+        one = jax.tree.map(lambda leaf, at=at: np.asarray(leaf)[at], rounds)
+        state, _, paid = olx.step(*game, state, one.context, one.outcome)
+        np.testing.assert_allclose(paid, cost, atol=1e-9)
 
 
 def test_synthesized_speech_is_aligned_within_ten_milliseconds():
