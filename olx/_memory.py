@@ -8,6 +8,7 @@ import functools
 import math
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,7 +30,9 @@ class TooLarge(ValueError):
 
 @functools.cache
 def memory() -> int:
-    """The bytes of memory of the machine."""
+    """The bytes of memory of the machine; no limit where the system does not say."""
+    if not hasattr(os, "sysconf"):  # Windows
+        return sys.maxsize
     return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
 
 
