@@ -269,6 +269,7 @@ def test_a_broken_condition_is_named_with_its_round(file, tmp_path):
     asked = experiment(file, comparator="zero", bound="all", learners=[learner])
     [proof] = run(asked, tmp_path / "r").certificates.to_pylist()
     assert not proof["holds"]
+    assert proof["right"] == np.inf
     assert proof["broken"].startswith("from round 1 on: ")
     assert "must be at most `lipschitz`; from round 2 on: the run diverged" in proof["broken"]
 
