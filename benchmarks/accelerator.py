@@ -21,9 +21,8 @@ from benchmarks.dense import ADA, HINGE, OGD
 from benchmarks.race import Contestant, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
-from olx.engine.kernel import Forms
-from olx.engine.launches import Cost, cost_of
-from olx.engine.team import shape_of
+from olx.engine.compile import Cost, Forms, cost_of
+from olx.engine.threads import shape_of
 
 TOTALS = olx.keep.totals
 TITLE = "On an accelerator, per example and configuration"

@@ -22,12 +22,12 @@ from benchmarks.peers import ETA
 from benchmarks.race import Contestant, Timing, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
-from olx.engine import feed, kernel
-from olx.engine.boundary import check_game, start_of
-from olx.engine.chunk import single_program
-from olx.engine.game import known
-from olx.engine.protocol import Watch
-from olx.engine.shows import candidates, shown
+from olx.engine import chunks, compile
+from olx.engine.arguments import check_game
+from olx.engine.finite import candidates, visible_leaves
+from olx.engine.game import known, start_of
+from olx.engine.implementations.dense import single_program
+from olx.engine.round import Recorder
 
 WIDTHS = (10, 50, 64, 200, 1000)
 VALUES = 50_000_000  # the largest number of values in a data set
@@ -82,7 +82,7 @@ def measure(settings: Settings) -> Group:
 def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
     passes = ["dot-library-rewriter"] + (["tree_reduction_rewriter"] if start.size >= 64 else [])
     scan = lambda state, given: lax.scan(entry.step, state, given)
-    loop = kernel._compiled(kernel.as_kernel(scan, True), passes)
+    loop = compile._compiled(compile.as_kernel(scan, True), passes)
     given = rounds.outcome if rounds.context is None else (rounds.context, rounds.outcome)
     fresh = _copier(entry.start(jnp.zeros(start.size)))
     return lambda: jax.block_until_ready(loop(fresh(), given))[0][1]
@@ -91,10 +91,10 @@ def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], 
 def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
     game = known("overhead", entry.learner, entry.loss, check_game)
     state = start_of("overhead", game, start)
-    plan = feed.plan(jax.tree.map(np.asarray, rounds), start, 1, True)
-    watched = shown(game.game, state, plan, candidates(plan, game.parts), batched=False)
-    given = game.game.numbers, rounds, np.array([0, feed.len_of(rounds)], np.int32)
-    program = single_program(Watch(fields=watched.fields))
+    plan = chunks.plan_of(jax.tree.map(np.asarray, rounds), start, 1, True)
+    watched = visible_leaves(game.game, state, plan, candidates(plan, game.parts), batched=False)
+    given = game.game.numbers, rounds, np.array([0, chunks.len_of(rounds)], np.int32)
+    program = single_program(Recorder(fields=watched.fields))
     call, path = program.forms(game.game).choose(start.size, state, *given)
     if path != "one kernel":
         raise RuntimeError(f"{entry.name} is played as a {path}")

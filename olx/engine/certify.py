@@ -17,14 +17,13 @@ from olx import _check as check
 from olx._cache import compiled
 from olx.certificate import Certificates
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
-from olx.engine.audit import audited, sides
-from olx.engine.boundary import check_game
-from olx.engine.feed import peek
+from olx.engine.arguments import check_game
+from olx.engine.chunks import peek
 from olx.engine.game import known
-from olx.engine.protocol import Watch
-from olx.engine.rows import dense
-from olx.engine.run import stream
-from olx.engine.sweep import check_batch, padded, streams
+from olx.engine.implementations.sparse_layout import dense
+from olx.engine.round import Recorder
+from olx.engine.run import check_batch, padded, stream, streams
+from olx.engine.with_theorems import sides, with_theorems
 from olx.frameworks.lift import inside
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
@@ -164,14 +163,14 @@ def replayed(
     first, rounds = peek("certify", rounds)
     if isinstance(first.context, SparseRows):
         rounds = dense(rounds)
-    watch = Watch(sides, after=True)
+    watch = Recorder(sides, after=True)
     options = {"keep": keep, "progress": progress, "checkpoint": None, "explain": False}
     if isinstance(learner, Batch):
-        player = audited(learner.learners, asked, _repeated(u, len(learner)))
+        player = with_theorems(learner.learners, asked, _repeated(u, len(learner)))
         game, play = known("certify", player, loss, check_batch, padded), streams
     else:
         check_game("certify", learner, loss)
-        game, play = known("certify", audited(learner, asked, u), loss, _any_game), stream
+        game, play = known("certify", with_theorems(learner, asked, u), loss, _any_game), stream
     done = play(game, rounds, params, watch, owner="certify", **options)
     if done.curve is None:
         kept = (dataclasses.replace(one, so_far=None) for one in done.trace)

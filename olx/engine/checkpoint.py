@@ -3,11 +3,28 @@
 Each save writes a step: the state, and the outputs since the step before. A description of the run
 is kept beside the steps. A directory of another run, a stream that has changed and a damaged step
 are refused.
+
+The files of a checkpoint: one step per save, linked to the step before by a digest.
+
+A step ends with its seal: a SHA-256 digest of its content, of the number of rounds in its name and
+of the seal of the step before. So a flipped bit, a replaced file and a missing step are all found
+before a step is used.
+
+Descriptions that tell runs apart, the same in every process.
+
+A lock on a folder, so that only one run at a time uses it.
+
+Parts of olx/engine/processes.py.
 """
 
 import contextlib
+import hashlib
 import json
 import os
+import platform
+import re
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +35,10 @@ from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
-from olx.engine import lock, steps
-from olx.engine.collect import Collector, Segment, is_key
-from olx.engine.describe import marks_of, numbered
-from olx.engine.processes import own_folder
+from olx.core import Learner, Loss, Rounds
+from olx.engine.device import data_of, is_key
+from olx.engine.outputs import Collector, Segment
+from olx.keep import Keep, rounds_kept
 
 
 def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
@@ -65,7 +82,7 @@ class Checkpoint:
 
     def held(self, owner: str) -> contextlib.AbstractContextManager[bool]:
         """Lock the directory against other runs."""
-        return lock.held(owner, self.directory)
+        return lock_folder(owner, self.directory)
 
     def restore(
         self, owner: str, description: dict[str, str], state: PyTree, collector: Collector
@@ -110,11 +127,13 @@ class Checkpoint:
             archive.write_json(self.directory / "run.json", self._description)
         collector.saved += 1
         trees = {"state": state, "kept": collector.segments[-1], "total": collector.total}
-        arrays = {f"{name}.{i}": leaf for name, tree in trees.items() for i, leaf in numbered(tree)}
+        arrays = {
+            f"{name}.{i}": leaf for name, tree in trees.items() for i, leaf in numbered_leaves(tree)
+        }
         arrays["stream"] = np.frombuffer(stream, np.uint8)
         marks = marks_of(collector.keep, collector.played)
         arrays["marks"] = np.frombuffer(marks, np.uint8)
-        self._seal = steps.write(self._steps, collector.played, arrays, self._seal)
+        self._seal = write_step(self._steps, collector.played, arrays, self._seal)
 
     def changed(self, owner: str, start: int, stop: int) -> ValueError:
         """The error for a stream that is not the one that was played."""
@@ -126,19 +145,19 @@ class Checkpoint:
 
     def _read(self, owner: str, step: int, there: list[int]) -> dict[str, np.ndarray]:
         try:
-            arrays, self._seal = steps.read(self._steps, step, self._seal)
+            arrays, self._seal = read_step(self._steps, step, self._seal)
         except (archive.Damaged, OSError):
             earlier = [other for other in there if other < step]
             again = f"to go on from round {earlier[-1]}" if earlier else "to start again"
             raise ValueError(
-                f"{owner}: {steps.path_of(self._steps, step)} is damaged, or a step before it is "
+                f"{owner}: {path_of(self._steps, step)} is damaged, or a step before it is "
                 f"missing. Remove it and all later steps {again}, or give another directory."
             ) from None
         return arrays
 
     def _found(self, owner: str) -> list[int]:
         """The steps of this run; refuses the steps of another one. No steps means a new run."""
-        there = steps.steps_in(self._steps)
+        there = steps_in(self._steps)
         if not there:
             if self._steps.is_dir() and any(path.is_dir() for path in self._steps.iterdir()):
                 raise ValueError(
@@ -189,3 +208,194 @@ def _segment(saved: list[np.ndarray], collector: Collector) -> Segment:
 
 def _sums(saved: list[np.ndarray], collector: Collector) -> Any:
     return jax.tree.unflatten(jax.tree.structure(collector.structure[0]), saved)
+
+
+def steps_in(folder: Path) -> list[int]:
+    """The numbers of rounds after which a step was saved, in order."""
+    names = [path.stem for path in folder.glob("*.step")] if folder.is_dir() else []
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def path_of(folder: Path, rounds: int) -> Path:
+    return folder / f"{rounds}.step"
+
+
+def write_step(folder: Path, rounds: int, arrays: dict[str, np.ndarray], before: bytes) -> bytes:
+    """Write the step after `rounds` rounds and return its seal; `before` is the seal before."""
+    header = [[name, *archive.kind_of(array)] for name, array in arrays.items()]
+    parts = archive.packed(header, arrays.values())
+    seal = archive.seal_of([before, rounds.to_bytes(8, "little"), *parts])
+    folder.mkdir(parents=True, exist_ok=True)
+    archive.write(path_of(folder, rounds), [*parts, seal])
+    return seal
+
+
+def read_step(folder: Path, rounds: int, before: bytes) -> tuple[dict[str, np.ndarray], bytes]:
+    """The arrays of a step and its seal; raises `Damaged` if the seal does not match."""
+    whole = path_of(folder, rounds).read_bytes()
+    body, seal = memoryview(whole)[: -archive.SEAL], whole[-archive.SEAL :]
+    if archive.seal_of([before, rounds.to_bytes(8, "little"), body]) != seal:
+        raise archive.Damaged("it does not match its seal")
+    header, rest = archive.header_in(body)
+    try:
+        names, kinds = [str(name) for name, *_ in header], [kind for _, *kind in header]
+    except (TypeError, ValueError):
+        raise archive.Damaged("its header is not that of a step") from None
+    return dict(zip(names, archive.arrays_in(rest, kinds), strict=True)), seal
+
+
+def describe(
+    learner: Learner, loss: Loss, state: PyTree, first: Rounds, keep: Keep | None, traced: Any
+) -> dict[str, str]:
+    """A word or a digest for each part of a run.
+
+    first: a piece of the stream; only its dtypes and shapes are used.
+    traced: the program; it distinguishes functions of the same name and contains the arrays that
+        they close over.
+    """
+    return {
+        "learner": digest(learner),
+        "loss": digest(loss),
+        "start": digest(state),
+        "stream": _named([(leaf.dtype, leaf.shape[1:]) for leaf in jax.tree.leaves(first)]),
+        "record": _named(traced.out_info[1]),
+        "keep": _named(keep),
+        "dtype": str(jnp.zeros(()).dtype),
+        "program": _program(traced.jaxpr),
+        "jax": f"{jax.__version__} on {jax.default_backend()}",
+    }
+
+
+def marks_of(keep: Keep | None, rounds: int) -> bytes:
+    """A digest of which of the first `rounds` rounds are kept."""
+    marks = np.zeros(0, int) if keep is None else rounds_kept(keep, 0, rounds)
+    return hashlib.sha256(marks.astype(np.int64).tobytes()).digest()
+
+
+def numbered_leaves(tree: PyTree) -> list[tuple[str, np.ndarray]]:
+    """The leaves with their numbers; random keys are converted to their data."""
+    return [(str(i), np.asarray(data_of(leaf))) for i, leaf in enumerate(jax.tree.leaves(tree))]
+
+
+def digest(tree: PyTree) -> str:
+    """A digest of the structure and of all numbers."""
+    found = hashlib.sha256(_named(jax.tree.structure(tree)).encode())
+    for _, leaf in numbered_leaves(tree):
+        _update(found, leaf)
+    return found.hexdigest()[:16]
+
+
+def _program(closed: Any) -> str:
+    digest = hashlib.sha256(_named(closed).encode())
+    for constant in _constants(closed):
+        _update(digest, np.asarray(data_of(constant)))
+    return digest.hexdigest()[:16]
+
+
+def _constants(program: Any) -> Iterator[Any]:
+    """The constant arrays of a program and of its inner programs; its text does not show them."""
+    yield from getattr(program, "consts", ())
+    for equation in getattr(program, "jaxpr", program).eqns:
+        yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
+            if _is_program(inner):
+                yield from _constants(inner)
+            elif isinstance(inner, np.ndarray | jax.Array):
+                yield inner
+
+
+def _is_program(value: Any) -> bool:
+    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+def _update(digest: Any, array: np.ndarray) -> None:
+    digest.update(f"{array.dtype}{array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+
+
+def _named(thing: Any) -> str:
+    """`str(thing)` without memory addresses, since these differ between processes."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(thing))
+
+
+_PAUSE = 0.1  # seconds
+
+
+@contextlib.contextmanager
+def lock_folder(
+    owner: str,
+    folder: Path,
+    what: str = "checkpoint",
+    wait: Callable[[str], None] | None = None,
+) -> Iterator[bool]:
+    """Lock `folder` against other runs; the system frees the lock when the process ends.
+
+    what: the content of the folder, for messages.
+    wait: told once who holds the lock, if another run does; then the lock is waited for. None
+        refuses.
+
+    It gives whether it waited.
+    """
+    try:
+        import fcntl
+    except ImportError as error:
+        raise ImportError(
+            f"{owner}: a {what} needs a system with file locks, such as Linux or macOS."
+        ) from error
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("a+")
+    except OSError as error:
+        raise OSError(
+            f"{owner}: the {what} cannot be kept in {folder} ({error.strerror}). Give another "
+            "directory."
+        ) from error
+    with file:
+        waited = False
+        while not _taken(fcntl, file):
+            if wait is None:
+                raise BlockingIOError(
+                    f"{owner}: another run{_holder(file)} is using the {what} in {folder}. Wait "
+                    "until it ends, or give another directory."
+                )
+            if not waited:
+                wait(f"another run{_holder(file)} is using the {what} in {folder}")
+            waited = True
+            time.sleep(_PAUSE)
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
+        yield waited
+
+
+def _taken(fcntl: Any, file: Any) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(file: Any) -> str:
+    file.seek(0)
+    name = file.read()
+    return f" ({name})" if name else ""
+
+
+def own_folder(owner: str, folder: Path) -> Path:
+    """Where this process saves: each of several has a folder of its own in `folder`.
+
+    Refuses the checkpoint of another number of processes: their parts are others.
+    """
+    processes = jax.process_count()
+    there = {path.name.rpartition("-")[2] for path in folder.glob("process-*-of-*")}
+    there |= {"1"} if (folder / "run.json").is_file() else set()
+    if others := sorted(there - {str(processes)}):
+        raise ValueError(
+            f"{owner}: the checkpoint in {folder} is of a run of {others[0]} "
+            f"process{'es' * (others[0] != '1')}, this run has {processes}. Start as many, or give "
+            "another directory."
+        )
+    if processes == 1:
+        return folder
+    return folder / f"process-{jax.process_index()}-of-{processes}"

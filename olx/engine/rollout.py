@@ -1,4 +1,7 @@
-"""The definition of a run: a scan of the three functions over a stream."""
+"""The definition of a run: a scan of the three functions over a stream.
+
+`play`: a game against an adversary that answers each action.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +15,13 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._memory import refuse_large_arrays
+from olx.adversary import Adversary
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine import contexts
-from olx.engine.boundary import check_game, first_state, given_state
-from olx.engine.diagnosis import explained
-from olx.engine.protocol import Record, Watch, feedback_of, settle
+from olx.engine import round
+from olx.engine.arguments import check_game
+from olx.engine.explain import errors_explained
+from olx.engine.game import first_state, given_state
+from olx.engine.round import Record, Recorder, feedback_of, finish_round
 from olx.streams.judge import (
     check_rounds,
     is_traced,
@@ -62,11 +67,11 @@ def rollout(
         check.takes("rollout", "record", record, "state", "feedback")
 
     def step(state, one: Rounds):
-        context = contexts.cast(one.context, params)
+        context = round.cast_context(one.context, params)
         action = learner.predict(state, context)
         weight = 1.0 if one.weight is None else one.weight
         feedback = feedback_of(loss, context, action, one.outcome, weight)
-        return settle(learner, learner.update, Watch(record), state, feedback)
+        return finish_round(learner, learner.update, Recorder(record), state, feedback)
 
     continued = state is not None
     if state is None:
@@ -79,7 +84,7 @@ def rollout(
     rounds = jax.tree.map(_array, rounds)
     if segment is not None:
         check.count("rollout", "segment", segment)
-    with explained("rollout", learner, loss, params, rounds, Watch(record)):
+    with errors_explained("rollout", learner, loss, params, rounds, Recorder(record)):
         play = lambda state, rounds: (
             lax.scan(step, state, rounds)
             if segment is None
@@ -123,3 +128,39 @@ def _in_segments(step, state, rounds: Rounds, length: int, segment: int):
         join = lambda a, b: jnp.concatenate([a, b])
         kept = jax.tree.map(join, kept, tail)
     return state, kept
+
+
+def play(
+    learner: Learner,
+    adversary: Adversary,
+    params: PyTree,
+    rounds: int,
+    *,
+    record: Record | None = None,
+) -> Run:
+    """Play `learner` for `rounds` rounds against `adversary`, which sees each action.
+
+    `run.rounds` holds the rounds that the adversary made, to replay them or to measure regret.
+    """
+    check.instance("play", "adversary", adversary, Adversary)
+    check_game("play", learner, adversary.loss)
+    check.count("play", "rounds", rounds)
+    if record is not None:
+        check.takes("play", "record", record, "state", "feedback")
+
+    def step(states, _):
+        state, nature = states
+        context = round.cast_context(adversary.ask(nature), params)
+        action = learner.predict(state, context)
+        outcome, nature = adversary.answer(nature, action)
+        feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
+        state, seen = finish_round(learner, learner.update, Recorder(record), state, feedback)
+        return (state, nature), (seen.paid[0], (seen.kept, Rounds(context, outcome)))
+
+    state = first_state("play", learner, params)
+    states = jax.tree.map(jnp.asarray, (state, adversary.init()))
+    (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
+    traced = judge("play", needs_of(learner, adversary.loss), params, jax.tree.map(on_host, seen))
+    if traced:
+        losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
+    return Run(state, losses, kept, seen)

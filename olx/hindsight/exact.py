@@ -32,8 +32,8 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx.core import Learner, Rounds, Scalar
-from olx.engine.boundary import check_game
-from olx.engine.diagnosis import explained
+from olx.engine.arguments import check_game
+from olx.engine.explain import errors_explained
 from olx.engine.rollout import rollout
 from olx.hindsight.worst_case import WorstCase
 from olx.losses.points import linear_loss
@@ -97,7 +97,7 @@ def _response(
         return jax.vmap(lambda w: ravel_pytree(w)[0])(played)
 
     first = Rounds(None, jax.vmap(unravel)(tests[0]))
-    with explained("exact_worst_case", learner, linear_loss, params, first):
+    with errors_explained("exact_worst_case", learner, linear_loss, params, first):
         played = np.asarray(jax.jit(jax.vmap(decisions))(tests), float)
     slopes = np.asarray(jax.jit(jax.jacrev(decisions))(tests[0]), float)  # [T, d, T, d]
     response = np.einsum("tisi->ts", slopes) / flat.size

@@ -27,9 +27,9 @@ from olx._pytree import as_tree, pytree
 from olx.certificate import Certificates
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Scalar
-from olx.engine.boundary import check_game
+from olx.engine.arguments import check_game
 from olx.engine.certify import certify
-from olx.engine.diagnosis import explained
+from olx.engine.explain import errors_explained
 from olx.engine.rollout import rollout
 from olx.frameworks.lift import LiftHparams
 from olx.hindsight.ascent import Climb, Game, Play, ascend, is_whole, rounds_of, starts_of
@@ -130,7 +130,7 @@ def worst_case(
     _check_needs(learner, streams, params, starts)
     game = Game(learner, streams.loss, as_tree(apply), params)
     first = rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
-    with explained(owner, learner, streams.loss, params, first):
+    with errors_explained(owner, learner, streams.loss, params, first):
         jax.eval_shape(lambda u: comparator_losses(streams.loss, first, u, apply), params)
         climb = ascend(game, parts, starts, sizes, pace, steps)
     _refuse(learner, params, climb)

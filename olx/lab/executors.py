@@ -23,7 +23,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from olx.engine.team import threads_of
+from olx.engine.threads import threads_of
 from olx.lab.config import ConfigError
 
 FORMS = {

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from olx.core import Learner, Rounds
-from olx.engine.boundary import first_state
+from olx.engine.game import first_state
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Data, Experiment

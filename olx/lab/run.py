@@ -16,7 +16,7 @@ import jax
 from tqdm import tqdm
 
 from olx._terminal import as_line, say_aside
-from olx.engine import lock
+from olx.engine import checkpoint
 from olx.lab import models, stopping, store
 from olx.lab.clock import Clock, add_outside
 from olx.lab.config import ConfigError
@@ -66,7 +66,9 @@ def run(
         shelf = Shelf(experiment)
         jobs, digests = prepare(experiment, shelf)
         with (
-            lock.held("lab", folder, "result", _say_waiting if wait else None) as waited,
+            checkpoint.lock_folder(
+                "lab", folder, "result", _say_waiting if wait else None
+            ) as waited,
             stopping.held() as signals,
         ):
             if waited:  # the data may have changed since

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from olx.engine.signals import Asked
+from olx.engine.execute import StopRequest
 
 
-class Held(Asked):
+class Held(StopRequest):
     """Notes a signal; a second signal has its usual effect at once."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ import jax
 import msgspec
 import numpy as np
 
-from olx.engine.collect import data_of
+from olx.engine.device import data_of
 from olx.lab import outside
 from olx.lab.experiment import Data, Experiment, Player
 

@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.run import run
-from olx.engine.step import step
-from olx.engine.sweep import sweep
+from olx.engine.run import run, sweep
+from olx.engine.serve import step
 from olx.testing.played import after, movable, with_numbers
 from olx.testing.report import close, fail, tolerance
 

@@ -22,8 +22,8 @@ from jaxtyping import Array, Int, PyTree
 
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Loss, Rounds, Scalar
-from olx.engine.audit import audited
 from olx.engine.rollout import rollout
+from olx.engine.with_theorems import with_theorems
 from olx.testing.report import fail
 from olx.theorem import INNER, View, through
 
@@ -183,7 +183,7 @@ def _play(
             own = mutant(learner, game.change)
             chosen = jax.tree.map(lambda leaf: jnp.asarray(leaf)[game.order], rounds)
             rows = jax.tree.map(lambda leaf: _scale(game.size, leaf), chosen.context)
-            judged = audited(own, own.theorems, game.u)
+            judged = with_theorems(own, own.theorems, game.u)
             run = rollout(judged, loss, chosen._replace(context=rows), params)
             return jnp.stack([ledger.sides.so_far.failed for ledger in run.state.ledgers])
 

@@ -11,10 +11,9 @@ from scipy.sparse import csr_array
 
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.block import LEAST
+from olx.engine.implementations.blocks import LEAST
 from olx.engine.rollout import rollout
-from olx.engine.run import run
-from olx.engine.sweep import sweep
+from olx.engine.run import run, sweep
 from olx.facts import Linear
 from olx.streams.sparse_rows import sparse_rows
 from olx.testing.report import close

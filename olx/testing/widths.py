@@ -15,10 +15,9 @@ from jaxtyping import PyTree
 from scipy.sparse import csr_array
 
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.block import ROWS
+from olx.engine.implementations.blocks import ROWS
 from olx.engine.rollout import rollout
-from olx.engine.run import run
-from olx.engine.sweep import sweep
+from olx.engine.run import run, sweep
 from olx.facts import AddsGradient, Facts, Linear, Lumps, Refreshed, Rowwise
 from olx.frameworks.lift import linear
 from olx.losses.entropic import logistic

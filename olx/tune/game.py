@@ -6,8 +6,8 @@ from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.game import known
-from olx.engine.protocol import watching
-from olx.engine.sweep import check_batch, padded, streams
+from olx.engine.round import recorder_of
+from olx.engine.run import check_batch, padded, streams
 from olx.keep import totals
 
 
@@ -23,7 +23,7 @@ def paid(
 ) -> Run:
     """`olx.sweep` that keeps totals only, in the name of `owner`."""
     game = known(owner, learners, loss, check_batch, padded)
-    watch = watching(owner, None, measure, totals)
+    watch = recorder_of(owner, None, measure, totals)
     return streams(
         game,
         rounds,

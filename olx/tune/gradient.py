@@ -20,7 +20,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._pytree import as_tree
 from olx.core import Learner, Loss, Rounds
-from olx.engine.feed import take
+from olx.engine.chunks import take
 from olx.streams.sparse_rows import SparseRows
 from olx.tune.descent import LARGEST, Walk, after, proposal
 from olx.tune.game import paid

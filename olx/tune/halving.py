@@ -24,7 +24,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds
-from olx.engine.feed import take
+from olx.engine.chunks import take
 from olx.tune.game import paid
 from olx.tune.problem import Problem, problem
 from olx.tune.ranges import spread

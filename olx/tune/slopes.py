@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import as_tree, pytree
 from olx.core import Feedback, Learner, Loss
-from olx.engine.protocol import feedback_of
+from olx.engine.round import feedback_of
 from olx.needs import PARTS, within
 
 

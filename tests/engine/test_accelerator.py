@@ -16,8 +16,8 @@ import scipy.sparse
 
 import olx
 from olx import boosting, losses
-from olx.engine import collect, desk, feed, kernel, launches, place
-from olx.engine.team import shape_of
+from olx.engine import chunks, compile, device, execute, outputs
+from olx.engine.threads import shape_of
 
 X = np.random.default_rng(0).normal(size=(75, 6)).astype(np.float32)
 LABELS = np.sign(X[:, 0])
@@ -57,7 +57,7 @@ class Seen:
 
     def __init__(self, play):
         self.calls, self.outputs, self.crossed, words = [], [], [], io.StringIO()
-        choose, add = kernel.Forms.choose, collect.Collector.add
+        choose, add = compile.Forms.choose, outputs.Collector.add
 
         def chosen(forms, width, *given):
             call, path = choose(forms, width, *given)
@@ -70,10 +70,10 @@ class Seen:
 
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(words):
             elsewhere(patch)
-            patch.setattr(kernel.Forms, "choose", chosen)
-            patch.setattr(collect.Collector, "add", added)
-            patch.setattr(place, "there", self._counted(place.there))
-            patch.setattr(desk, "fetched", self._counted(desk.fetched))
+            patch.setattr(compile.Forms, "choose", chosen)
+            patch.setattr(outputs.Collector, "add", added)
+            patch.setattr(device, "put_on_device", self._counted(device.put_on_device))
+            patch.setattr(execute, "fetch", self._counted(execute.fetch))
             self.run = play(explain=True)
         self.said = words.getvalue()
 
@@ -96,7 +96,7 @@ class Watched:
 def elsewhere(patch):
     """Say that the backend is a GPU."""
     patch.setattr(jax, "default_backend", lambda: "gpu")
-    patch.setattr(kernel, "unavailable", lambda: "one kernel is for the CPU, this is gpu")
+    patch.setattr(compile, "unavailable", lambda: "one kernel is for the CPU, this is gpu")
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +162,9 @@ def test_arrays_of_the_device_stay_there(monkeypatch):
     elsewhere(monkeypatch)
     rounds = jax.tree.map(jnp.asarray, olx.Rounds(X, LABELS))
     placed = []
-    put = place.placed
-    monkeypatch.setattr(place, "placed", lambda *given: placed.append(put(*given)) or placed[-1])
+    put = device.put_rounds
+    spy = lambda *given: placed.append(put(*given)) or placed[-1]
+    monkeypatch.setattr(device, "put_rounds", spy)
     olx.run(WEAK, losses.hinge, rounds, START)
     ((there, _),) = placed
     pointers = lambda tree: [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(tree)]
@@ -179,15 +180,15 @@ def test_bad_numbers_of_the_device_are_refused_by_name(monkeypatch):
 
 def test_a_stream_that_does_not_fit_is_played_in_chunks(monkeypatch):
     elsewhere(monkeypatch)
-    monkeypatch.setattr(place, "room", lambda: 40 * 64)  # a row has 28 bytes, its output 36
-    plan = feed.plan(olx.Rounds(X, LABELS), START, 1, True)
+    monkeypatch.setattr(device, "bytes_per_chunk", lambda: 40 * 64)  # 28 for a row, 36 for output
+    plan = chunks.plan_of(olx.Rounds(X, LABELS), START, 1, True)
     assert plan.capacity == 32
     np.testing.assert_allclose(dense().losses, DENSE.losses, 1e-5, 1e-5)
 
 
 def test_kernels_are_counted_in_the_text_of_a_program():
-    seen = launches.counted(TEXT)
-    assert seen == launches.Cost(launches=1 + 10 * (2 + 3 * 1), waits=10)
+    seen = compile.count_launches(TEXT)
+    assert seen == compile.Cost(launches=1 + 10 * (2 + 3 * 1), waits=10)
 
 
 DENSE = dense()

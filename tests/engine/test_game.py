@@ -6,7 +6,7 @@ import numpy as np
 
 import olx
 from olx import losses
-from olx.engine.boundary import check_game
+from olx.engine.arguments import check_game
 from olx.engine.game import known
 
 

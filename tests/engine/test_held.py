@@ -9,9 +9,9 @@ import pytest
 
 import olx
 from olx import losses, mirrors
-from olx.engine import chunk
-from olx.engine.held import parted
-from olx.engine.protocol import Watch
+from olx.engine.implementations import dense
+from olx.engine.implementations.dense import split_round
+from olx.engine.round import Recorder
 
 LEARNERS = {
     "p-norm": olx.classification.pnorm_perceptron(3.0),
@@ -37,8 +37,8 @@ def held_by(learner, stream):
     """What is held between the rounds; None if nothing is."""
     here = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), stream)
     state = learner.init(jnp.zeros(stream.context.shape[1]))
-    one = functools.partial(chunk._round, Watch())
-    parts = parted(one, (learner, state), (losses.hinge, here))
+    one = functools.partial(dense._round, Recorder())
+    parts = split_round(one, (learner, state), (losses.hinge, here))
     return None if parts is None else parts.held((learner, state))
 
 

@@ -8,10 +8,10 @@ import pytest
 import olx
 from olx import losses, mirrors, regularizers
 from olx.convex import sets
-from olx.engine import kernel
-from olx.engine.chunk import single_program, sweep_program
+from olx.engine import compile
 from olx.engine.game import known
-from olx.engine.protocol import Watch
+from olx.engine.implementations.dense import single_program, sweep_program
+from olx.engine.round import Recorder
 
 ON_CPU = jax.default_backend() == "cpu"
 LEARNERS = {
@@ -39,10 +39,10 @@ def rollout(inner, width):
 
 @pytest.mark.skipif(not ON_CPU, reason="one kernel is for the CPU")
 def test_this_version_of_jax_still_takes_the_attribute():
-    reason = kernel.unavailable()
+    reason = compile.unavailable()
     assert not reason, (
         f"jax {jax.__version__}: {reason}. The engine plays on, through plain loops, some times "
-        "slower: see olx/engine/kernel.py."
+        "slower: see olx/engine/compile.py."
     )
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_said_unless_asked_for(capsys):
 
 def test_off_the_cpu_the_loop_is_plain(capsys, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
-    monkeypatch.setattr(kernel, "unavailable", kernel.unavailable.__wrapped__)
+    monkeypatch.setattr(compile, "unavailable", compile.unavailable.__wrapped__)
     seen = run(LEARNERS["euclidean"], explain=True)
     said = capsys.readouterr().out
     assert said.startswith("run: plain loop: one kernel is for the CPU, this is tpu;")
@@ -92,17 +92,17 @@ def test_a_version_that_does_not_know_the_attribute_is_noticed(monkeypatch):
     def unknown(*_, **__):
         raise ValueError("no such option")
 
-    monkeypatch.setattr(kernel, "set_xla_metadata", unknown)
+    monkeypatch.setattr(compile, "set_xla_metadata", unknown)
     monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
-    said = kernel.unavailable.__wrapped__()
+    said = compile.unavailable.__wrapped__()
     assert said == "this version of jax does not take the attribute (ValueError)"
 
 
 def test_a_version_that_computes_something_else_is_noticed(monkeypatch):
     wrong = lambda tree, **_: jax.tree.map(lambda leaf: leaf + 1, tree)
-    monkeypatch.setattr(kernel, "set_xla_metadata", wrong)
+    monkeypatch.setattr(compile, "set_xla_metadata", wrong)
     monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
-    assert kernel.unavailable.__wrapped__() == "one kernel gave other numbers on a probe"
+    assert compile.unavailable.__wrapped__() == "one kernel gave other numbers on a probe"
 
 
 def arguments(inner, width=5):
@@ -118,10 +118,10 @@ def game_of(learner):
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_it_is_lowered_for_other_devices_without_a_word_about_cpus(name, platform, monkeypatch):
-    monkeypatch.setattr(kernel, "unavailable", lambda: "elsewhere")
+    monkeypatch.setattr(compile, "unavailable", lambda: "elsewhere")
     game, state, *rest = arguments(LEARNERS[name])
     given = state, game.numbers, *rest
-    call, _ = single_program(Watch()).forms(game).choose(5, *given)
+    call, _ = single_program(Recorder()).forms(game).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert exported.platforms == (platform,)
     assert "xla_cpu" not in exported.mlir_module()
@@ -129,13 +129,13 @@ def test_it_is_lowered_for_other_devices_without_a_word_about_cpus(name, platfor
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_a_sweep_is_lowered_for_other_devices(platform, monkeypatch):
-    monkeypatch.setattr(kernel, "unavailable", lambda: "elsewhere")
+    monkeypatch.setattr(compile, "unavailable", lambda: "elsewhere")
     _, _, rounds, count = arguments(LEARNERS["adagrad"])
     make = lambda eta: olx.linear(olx.ftrl(eta, regularizers.adagrad()))
     learners = olx.batch(make, eta=jnp.array([0.1, 0.2])).learners
     states = jax.vmap(lambda learner: learner.init(jnp.zeros(5)))(learners)
     game = game_of(learners)
     given = states, game.numbers, rounds, count
-    call, _ = sweep_program(Watch()).forms(game).choose(5, *given)
+    call, _ = sweep_program(Recorder()).forms(game).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert "xla_cpu" not in exported.mlir_module()

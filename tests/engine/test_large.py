@@ -8,7 +8,7 @@ import pytest
 
 import olx
 from olx import losses
-from olx.engine import affine, capacity, collect, mapped
+from olx.engine import chunks, game, memory_map, outputs
 
 COUNT, WIDTH = 6000, 16
 X = np.random.default_rng(0).normal(size=(COUNT, WIDTH)).astype(np.float32)
@@ -18,7 +18,7 @@ LEARNER, START = olx.linear(olx.ogd(0.01)), jnp.zeros(WIDTH, jnp.float32)
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(capacity, "_MOST", 128)
+    monkeypatch.setattr(chunks, "_MOST", 128)
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def run(rounds, learner=LEARNER, start=START, **options):
 @pytest.mark.parametrize("keep", [olx.keep.totals, olx.keep.every(500)])
 def test_only_the_rounds_asked_for_are_held(small_chunks, monkeypatch, keep):
     held = []
-    add = collect.Collector.add
+    add = outputs.Collector.add
 
     def watched(collector, *given):
         add(collector, *given)
         held.append(sum(len(segment.at) for segment in collector.segments))
 
-    monkeypatch.setattr(collect.Collector, "add", watched)
+    monkeypatch.setattr(outputs.Collector, "add", watched)
     curve = run(ROUNDS, keep=keep).curve
     asked = list(keep(0, COUNT))
     assert len(held) == 47
@@ -50,20 +50,20 @@ def test_only_the_rounds_asked_for_are_held(small_chunks, monkeypatch, keep):
 
 
 def test_a_chunk_of_many_configurations_has_some_rounds():
-    size = lambda n, light=True: capacity.rounds_per_chunk(10**6, 200, n, True, False, light)
+    size = lambda n, light=True: chunks.rounds_per_chunk(10**6, 200, n, True, False, light)
     assert [size(n) for n in (1, 512, 10**5, 10**6)] == [16384, 2048, 64, 16]
     assert size(10**5, light=False) == 8  # what is recorded may be as large as the states
 
 
 def test_a_map_is_read_ahead_and_given_back(small_chunks, monkeypatch, file):
     told = []
-    monkeypatch.setattr(mapped.Map, "advise", lambda one, *given: told.append(given))
-    monkeypatch.setattr(mapped, "_HELD", 1000 * 4 * WIDTH)
-    monkeypatch.setattr(mapped, "_AHEAD", 0)
+    monkeypatch.setattr(memory_map.Map, "advise", lambda one, *given: told.append(given))
+    monkeypatch.setattr(memory_map, "_HELD", 1000 * 4 * WIDTH)
+    monkeypatch.setattr(memory_map, "_AHEAD", 0)
     rows = np.memmap(file, np.float32, "r", shape=X.shape)
     run(olx.Rounds(rows, ROUNDS.outcome), keep=olx.keep.totals)
-    read = [(low, high) for what, low, high in told if what == mapped._READ]
-    free = [(low, high) for what, low, high in told if what == mapped._FREE]
+    read = [(low, high) for what, low, high in told if what == memory_map._READ]
+    free = [(low, high) for what, low, high in told if what == memory_map._FREE]
     assert read[:2] == [(0, 256), (256, 384)]  # a chunk ahead
     assert [low for low, _ in read[1:]] == [high for _, high in read[:-1]]
     assert read[-1][1] == COUNT
@@ -73,8 +73,8 @@ def test_a_map_is_read_ahead_and_given_back(small_chunks, monkeypatch, file):
 
 
 def test_a_map_gives_the_numbers_of_its_arrays(file, monkeypatch):
-    monkeypatch.setattr(mapped, "_HELD", 1)
-    monkeypatch.setattr(mapped, "memory", lambda: 1000)  # the file is larger
+    monkeypatch.setattr(memory_map, "_HELD", 1)
+    monkeypatch.setattr(memory_map, "memory", lambda: 1000)  # the file is larger
     rows = np.memmap(file, np.float32, "r", shape=X.shape)
     seen, wanted = run(olx.Rounds(rows, ROUNDS.outcome)), run(ROUNDS)
     np.testing.assert_array_equal(seen.losses, wanted.losses)
@@ -83,10 +83,10 @@ def test_a_map_gives_the_numbers_of_its_arrays(file, monkeypatch):
 
 def test_where_an_array_is_in_its_file(file):
     rows = np.memmap(file, np.float32, "r", offset=4 * WIDTH, shape=(COUNT - 1, WIDTH))
-    found = mapped.map_of(np.asarray(rows)[100:200])
+    found = memory_map.map_of(np.asarray(rows)[100:200])
     assert found is not None
     assert found == (rows[100:].ctypes.data, 4 * WIDTH, X.nbytes, file, 101 * 4 * WIDTH)
-    found.advise(mapped._FREE, 0, 100)  # a system that takes no advice is left alone
+    found.advise(memory_map._FREE, 0, 100)  # a system that takes no advice is left alone
     np.testing.assert_array_equal(rows, X[1:])
 
 
@@ -102,18 +102,18 @@ def test_where_an_array_is_in_its_file(file):
     ],
 )
 def test_other_arrays_are_left_alone(make, file):
-    assert mapped.map_of(make(file)) is None
+    assert memory_map.map_of(make(file)) is None
 
 
 def test_longer_rows_of_a_large_array_are_made_in_pieces(monkeypatch):
     learner, start = olx.affine(olx.ogd(0.01)), jnp.zeros(WIDTH + 1, jnp.float32)
     wanted = run(ROUNDS, learner, start)
-    monkeypatch.setattr(affine, "_COPIED", 1000)
-    monkeypatch.setattr(affine, "_PART", 1000 * 4 * WIDTH)
+    monkeypatch.setattr(game, "_COPIED", 1000)
+    monkeypatch.setattr(game, "_PART", 1000 * 4 * WIDTH)
     sizes = []
-    appended = affine.appended
+    appended = game.appended
     watched = lambda owner, rows: sizes.append(len(rows)) or appended(owner, rows)
-    monkeypatch.setattr(affine, "appended", watched)
+    monkeypatch.setattr(game, "appended", watched)
     seen = run(ROUNDS, learner, start)
     assert sizes == [1000] * 6
     np.testing.assert_array_equal(seen.losses, wanted.losses)

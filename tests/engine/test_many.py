@@ -14,7 +14,8 @@ import two_processes
 from two_processes import DENSE, ETAS, SWEEPS, numbers, pieces, swept
 
 import olx
-from olx.engine import cut, many, processes
+from olx.engine import processes, threads
+from olx.engine.device import Devices, devices_of
 from olx.engine.game import Game
 
 PROGRAM = Path(two_processes.__file__)
@@ -23,7 +24,7 @@ PROGRAM = Path(two_processes.__file__)
 @pytest.fixture(autouse=True, scope="module")
 def short_streams_are_cut_too():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cut, "_WORK", 0)
+        patch.setattr(threads, "_WORK", 0)
         yield
 
 
@@ -116,14 +117,14 @@ def test_a_checkpoint_of_another_number_of_processes_is_refused(folder, resumed)
 
 @pytest.mark.parametrize("count", [2, 3, 4, 7])
 def test_every_share_is_dealt_once(count, monkeypatch):
-    whole, mine = cut.Cut(131, 4, 33), []
+    whole, mine = threads.Shares(131, 4, 33), []
     monkeypatch.setattr(jax, "process_count", lambda: count)
-    monkeypatch.setattr(many, "_is_cut", lambda *_: True)
-    monkeypatch.setattr(many, "Peers", lambda *_: None)
+    monkeypatch.setattr(processes, "_is_cut", lambda *_: True)
+    monkeypatch.setattr(processes, "Heartbeat", lambda *_: None)
     game = Game([ETAS], [], ())
     for i in range(count):
         monkeypatch.setattr(jax, "process_index", lambda i=i: i)
-        crew = many.Crew("sweep", processes.Devices(1, 1), False)
+        crew = processes.ProcessGroup("sweep", Devices(1, 1), False)
         state, own, part = crew.deal(None, 32, whole, ETAS, game)
         assert (part.configurations, part.of, part.width) == (len(state), 131, 33)
         np.testing.assert_array_equal(own.own[0], state)
@@ -136,11 +137,11 @@ def test_every_share_is_dealt_once(count, monkeypatch):
 
 def test_a_plain_loop_is_played_whole_by_each_process(monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    monkeypatch.setattr(many, "part", lambda cut, start, stop, state, own: (state, own))
+    monkeypatch.setattr(processes, "part", lambda cut, start, stop, state, own: (state, own))
     forms = SimpleNamespace(plain=0, choose=lambda *_: (0, "plain loop"))
     program = SimpleNamespace(forms=lambda _: forms)
-    given = cut.Cut(131, 4, 33), ETAS, Game([ETAS], [], ())
-    crew = many.Crew("sweep", processes.Devices(1, 1), False)
+    given = threads.Shares(131, 4, 33), ETAS, Game([ETAS], [], ())
+    crew = processes.ProcessGroup("sweep", Devices(1, 1), False)
     found = crew.deal(program, 32, *given)
     assert all(one is other for one, other in zip(found, (*given[1:], given[0]), strict=True))
     assert crew.peers is None
@@ -151,4 +152,4 @@ def test_each_process_has_the_same_number_of_devices(monkeypatch):
     for name, number in (("process_count", 2), ("device_count", 3), ("local_device_count", 2)):
         monkeypatch.setattr(jax, name, lambda number=number: number)
     with pytest.raises(ValueError, match="process 0 has 2 of 3 devices; give each of the 2"):
-        processes.devices_of("sweep", 8)
+        devices_of("sweep", 8)

@@ -14,7 +14,7 @@ from table import KINDS, TABLE
 
 import olx
 from olx import losses, mirrors, regularizers, schedules, streams
-from olx.engine.collect import data_of
+from olx.engine.device import data_of
 
 LONG = jax.tree.map(
     np.asarray, streams.linear_regression(jax.random.key(1), rounds=70_001, features=3)[0]

@@ -8,8 +8,8 @@ import scipy.sparse
 
 import olx
 from olx import losses, mirrors, streams
-from olx.engine import capacity, feed, shows
-from olx.engine.boundary import check_game
+from olx.engine import chunks, finite
+from olx.engine.arguments import check_game
 from olx.engine.game import known
 
 ROWS, CHUNK, WIDTH = 200, 64, 3
@@ -59,8 +59,8 @@ GAMES = {
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(shows, "MANY", 0)
-    monkeypatch.setattr(capacity, "_BYTES", CHUNK * 8 * (WIDTH + 2))
+    monkeypatch.setattr(finite, "MANY", 0)
+    monkeypatch.setattr(chunks, "_BYTES", CHUNK * 8 * (WIDTH + 2))
 
 
 def spoilt(part, row, value, rounds=ROUNDS):
@@ -82,10 +82,10 @@ def wanted(learner, loss, rounds, owner, start=ZEROS):
 
 def fields_of(learner, loss, rounds, params=ZEROS):
     first = jax.tree.map(np.asarray, rounds)
-    plan = feed.plan(first, params, 1, True)
+    plan = chunks.plan_of(first, params, 1, True)
     game = known("run", learner, loss, check_game).game
-    leaves = shows.candidates(plan, set())
-    return shows.shown(game, learner.init(params), plan, leaves, batched=False)
+    leaves = finite.candidates(plan, set())
+    return finite.visible_leaves(game, learner.init(params), plan, leaves, batched=False)
 
 
 SUMS = {
@@ -114,7 +114,7 @@ SUMS = {
 def test_what_is_not_finite_is_followed_through_sums_and_products_only(name):
     function, passes = SUMS[name]
     traced = jax.make_jaxpr(function)(np.ones(WIDTH), np.ones(WIDTH))
-    (level,) = shows._levels(traced.jaxpr, [0, 1])
+    (level,) = finite._levels(traced.jaxpr, [0, 1])
     assert bool(level) == passes
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import olx
 from olx import losses, regularizers
-from olx.engine import capacity
-from olx.engine.stage import Stage
+from olx.engine import chunks
+from olx.engine.chunks import Buffers
 
 X = np.random.default_rng(0).normal(size=(9_000, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -74,7 +74,7 @@ def test_arrays_need_not_be_contiguous():
 def test_windows_cover_each_row_once(length, begin):
     """Rows of 32 bytes and outcomes of 8 bytes: a window may begin at any multiple of 8 rows."""
     piece = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf))[:length], ROUNDS)
-    stage = Stage(64, [leaf.dtype for leaf in jax.tree.leaves(piece)], owned=True)
+    stage = Buffers(64, [leaf.dtype for leaf in jax.tree.leaves(piece)], owned=True)
     played, copied = [], 0
     for start, low, high in stage.windows(piece, begin):
         assert 0 <= start <= low < high <= min(start + 64, length)
@@ -87,7 +87,7 @@ def test_windows_cover_each_row_once(length, begin):
 
 
 def test_windows_that_overlap_give_the_numbers_of_rollout(monkeypatch):
-    monkeypatch.setattr(capacity, "_MOST", 64)
+    monkeypatch.setattr(chunks, "_MOST", 64)
     rounds = jax.tree.map(lambda leaf: jnp.asarray(leaf[: 2 * 64 + 43]), ROUNDS)
     wanted = olx.rollout(LEARNER, losses.squared, rounds, START, record=olx.record.trace)
     seen = run(rounds, record=olx.record.trace)

@@ -13,7 +13,7 @@ from several_devices import sweep_ten
 import olx
 from olx import convex, losses, mirrors, regularizers
 from olx.convex import sets
-from olx.engine.chunk import takes_turns
+from olx.engine.implementations.dense import takes_turns
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import losses, regularizers
-from olx.engine import cut, team
-from olx.engine.collect import data_of
+from olx.engine import threads
+from olx.engine.device import data_of
 
 X = np.random.default_rng(0).normal(size=(70, 32)) / 6
 LABELS = np.sign(X[:, 0])
@@ -53,7 +53,7 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def short_streams_are_cut_too(monkeypatch):
-    monkeypatch.setattr(cut, "_WORK", 0)
+    monkeypatch.setattr(threads, "_WORK", 0)
 
 
 def batch(make, count):
@@ -88,7 +88,7 @@ def test_threads_change_no_bit(name, capsys, monkeypatch):
     diverged = [1] if game[0] is descent else []
     assert np.flatnonzero(~np.isfinite(one.total)).tolist() == diverged
     if name.endswith("padded"):
-        monkeypatch.setattr(cut, "_MOST", 1)
+        monkeypatch.setattr(threads, "_MOST", 1)
         close = lambda a, b: np.testing.assert_allclose(a, b, 1e-11, 1e-11)
         whole = sweep(*game, **options)
         jax.tree.map(close, everything(one), everything(whole))
@@ -147,14 +147,14 @@ def fails():
     ("act", "error"), [(fails, RuntimeError), (_thread.interrupt_main, KeyboardInterrupt)]
 )
 def test_an_error_in_one_share_ends_the_sweep(act, error, monkeypatch):
-    play = team.Team._play
+    play = threads.ThreadedSweep._play
 
     def disturbed(self, call, thread, rest):
         if thread == 1:
             act()
         return play(self, call, thread, rest)
 
-    monkeypatch.setattr(team.Team, "_play", disturbed)
+    monkeypatch.setattr(threads.ThreadedSweep, "_play", disturbed)
     with pytest.raises(error):
         sweep(adagrad, DENSE, 65, threads=2)
     assert idle()
@@ -188,7 +188,7 @@ def test_numbers_that_are_no_counts_are_refused(threads, monkeypatch):
 
 def test_the_environment_sets_a_limit(monkeypatch):
     monkeypatch.setenv("OLX_THREADS", " 3 ")
-    assert team.threads_of("sweep", None) == 3
-    assert team.threads_of("sweep", 2) == 2
+    assert threads.threads_of("sweep", None) == 3
+    assert threads.threads_of("sweep", 2) == 2
     monkeypatch.setenv("OLX_THREADS", "")
-    assert team.threads_of("sweep", None) >= 1
+    assert threads.threads_of("sweep", None) >= 1

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from olx.certificate import Certificates
-from olx.engine import lock
+from olx.engine import checkpoint
 from olx.lab import judge, schemas, store
 from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
@@ -383,7 +383,10 @@ def test_a_run_that_was_killed_as_it_began_begins_again(file, tmp_path):
 def test_a_result_is_played_by_one_run_at_a_time(file, tmp_path):
     run(experiment(file), tmp_path / "r")
     said = rf"another run \(process {os.getpid()} on .*\) is using the result in .* Wait until it"
-    with lock.held("other", tmp_path / "r"), pytest.raises(BlockingIOError, match=said):
+    with (
+        checkpoint.lock_folder("other", tmp_path / "r"),
+        pytest.raises(BlockingIOError, match=said),
+    ):
         run(experiment(file), tmp_path / "r", wait=False)
 
 

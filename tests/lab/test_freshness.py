@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from olx.engine import lock
+from olx.engine import checkpoint
 from olx.lab import outside, schemas, store
 from olx.lab import run as running
 from olx.lab.config import parse
@@ -164,7 +164,7 @@ def test_a_second_run_waits_for_the_first(played, tmp_path):
     free, begun = threading.Event(), threading.Event()
 
     def first():
-        with lock.held("first", tmp_path / "r"):
+        with checkpoint.lock_folder("first", tmp_path / "r"):
             begun.set()
             free.wait(10)
 

@@ -12,7 +12,7 @@ import olx
 from olx import classification, losses, mirrors, multiclass, schedules, streams
 from olx.classification.winnow import winnow_mistakes
 from olx.convex import norms
-from olx.engine.sizes import sizes
+from olx.engine.implementations.sparse_rounds import sizes
 from olx.frameworks.mistakes import conservative_mistakes
 
 K, D = 3, 5

@@ -9,7 +9,7 @@ import pytest
 
 from olx import losses, streams
 from olx.core import Learner
-from olx.engine.play import play
+from olx.engine.rollout import play
 from olx.frameworks.lift import linear
 from olx.frameworks.omd import hedge, omd
 from olx.mirrors.base import mirror_map

@@ -68,7 +68,7 @@ olx.core:dataclasses olx.core:Partial olx.core:Callable olx.core:NoSuch olx.need
 olx.losses:logistic olx.convex._newton:np.save olx.boosting.weak:_call olx.boosting.oracle:_answer
 olx.boosting.weak:partial olx.streams.columns:os olx.streams.svmlight:read_svmlight
 olx.engine.save:save olx.engine.save:load olx.engine.savable:importlib.import_module
-olx.engine.steps:write olx._archive:write olx._archive:write_text olx._archive:remove_drafts
+olx.engine.checkpoint:write olx._archive:write olx._archive:write_text olx._archive:remove_drafts
 olx.lab.worker:play olx.lab.outside:find olx.lab.executors:importlib olx.cli.main:main
 olx.cli.__main__:main olx.testing:check_learner olx.interop:_import_module
 olx.interop.river._host:played olx.hindsight.exact:importlib

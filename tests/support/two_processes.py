@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import losses, regularizers
-from olx.engine import cut, many, peers
-from olx.engine.collect import data_of
+from olx.engine import processes, threads
+from olx.engine.device import data_of
 
 X = np.random.default_rng(0).normal(size=(70, 32)) / 6
 LABELS = np.sign(X[:, 0])
@@ -86,13 +86,13 @@ def dies(start):
     if start == 40 and jax.process_index() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     if start == 40:
-        time.sleep(peers.PATIENCE + 4 * peers.BEAT)
+        time.sleep(processes.PATIENCE + 4 * processes.BEAT)
 
 
 def together(folder):
     for name, play in SWEEPS.items():
         store(folder, name, play())
-    (folder / f"dealt.{jax.process_index()}").write_text(str(many._counted))
+    (folder / f"dealt.{jax.process_index()}").write_text(str(processes._counted))
     other = DENSE._replace(context=X + jax.process_index())
     (folder / f"other.{jax.process_index()}").write_text(said(lambda: swept(other)))
     (folder / f"dies.{jax.process_index()}").write_text(said(lambda: saved(folder, disturb=dies)))
@@ -109,5 +109,5 @@ if __name__ == "__main__":
     port, process, where, act = sys.argv[1:]
     jax.config.update("jax_enable_x64", True)
     jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process))
-    cut._WORK, peers.BEAT, peers.PATIENCE = 0, 0.1, 5.0
+    threads._WORK, processes.BEAT, processes.PATIENCE = 0, 0.1, 5.0
     {"together": together, "again": again}[act](Path(where))

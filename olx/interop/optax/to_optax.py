@@ -26,7 +26,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree
 from olx.core import Batch, Feedback, Learner, Scalar
-from olx.engine.boundary import first_state
+from olx.engine.game import first_state
 from olx.frameworks.lift import LiftHparams
 from olx.streams.judge import is_traced
 

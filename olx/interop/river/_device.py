@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Learner, Rounds
-from olx.engine.boundary import first_state
+from olx.engine.game import first_state
 from olx.interop.river._growth import copied, grows, kept, put, starts_alike
 from olx.interop.river._programs import LEAD, Programs, own_of, programs
 from olx.losses.score import ScoreLoss

@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 
 from olx._cache import Recent
 from olx.core import Learner
-from olx.engine.protocol import feedback_of
+from olx.engine.round import feedback_of
 from olx.interop.river._device import Device
 from olx.interop.river._host import Round, written
 from olx.interop.river._lines import Unknown

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 from olx._cache import cached
 from olx._pytree import as_tree
 from olx.core import Learner, Loss
-from olx.engine.protocol import feedback_of
+from olx.engine.round import feedback_of
 
 LEAD = 2  # numbers of a row before its features: the outcome and the weight
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from olx._check import seen_as
 from olx.core import Learner
 from olx.engine.batch import batch, grid
-from olx.engine.sweep import sweep
+from olx.engine.run import sweep
 from olx.interop._estimator import Diverged
 from olx.interop.sklearn import _game as game
 from olx.interop.sklearn import classifier, regressor

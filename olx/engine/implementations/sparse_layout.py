@@ -3,11 +3,13 @@
 A leaf is per coordinate if one of its axes grows with the number of columns: a vector of weights, a
 matrix with one row of weights per class, the weights of many copies of a learner. Other leaves,
 such as a clock, are kept beside the table.
+
+Chunks of sparse rows as arrays of one shape, for any number of non-zeros per row.
 """
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -15,11 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from olx import _aligned as aligned
 from olx import _sum
 from olx._cache import cached, compiled, result_shapes
 from olx._sum import Sum
-from olx.core import Learner
-from olx.engine import contexts
+from olx.core import Learner, Rounds
+from olx.engine import round
 from olx.facts import Linear, Lumps, Refreshed, Rowwise
 from olx.streams.sparse_rows import LANES, SparseRows
 
@@ -34,7 +37,7 @@ class Layout(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """Numbers about all coordinates, for a learner that `Lumps`; see `olx.engine.lumped`."""
+    """Numbers about all coordinates, for a learner that `Lumps`; see `sparse_aggregate`."""
 
     scale: Any  # the state is the table times `scale`, minus `shift`
     shift: Any  # 0, except if the lump is additive; then `scale` is 1
@@ -72,7 +75,7 @@ def layout_of(
         raise TypeError(
             f"{owner}: `params` has shape {seen}, the sparse rows have {width} columns."
         )
-    seen = jax.dtypes.canonicalize_dtype(contexts.dtypes(rows, params, 1)[0])
+    seen = jax.dtypes.canonicalize_dtype(round.context_dtypes(rows, params, 1)[0])
     if seen != jnp.result_type(params):
         raise TypeError(
             f"{owner}: the sparse rows hold {rows.dtype}, `params` is {params.dtype}; start from "
@@ -193,3 +196,69 @@ def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) 
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:
     grown = [axis for axis, (a, b) in enumerate(zip(small, large, strict=True)) if a != b]
     return grown[0] if grown else None
+
+
+_STEP = aligned.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
+_DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
+
+
+class Blocks(NamedTuple):
+    """A chunk of sparse rows as arrays of one shape."""
+
+    first: Any  # [C]: the first block of each row
+    last: Any  # [C]: one past its last block
+    indices: Any  # [B, 8]
+    values: Any  # [B, 8]
+    widest: Any  # [W]: its length is the number of blocks of the widest row, or more
+
+
+class Room(NamedTuple):
+    """The sizes that the arrays of a chunk need."""
+
+    blocks: int = 1
+    widest: int = 1
+
+    def grown(self, rows: SparseRows, start: int, capacity: int) -> "Room":
+        """Large enough also for the chunks of `capacity` rows from row `start` on."""
+        ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
+        widest = int(np.max(np.diff(rows.pointers), initial=1))
+        return Room(
+            max(self.blocks, int(np.max(np.diff(ends), initial=1)) + _STEP - 1),
+            max(self.widest, 1 << (widest - 1).bit_length()),
+        )
+
+
+def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) -> Blocks:
+    """The chunk of rows from `start` on.
+
+    The arrays are slices of the stream, not copies, except at the end of a stream without spare
+    blocks. They begin at a multiple of `_STEP` blocks, so JAX does not copy them either if the
+    stream is aligned. They may hold blocks before the first row of the chunk and after its last
+    row; no program uses these.
+    """
+    fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
+    pad = lambda a, size: a if len(a) == size else fill(a, size)
+    stop = min(start + capacity, rows.shape[0])
+    (indices, values), size = rows.longer, room.blocks + room.widest
+    low = rows.pointers[start]
+    if rows.pointers[stop] + room.widest + _STEP - 1 <= len(indices):
+        low = min(low, max(len(indices) - size, 0))
+    low = low // _STEP * _STEP
+    return Blocks(
+        pad(rows.pointers[start:stop] - low, capacity),
+        pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
+        pad(indices[low : low + size], size),
+        pad(values[low : low + size].astype(dtype, copy=False), size),
+        np.zeros(room.widest, np.int8),
+    )
+
+
+def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
+    """Sparse rows as dense rows, in small pieces."""
+    for piece in [rounds] if isinstance(rounds, Rounds) else rounds:
+        rows = piece.context
+        step = max(1, _DENSE // (rows.shape[1] * rows.values.dtype.itemsize))
+        for begin in range(0, rows.shape[0], step):
+            part = slice(begin, begin + step)
+            rest = jax.tree.map(lambda leaf, part=part: np.asarray(leaf)[part], piece[1:])
+            yield Rounds(rows[part].toarray(), *rest)

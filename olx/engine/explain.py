@@ -1,6 +1,12 @@
-"""Reasons why a learner cannot act, or a loss cannot judge, with what to do about it."""
+"""Say in the words of the caller why a round cannot be played, and what to do about it.
 
-from typing import NamedTuple
+A driver traces a round before it plays it. If that fails, the round is tried again here, one
+function at a time and on shapes alone, to find the function that refuses and the reason.
+A round that can be played costs nothing more.
+"""
+
+import re
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +14,13 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds
+from olx.engine import round
+from olx.engine.round import Recorder, feedback_of
+from olx.engine.with_theorems import TheoremHparams
 from olx.frameworks.lift import LiftHparams, dot
+from olx.streams.judge import is_traced as is_tracer
+from olx.streams.judge import judge, needs_of, on_host
+from olx.streams.sparse_rows import SparseRows
 
 _TRACED = (
     jax.errors.ConcretizationTypeError,  # also of `if`, `max` and `float`
@@ -55,7 +67,7 @@ def of_action(game: Game, state: PyTree, error: Exception) -> str:
         what = "this learner" if lift is None else "the model `apply` of this learner"
         if is_traced(error):
             return f"{what} cannot be traced; {TRACE_IT}"
-        why = said(error)
+        why = words_of_error(error)
         if row is None:
             return f"{what} cannot act from `params` {_kinds(start)}: {why}"
         return f"{what} cannot act on a row {_kinds(row)} from `params` {_kinds(start)}: {why}"
@@ -112,9 +124,9 @@ def of_loss(game: Game, action: PyTree, error: Exception) -> str:
     if is_traced(error):
         return f"`loss` cannot be traced; {TRACE_IT}"
     if cause(error) is None:
-        return said(error)
+        return words_of_error(error)
     given = f"an action {_kinds(action)} and an outcome {_kinds(one.outcome)}"
-    return f"`loss` fails for {given}: {said(error)}"
+    return f"`loss` fails for {given}: {words_of_error(error)}"
 
 
 def _acts(learner: Learner, state: PyTree, row: PyTree) -> bool:
@@ -162,7 +174,7 @@ def _start(row: PyTree) -> str:
     return f"jnp.zeros({shape[0] if len(shape) == 1 else shape})"
 
 
-def said(error: Exception) -> str:
+def words_of_error(error: Exception) -> str:
     """The first line of an error."""
     return str(error).split("\n")[0].rstrip(".")
 
@@ -179,3 +191,93 @@ def cause(error: Exception) -> Exception | None:
         trace = trace.tb_next
     place = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
     return None if place.startswith("olx.") else error
+
+
+class errors_explained:
+    """A block in which a failure to trace a round is explained.
+
+    rounds: the first rounds, with a leading axis.
+    stacked: whether `learner` is a batch of learners.
+    state: the state, where `params` is not known.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        learner: Learner,
+        loss: Loss,
+        params: PyTree,
+        rounds: Rounds,
+        watch: Recorder | None = None,
+        stacked: bool = False,
+        state: PyTree = None,
+    ):
+        self.game = Game(owner, learner, loss, params, rounds)
+        self.watch, self.stacked, self.state = watch or Recorder(), stacked, state
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        traced = kind is not None and issubclass(kind, TypeError | ValueError | AttributeError)
+        if not traced or str(error).startswith(f"{self.game.owner}: "):
+            return
+        self.raise_found(error)
+
+    def raise_found(self, error: Exception) -> None:
+        """Raise an error that says what to do; return if none is found."""
+        self._refuse_first_row()
+        try:
+            found = self.found(error)
+        except Exception:  # the first error stands
+            return
+        if found is not None:
+            raise found[0] from found[1]
+
+    def _refuse_first_row(self) -> None:
+        """Refuse a row that the learner or the loss does not take, in their own words."""
+        owner, learner, loss, params, rounds = self.game
+        if params is not None and not is_tracer((params, rounds)):
+            first = jax.tree.map(lambda leaf: on_host(leaf)[:1], rounds)
+            judge(owner, needs_of(learner, loss), params, first)
+
+    def found(self, error: Exception) -> tuple[Exception, Exception | None] | None:
+        learner, rounds = self.game.learner, self.game.one
+        if self.stacked:
+            learner = jax.tree.map(lambda leaf: leaf[0], learner)
+        one = jax.tree.map(_row, rounds, is_leaf=lambda leaf: isinstance(leaf, SparseRows))
+        return explain(error, self.game._replace(learner=learner, one=one), self.watch, self.state)
+
+
+def explain(
+    error: Exception, game: Game, watch: Recorder, state: PyTree
+) -> tuple[Exception, Exception | None] | None:
+    """An error that says what to do, in place of `error`, and its cause; None if none is found."""
+    if isinstance(game.learner.hparams, TheoremHparams):
+        game = game._replace(learner=game.learner.hparams.inner)
+    owner, learner, loss, params, one = game
+    state = jax.eval_shape(learner.init, params) if state is None else state
+    try:
+        context = jax.eval_shape(lambda x: round.cast_context(x, params), one.context)
+        action = jax.eval_shape(learner.predict, state, context)
+        game = game._replace(params=action) if params is None else game
+    except Exception as problem:
+        if cause(problem) is None and re.match(r"(?!linear)\w+: ", str(problem)):
+            return None  # it names a factory and what to do
+        return TypeError(f"{owner}: {of_action(game, state, problem)}."), cause(problem)
+    weight = 1.0 if one.weight is None else one.weight
+    reveal = lambda x, action, outcome: feedback_of(loss, x, action, outcome, weight)
+    try:
+        jax.eval_shape(reveal, context, action, one.outcome)
+    except Exception as problem:
+        return TypeError(f"{owner}: {of_loss(game, action, problem)}."), cause(problem)
+    if cause(error) is None:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        return kind(f"{owner}: {words_of_error(error)}."), None
+    if is_traced(error) and (watch.record or watch.measure):
+        return TypeError(f"{owner}: `record` or `measure` cannot be traced; {TRACE_IT}."), error
+    return None
+
+
+def _row(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape[1:], jax.dtypes.canonicalize_dtype(leaf.dtype))

@@ -56,7 +56,7 @@ class Map(NamedTuple):
         return first, start + high * self.row - first
 
 
-class Window:
+class Readahead:
     """The rows of a piece that are in memory; nothing to do unless the piece is in a file.
 
     A thread reads and gives back, so that the caller does not wait for the file.
@@ -68,7 +68,7 @@ class Window:
         self._length, self._held, self._asked = leaves[0].shape[0], 0, 0
         self._pool = ThreadPoolExecutor(1, "rows of a file") if self.maps else None
 
-    def __enter__(self) -> "Window":
+    def __enter__(self) -> "Readahead":
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -21,9 +21,9 @@ from jaxtyping import Array, Int
 
 from olx import _sum
 from olx.core import Feedback, Learner
-from olx.engine.forms import Round, gathered, written
-from olx.engine.protocol import revealed
-from olx.engine.table import Layout, Packed, Whole, rows_of, state_of
+from olx.engine.implementations.sparse_layout import Layout, Packed, Whole, rows_of, state_of
+from olx.engine.implementations.sparse_rounds import Round, gather_rows, write_rows
+from olx.engine.round import loss_of_action
 from olx.facts import Lump, Lumps
 from olx.streams.sparse_rows import LANES
 
@@ -32,24 +32,26 @@ _FAR = 16.0  # the largest logarithm of a common shift; a part of the digits of 
 _FALL = 1 / 64  # of the sum, since the last pass
 
 
-def lumped(
+def aggregate(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """The new table, and the score."""
     nothing = packed.table.shape[0] - 1
     index, x = now.row(nothing)
-    if not lump_of(learner).hollow and len(index) >= nothing:
+    if not aggregate_of(learner).hollow and len(index) >= nothing:
         return _whole_table(over, layout, packed, learner, now, index, x)
     packed = _recomputed(over, packed, learner)
-    lanes, x = gathered(packed.table, index), jnp.append(x, jnp.zeros((), x.dtype))
-    used = (index != nothing)[:, None] if lump_of(learner).additive else True  # padding has no term
+    lanes, x = gather_rows(packed.table, index), jnp.append(x, jnp.zeros((), x.dtype))
+    used = (
+        (index != nothing)[:, None] if aggregate_of(learner).additive else True
+    )  # padding has no term
 
     def terms(lump: Lump, lanes: Array, whole: Whole) -> Array:
         return jnp.where(used, lump.term(lanes, whole.level), 0.0)
 
     def seen_by(learner: Learner, lanes: Array, whole: Whole) -> Array:
         """The state on the coordinates of the row and on the extra one for all others."""
-        lump, total = lump_of(learner), whole.total.value
+        lump, total = aggregate_of(learner), whole.total.value
         away = total - jnp.sum(terms(lump, lanes, whole))
         least = _least(lump, total)
         log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)
@@ -64,10 +66,10 @@ def lumped(
 
     def learn(learner: Learner, lanes: Array, rest: tuple, whole: Whole, score, value, grad):
         old = seen_by(learner, lanes, whole)
-        loss = revealed(now.loss, now.outcome)
+        loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         new = rows_of(layout, learner.step(state_of(layout, old, rest), feedback))
-        lump = lump_of(learner)
+        lump = aggregate_of(learner)
         scale, shift, folds = _common(lump, whole, old[-1, 0], new.table[-1, 0])
         unit, offset = jnp.where(folds, 1.0, scale), jnp.where(folds, 0.0, shift)
         same = (new.table[:-1] == old[:-1]) & (unit == whole.scale) & (offset == whole.shift)
@@ -87,7 +89,7 @@ def lumped(
 
     def write(block: Int[Array, ""], table: Array) -> Array:
         part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
-        return written(table, part(index), part(new.table))
+        return write_rows(table, part(index), part(new.table))
 
     score = over(decide, (0, 2, 0, 0))(learner, lanes, packed.rest, packed.whole)
     value, grad = over(now.slope)(score)
@@ -99,7 +101,7 @@ def lumped(
     return Packed(table, new.rest, new.whole), score, now.room
 
 
-def lump_of(learner: Learner) -> Lump:
+def aggregate_of(learner: Learner) -> Lump:
     assert isinstance(learner.facts.coordinates, Lumps)  # checked by `form_of`
     return learner.facts.coordinates.lump_fn(learner.hparams)
 
@@ -128,9 +130,9 @@ def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
     """The same state; where the sum of all terms is not exact enough, it is computed again."""
 
     def again(learner: Learner, rows: Array, whole: Whole) -> Whole:
-        top = jnp.max(lump_of(learner).log_term(rows))
+        top = jnp.max(aggregate_of(learner).log_term(rows))
         level = jnp.where(jnp.isfinite(top), top, 0.0).astype(whole.level.dtype)
-        total = jnp.sum(lump_of(learner).term(rows, level))
+        total = jnp.sum(aggregate_of(learner).term(rows, level))
         fresh = Whole(whole.scale, whole.shift, _sum.start(total), level, total)
         return jax.tree.map(lambda new, old: jnp.where(stale(whole), new, old), fresh, whole)
 
@@ -165,7 +167,7 @@ def _whole_table(
         return learner.predict(state_of(layout, rows, rest, whole), x)
 
     def learn(learner: Learner, rows: Array, rest: tuple, whole: Whole, score, value, grad):
-        loss = revealed(now.loss, now.outcome)
+        loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         new = rows_of(layout, learner.step(state_of(layout, rows, rest, whole), feedback))
         plain = jnp.ones_like(whole.scale), jnp.zeros_like(whole.shift)

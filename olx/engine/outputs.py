@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Curve
-from olx.engine.feed import Chunk
-from olx.engine.place import accelerated
-from olx.engine.protocol import Seen
+from olx.engine.chunks import Chunk
+from olx.engine.device import accelerated, data_of
+from olx.engine.round import Output
 from olx.keep import Keep, rounds_kept
 
 _MANY = 64  # parts; for fewer of them a Python loop of sums is faster
@@ -39,7 +38,7 @@ class Collector:
         self.structure: PyTree = None  # of the output for a chunk; used only to resume
 
     @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
-    def add(self, chunk: Chunk, outs: list[Seen]) -> None:
+    def add(self, chunk: Chunk, outs: list[Output]) -> None:
         """Add the output of the program for a chunk; waits until it is computed.
 
         outs: one output for all configurations, or one for each share of them.
@@ -127,16 +126,7 @@ def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return np.stack([rows[a:b].sum(0, dtype=exact) for a, b in zip(starts, ends, strict=True)])
 
 
-def is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def data_of(leaf: Any) -> Any:
-    """A leaf as numbers: the key of a random generator as its data."""
-    return jax.random.key_data(leaf) if is_key(leaf) else leaf
-
-
-def fetched(outs: list[Seen]) -> list[Seen]:
+def fetch(outs: list[Output]) -> list[Output]:
     """The outputs of a chunk; those of an accelerator come to the host here, and only here."""
     return jax.device_get(jax.tree.map(data_of, outs)) if accelerated() else outs
 

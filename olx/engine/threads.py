@@ -1,9 +1,13 @@
 """Threads that play the shares of a sweep at the same time, by one compiled program.
 
-JAX releases the lock of the interpreter while a program runs. A plain loop is not cut into shares:
-XLA spreads its operations over the cores.
+The configurations are cut into shares of one width. The cut depends on the number of
+configurations, the form of the program and the rounds, never on the number of threads or processes
+that play the shares. So the numbers do not depend on it either. JAX releases the lock of the
+interpreter while a program runs. A plain loop is not cut into shares: XLA spreads its operations
+over the cores.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +16,92 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.engine.collect import data_of
-from olx.engine.cut import Cut, joined, shared
+from olx.engine.compile import Program
+from olx.engine.device import data_of
 from olx.engine.game import Game
-from olx.engine.kernel import Program
-from olx.engine.protocol import Seen
+from olx.engine.round import Output
+
+_MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk,
+_WIDE = 2048  # but for those of so many configurations, whose states leave the cache,
+_LIMIT = 64  # up to so many
+_WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
+
+
+class Shares(NamedTuple):
+    """How many shares of how many configurations; the last one may repeat a configuration."""
+
+    configurations: int
+    shares: int = 1
+    width: int = 1  # configurations per share
+    axes: Any = 0  # where the axis of configurations is in the state, as for `jax.vmap`
+    of: int = 0  # the configurations of all processes, if these shares are those of one process
+
+
+ALONE = Shares(1)
+
+
+def shares_of(configurations: int, least: int, work: int, axes: Any = 0) -> Shares:
+    """Equal shares, each of at least `least` configurations; one share if there is little work.
+
+    Their number is a power of two where that fits, so that most numbers of threads divide it.
+
+    work: about how many numbers the first piece of the stream changes, over all configurations.
+    """
+    if work < _WORK:
+        return Shares(configurations)
+    most = max(_MOST, min(configurations // _WIDE, _LIMIT))
+    shares = 1 << max(min(configurations // least, most).bit_length() - 1, 0)
+    width = -(-configurations // shares)
+    return Shares(configurations, -(-configurations // width), width, axes)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def split(cut: Shares, state: PyTree, own: list) -> tuple[list, list]:
+    """The shares of the states and of the numbers of the learners."""
+    short = cut.shares * cut.width - cut.configurations
+
+    def share(i: int, leaf: Any, axis: int) -> Any:
+        start, end = i * cut.width, min((i + 1) * cut.width, cut.configurations)
+        part = lax.slice_in_dim(leaf, start, end, axis=axis)
+        again = [lax.slice_in_dim(leaf, end - 1, end, axis=axis)] * short
+        return jnp.concatenate([part, *again], axis) if end - start < cut.width else part
+
+    each = range(cut.shares)
+    states = [_over(functools.partial(share, i), cut.axes, state) for i in each]
+    return states, [[share(i, leaf, 0) for leaf in own] for i in each]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def part(cut: Shares, start: int, stop: int, state: PyTree, own: list) -> tuple[PyTree, list]:
+    """The states and the numbers of the configurations from `start` on, before `stop`."""
+    take = lambda leaf, axis: lax.slice_in_dim(leaf, start, stop, axis=axis)
+    return _over(take, cut.axes, state), [take(leaf, 0) for leaf in own]
+
+
+def axes_of(axes: Any, state: PyTree) -> PyTree:
+    """The axis of configurations of each leaf."""
+    return _over(lambda _, axis: axis, axes, state)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def join(cut: Shares, states: list) -> PyTree:
+    """The states of all configurations."""
+
+    def join(axis: int, *leaves: Any) -> Any:
+        return lax.slice_in_dim(jnp.concatenate(leaves, axis), 0, cut.configurations, axis=axis)
+
+    return jax.tree.map(join, axes_of(cut.axes, states[0]), *states)
+
+
+def _over(function: Callable, axes: Any, state: PyTree) -> PyTree:
+    """`function` of each leaf and its axis; `axes` is a prefix of `state`."""
+    under = lambda axis, tree: jax.tree.map(lambda leaf: function(leaf, axis), tree)
+    return jax.tree.map(under, axes, state)
+
 
 _OF_ONE_THREAD = ("jax_debug_nans", "jax_debug_infs")  # checks that other threads would not make
 
@@ -41,17 +123,17 @@ def threads_of(owner: str, threads: int | None) -> int:
     return int(asked)
 
 
-class Team:
+class ThreadedSweep:
     """Threads that play the shares, and the states of the shares.
 
     Each thread has its own shares, and the caller goes on while they play. A team of one is the
     thread of the caller.
     """
 
-    def __init__(self, cut: Cut, threads: int, state: PyTree, game: Game):
+    def __init__(self, cut: Shares, threads: int, state: PyTree, game: Game):
         alone = any(getattr(jax.config, name) for name in _OF_ONE_THREAD)
         self._cut, self._threads = cut, 1 if alone else min(threads, cut.shares)
-        self._states, owns = shared(cut, state, game.own)
+        self._states, owns = split(cut, state, game.own)
         other = list(map(jnp.asarray, game.other))
         self._game, self._numbers = game, [(own, other) for own in owns]
         self._pools: list[ThreadPoolExecutor] = []
@@ -70,8 +152,10 @@ class Team:
         of = f"{self._cut.shares} share{many} of {self._cut.width} configurations"
         return f"{path}, {of} on {self._threads} thread{'s' * (self._threads > 1)}"
 
-    def __call__(self, _: "Team", __: tuple, *rest: Any) -> tuple[tuple["Team", Any], None]:
-        """Play a chunk, as a form of a `Program` does; its output is for `parts`."""
+    def __call__(
+        self, _: "ThreadedSweep", __: tuple, *rest: Any
+    ) -> tuple[tuple["ThreadedSweep", Any], None]:
+        """Play a chunk, as a form of a `Program` does; its output is for `outputs_of`."""
         if not self._pools:
             played = self._play(self._form, 0, rest)
             return (self, _Output(self._cut, [lambda: played])), None
@@ -86,14 +170,14 @@ class Team:
 
     def whole(self) -> PyTree:
         """The state of all configurations, once all outputs were waited for."""
-        return joined(self._cut, self._states)
+        return join(self._cut, self._states)
 
     def close(self) -> None:
         """Wait until no thread reads the rounds."""
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 
-    def _play(self, call: Callable, thread: int, rest: tuple) -> list[Seen]:
+    def _play(self, call: Callable, thread: int, rest: tuple) -> list[Output]:
         """The outputs of the shares of a thread; the last one may still be computed."""
         outs = []
         for share in range(thread, self._cut.shares, self._threads):
@@ -103,17 +187,17 @@ class Team:
             outs.append(out)
         return outs
 
-    def _finish(self, *what: Any) -> list[Seen]:
+    def _finish(self, *what: Any) -> list[Output]:
         return jax.block_until_ready(self._play(*what))
 
 
 class _Output(NamedTuple):
     """The output of a chunk, which the threads may still be computing."""
 
-    cut: Cut
-    found: list[Callable[[], list[Seen]]]  # each waits for the outputs of a thread
+    cut: Shares
+    found: list[Callable[[], list[Output]]]  # each waits for the outputs of a thread
 
-    def parts(self) -> list[Seen]:
+    def parts(self) -> list[Output]:
         found = [wait() for wait in self.found]
         outs = [found[i % len(found)][i // len(found)] for i in range(self.cut.shares)]
         real = self.cut.configurations - (self.cut.shares - 1) * self.cut.width
@@ -124,12 +208,12 @@ class _Output(NamedTuple):
         return outs
 
 
-def chosen(
-    program: Program, cut: Cut, threads: int, width: int, state: PyTree, game: Game, *rest: Any
+def choose_program(
+    program: Program, cut: Shares, threads: int, width: int, state: PyTree, game: Game, *rest: Any
 ) -> tuple[PyTree, Callable, str]:
     """The state for the first call, the form to call, and which form it is, in words."""
     if cut.shares > 1 or cut.of:
-        team = Team(cut, threads, state, game)
+        team = ThreadedSweep(cut, threads, state, game)
         if path := team.choose(program, width, *rest):
             jax.tree.map(lambda leaf: leaf.delete(), state)  # as a program donates its state
             return team, team, path
@@ -138,19 +222,19 @@ def chosen(
     return state, *program.forms(game).choose(width, state, game.numbers, *rest)
 
 
-def parts(out: Any) -> list[Seen]:
+def outputs_of(out: Any) -> list[Output]:
     """The outputs of all shares, in their order; waits for them."""
     return out.parts() if isinstance(out, _Output) else [out]
 
 
-def whole(state: PyTree) -> PyTree:
+def joined_state(state: PyTree) -> PyTree:
     """The state of all configurations."""
-    return state.whole() if isinstance(state, Team) else state
+    return state.whole() if isinstance(state, ThreadedSweep) else state
 
 
 def close(state: PyTree) -> None:
     """Wait until no thread reads the rounds."""
-    if isinstance(state, Team):
+    if isinstance(state, ThreadedSweep):
         state.close()
 
 

@@ -20,9 +20,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
-from olx.engine.kernel import Program, as_kernel
-from olx.engine.loop import FIRST, added, at, nothing, put
-from olx.engine.protocol import Seen, Watch, feedback_of
+from olx.engine.compile import FIRST, Program, added, as_kernel, at, nothing, put
+from olx.engine.round import Output, Recorder, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
 
@@ -30,7 +29,9 @@ ROWS = 32  # at most so many rounds per block, `stage.ZEROS` at most; very wide 
 LEAST = 65  # configurations; for fewer of them the loop over rounds is faster
 
 
-def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurations: int) -> bool:
+def fits(
+    learners: Learner, watch: Recorder, rounds: Any, state: PyTree, configurations: int
+) -> bool:
     """Whether a sweep can be played in blocks, and is faster so."""
     shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
     return (
@@ -46,7 +47,7 @@ def fits(learners: Learner, watch: Watch, rounds: Any, state: PyTree, configurat
 
 
 @cached
-def block_program(watch: Watch, share) -> Program:
+def block_program(watch: Recorder, share) -> Program:
     """Play a batch of learners on the same chunk, a block of rounds at a time."""
     one = functools.partial(_one, watch)
     each = jax.vmap(one, in_axes=(0, None, 0, None))
@@ -55,15 +56,15 @@ def block_program(watch: Watch, share) -> Program:
     return Program(functools.partial(_play, slow), functools.partial(_play_kernels, fast), share)
 
 
-def _play_kernels(triangle, *given: Any) -> tuple[PyTree, Seen]:
+def _play_kernels(triangle, *given: Any) -> tuple[PyTree, Output]:
     """`_play` with one kernel per block, which is forgotten with the program that it is in."""
     kernel = as_kernel(triangle)
     return _play(lambda *block: kernel(*block)[0], *given)
 
 
 def _one(
-    watch: Watch, learner: Learner, loss: Loss, product: Array, here: Rounds
-) -> tuple[Array, Seen]:
+    watch: Recorder, learner: Learner, loss: Loss, product: Array, here: Rounds
+) -> tuple[Array, Output]:
     """The coefficient of the row, and the output of the round."""
     weight = 1.0 if here.weight is None else here.weight
     adds = learner.facts.adds
@@ -96,16 +97,16 @@ def _triangle(
     scores: Float[Array, "B N"],
     rounds: Rounds,
     span: tuple[Any, Any],
-) -> tuple[Float[Array, "B N"], Seen]:
+) -> tuple[Float[Array, "B N"], Output]:
     """Play the rounds of a block one by one: their coefficients and their outputs.
 
     The coefficients of rows outside `span` are 0.
     """
 
-    def play(i: Int[Array, ""], score: Float[Array, " N"]) -> tuple[Array, Seen]:
+    def play(i: Int[Array, ""], score: Float[Array, " N"]) -> tuple[Array, Output]:
         return one(learner, loss, score, at(rounds, i))
 
-    def step(i: Int[Array, ""], carry: tuple[Array, Seen]) -> tuple[Array, Seen]:
+    def step(i: Int[Array, ""], carry: tuple[Array, Output]) -> tuple[Array, Output]:
         coefficients, out = carry
         a, seen = play(i, add(at(gram, i), coefficients, at(scores, i), i))
         return put(coefficients, a, i), added(lambda rows, row: put(rows, row, i), out, seen)
@@ -121,14 +122,14 @@ def _play(
     loss: Loss,
     rounds: Rounds,
     span: Int[Array, "2"] | None,
-) -> tuple[PyTree, Seen]:
+) -> tuple[PyTree, Output]:
     (start,), structure = jax.tree.flatten(state)
     size = min(ROWS, rounds.context.shape[0])
     if span is not None:
         rounds = jax.tree.map(lambda leaf: _filled(leaf, -len(leaf) % size), rounds)
     capacity = rounds.context.shape[0]
 
-    def solve(k: Any, here: Rounds, w: Float[Array, "d N"]) -> tuple[Array, Seen]:
+    def solve(k: Any, here: Rounds, w: Float[Array, "d N"]) -> tuple[Array, Output]:
         x = here.context
         own = (0, len(x)) if span is None else tuple(jnp.clip(span - k * size, 0, size))
         a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, own)
@@ -137,7 +138,9 @@ def _play(
     def block(k: Int[Array, ""]) -> Rounds:
         return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * size, size), rounds)
 
-    def step(k: Any, carry: tuple[Array, Seen], here: Rounds | None = None) -> tuple[Array, Seen]:
+    def step(
+        k: Any, carry: tuple[Array, Output], here: Rounds | None = None
+    ) -> tuple[Array, Output]:
         w, out = carry
         w, seen = solve(k, block(k) if here is None else here, w)
         write = lambda rows, part: lax.dynamic_update_slice_in_dim(rows, part, k * size, 0)

@@ -1,24 +1,31 @@
-"""One round of the game, and the checks that run while it is traced, before it is played."""
+"""One round of the game, and the checks that run while it is traced, before it is played.
+
+Integers, booleans and half precision overflow in a product such as <x, x>. A context with the shape
+of the decision, or of its last axes, is a vector of the same space. It is cast to the dtype of the
+decision once, before a learner uses it. A context of another shape, such as an index into a table,
+is not changed.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss, Scalar
-from olx.engine.shows import alarm
 from olx.losses.score import ScoreLoss
+from olx.streams.numbers import dtype_of
 
 Record = Callable[[PyTree, Feedback], PyTree]
 Measure = Callable[[Feedback], PyTree]
 
 
-class Seen(NamedTuple):
+class Output(NamedTuple):
     """The output of a round, or of the rounds of a chunk."""
 
     paid: tuple[Array, PyTree]  # what to sum: the loss and the result of `measure`
@@ -26,7 +33,7 @@ class Seen(NamedTuple):
     alarm: Array | None  # whether a number was not finite; one for all rounds of a chunk
 
 
-class Watch(NamedTuple):
+class Recorder(NamedTuple):
     """What a run outputs per round besides the loss."""
 
     record: Record | None = None  # (state, feedback) -> what to keep
@@ -34,7 +41,7 @@ class Watch(NamedTuple):
     after: bool = False  # whether `record` gets the state after the update, before a refresh
     fields: tuple[str, ...] = ()  # of the feedback: those whose numbers must be finite
 
-    def see(self, state: PyTree, feedback: Feedback) -> Seen:
+    def see(self, state: PyTree, feedback: Feedback) -> Output:
         """The output of a round."""
         measured = None if self.measure is None else self.measure(feedback)
         kept = None if self.record is None else self.record(state, feedback)
@@ -43,7 +50,7 @@ class Watch(NamedTuple):
                 if isinstance(leaf, str):
                     raise TypeError(f"`{name}` gives a {type(leaf).__name__}; it must give arrays.")
         paid = feedback.value, jax.tree.map(jnp.asarray, measured)
-        return Seen(paid, kept, alarm(self.fields, feedback))
+        return Output(paid, kept, any_nonfinite(self.fields, feedback))
 
 
 def feedback_of(
@@ -52,7 +59,7 @@ def feedback_of(
     """The feedback of a round: the loss as a function, its value and its gradient at the action."""
     if outcome is None and isinstance(loss, ScoreLoss):
         raise TypeError("rounds.outcome is None; this loss needs one outcome per round.")
-    known = revealed(loss, outcome)
+    known = loss_of_action(loss, outcome)
     real = all(
         jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in jax.tree.leaves(action)
     )
@@ -66,15 +73,15 @@ def feedback_of(
     return Feedback(context, action, outcome, known, value, grad, weight)
 
 
-def revealed(loss: Loss, outcome: PyTree) -> Partial:
+def loss_of_action(loss: Loss, outcome: PyTree) -> Partial:
     """The loss of a round as a function of the action."""
     return Partial(_of_action, as_tree(loss), outcome)
 
 
-def watching(
+def recorder_of(
     owner: str, record: Record | None, measure: Measure | None, keep: Callable | None
-) -> Watch:
-    """The `Watch` of the arguments of a driver; refuses functions of other arguments."""
+) -> Recorder:
+    """The `Recorder` of the arguments of a driver; refuses functions of other arguments."""
     if record is not None:
         check.takes(owner, "record", record, "state", "feedback")
     if measure is not None:
@@ -87,12 +94,12 @@ def watching(
             f"{owner}: `measure` is summed along a curve; say which rounds the curve keeps, with "
             "`keep=olx.keep.totals` for the last alone. Use `record` to keep every round."
         )
-    return Watch(record, measure)
+    return Recorder(record, measure)
 
 
-def settle(
-    learner: Learner, update: Callable, watch: Watch, state: PyTree, feedback: Feedback
-) -> tuple[PyTree, Seen]:
+def finish_round(
+    learner: Learner, update: Callable, watch: Recorder, state: PyTree, feedback: Feedback
+) -> tuple[PyTree, Output]:
     """Finish a round: the new state, and the output of the round.
 
     update: (state, feedback) -> state; a method of `learner`.
@@ -153,3 +160,49 @@ def _of_action(loss: Loss, outcome: PyTree, action: PyTree) -> Array:
     if isinstance(value, str):
         raise TypeError(f"the loss gives {value!r}; it must be a real scalar.")
     return value
+
+
+def context_dtypes(context: PyTree, params: PyTree, lead: int) -> list[Any]:
+    """The dtype of each leaf of the context after the cast.
+
+    lead: the number of axes of a leaf of the context before those of a decision.
+    """
+    leaves, structure = jax.tree.flatten(context)
+    decision, like = jax.tree.flatten(params)
+    own = [leaf.dtype for leaf in leaves]
+    if structure != like:
+        return own
+    shapes = [(np.shape(x)[lead:], np.shape(w)) for x, w in zip(leaves, decision, strict=True)]
+    if not all(x == w or (x and x == w[-len(x) :]) for x, w in shapes):
+        return own
+    return [_wider(a, dtype_of(w)) for a, w in zip(own, decision, strict=True)]
+
+
+def cast_context(context: PyTree, params: PyTree) -> PyTree:
+    """The context of one round, cast for a learner that starts from `params`."""
+    context = jax.tree.map(jnp.asarray, context)
+    leaves, structure = jax.tree.flatten(context)
+    wanted = context_dtypes(context, params, 0)
+    return jax.tree.unflatten(structure, map(_as, leaves, wanted))
+
+
+def _as(leaf: jax.Array, dtype: np.dtype) -> jax.Array:
+    return leaf if leaf.dtype == dtype else leaf.astype(dtype)
+
+
+def _wider(own: np.dtype, wanted: np.dtype) -> Any:
+    """The wider dtype. A float wider than `wanted` stays; the check of the update reports it."""
+    if own == wanted or not jnp.issubdtype(wanted, jnp.floating):
+        return own
+    if jnp.issubdtype(own, jnp.floating):
+        return wanted if own.itemsize < wanted.itemsize else own
+    whole = jnp.issubdtype(own, jnp.integer) or jnp.issubdtype(own, jnp.bool_)
+    return wanted if whole else own
+
+
+def any_nonfinite(fields: tuple[str, ...], feedback: Feedback) -> Array | None:
+    """Whether a number in these fields is not finite; None without fields."""
+    if not fields:
+        return None
+    leaves = jax.tree.leaves([getattr(feedback, name) for name in fields])
+    return ~jnp.isfinite(sum(jnp.sum(leaf) for leaf in leaves))

@@ -17,56 +17,56 @@ from olx.theorem import Ledger, Theorem, follow, start
 
 
 @pytree
-class AuditHparams:
+class TheoremHparams:
     inner: Learner
     theorems: tuple[Theorem, ...]
     u: PyTree
 
 
-class AuditState(NamedTuple):
+class TheoremState(NamedTuple):
     inner: PyTree
     ledgers: tuple[Ledger, ...]
 
 
-def audited(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
+def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
     """Play `inner` and evaluate `theorems` against the comparator `u`."""
-    hparams = AuditHparams(inner, theorems, u)
+    hparams = TheoremHparams(inner, theorems, u)
     refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
     needs = within(inner, "inner", *PARTS)
     return Learner(hparams, init, predict, update, facts=Facts(refresh=refresh), needs=needs)
 
 
-def init(hp: AuditHparams, params: PyTree) -> AuditState:
+def init(hp: TheoremHparams, params: PyTree) -> TheoremState:
     state = hp.inner.init(params)
-    return AuditState(
+    return TheoremState(
         state, tuple(start(one, hp.inner.hparams, state, hp.u) for one in hp.theorems)
     )
 
 
-def predict(hp: AuditHparams, state: AuditState, context: PyTree) -> PyTree:
+def predict(hp: TheoremHparams, state: TheoremState, context: PyTree) -> PyTree:
     return hp.inner.predict(state.inner, context)
 
 
-def update(hp: AuditHparams, state: AuditState, feedback: Feedback) -> AuditState:
+def update(hp: TheoremHparams, state: TheoremState, feedback: Feedback) -> TheoremState:
     ledgers = tuple(
         follow(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
         for one, ledger in zip(hp.theorems, state.ledgers, strict=True)
     )
-    return AuditState(hp.inner.step(state.inner, feedback), ledgers)
+    return TheoremState(hp.inner.step(state.inner, feedback), ledgers)
 
 
-def sides(state: AuditState, feedback: Feedback) -> tuple[Certificate, ...]:
+def sides(state: TheoremState, feedback: Feedback) -> tuple[Certificate, ...]:
     """Both sides of every theorem, from the state after a round; for `record`."""
     return tuple(ledger.sides for ledger in state.ledgers)
 
 
-def _due(hp: AuditHparams, state: AuditState) -> Array:
+def _due(hp: TheoremHparams, state: TheoremState) -> Array:
     return hp.inner.due(state.inner, 1.0)
 
 
-def _sums(hp: AuditHparams, state: AuditState) -> PyTree:
+def _sums(hp: TheoremHparams, state: TheoremState) -> PyTree:
     return hp.inner.sums(state.inner)
 
 
-def _refreshed(hp: AuditHparams, state: AuditState, sums: PyTree) -> AuditState:
-    return AuditState(hp.inner.refreshed(state.inner, sums), state.ledgers)
+def _refreshed(hp: TheoremHparams, state: TheoremState, sums: PyTree) -> TheoremState:
+    return TheoremState(hp.inner.refreshed(state.inner, sums), state.ledgers)

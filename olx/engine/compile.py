@@ -5,22 +5,36 @@ loop makes XLA emit the whole loop as one native function, like a hand-written l
 is not documented. So it is used on the CPU only and tried first on a small program. The plain loop
 is used whenever the compiler refuses, as it does for sorts, factorizations and scatters. Both give
 the same numbers.
+
+The loop over the rounds of a chunk, shared by the programs of the engine.
+
+What a round costs on an accelerator: how many kernels it launches, one after the other.
+
+The numbers are counted in the compiled program: every operation that is not fused into another one
+is a launch, though a device may start several of them at once. A loop or a branch whose course the
+compiler does not know is a wait: the host asks the device. Such a loop counts as one step, so the
+true number may be larger.
 """
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
+from jaxtyping import Array, Int, PyTree
 
 from olx._cache import cached
 from olx._memory import equations, refuse_large_arrays
+from olx.engine.chunks import len_of
+from olx.engine.device import accelerated
 from olx.engine.game import Game, Structure
+from olx.engine.round import Output
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _UNFIT = {
@@ -178,3 +192,156 @@ def _of_numbers(
 
 def _kind(leaf: Any) -> tuple:
     return (leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else ((), type(leaf))
+
+
+def over_rounds(
+    one: Callable[[PyTree, Array], tuple[PyTree, Output]],
+    state: PyTree,
+    span: Int[Array, "2"] | None,
+    capacity: int,
+) -> tuple[PyTree, Output]:
+    """The state after the rounds of a chunk from `span[0]` up to `span[1]`, and their outputs.
+
+    one: (state, number of the round) -> (next state, output of the round).
+
+    A `span` of None is all rounds. Else it is traced, so streams of any length use one program.
+    Rows outside it are neither read nor written. The first axis of the outputs is time.
+    """
+
+    def step(i: Int[Array, ""], carry: tuple[PyTree, Output]) -> tuple[PyTree, Output]:
+        state, out = carry
+        state, seen = one(state, i)
+        return state, added(lambda rows, row: put(rows, row, i), out, seen)
+
+    low, high = (0, capacity) if span is None else (span[0], span[1])
+    shapes = jax.eval_shape(one, state, FIRST)[1]
+    return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))
+
+
+def nothing(seen: Output, capacity: int, rounds: int = 0) -> Output:
+    """The output before the first of `capacity` rounds.
+
+    seen: the shapes of the output of a round; or of `rounds` rounds, if that is not 0.
+    """
+    own = lambda leaf: leaf.shape[1:] if rounds else leaf.shape
+    rows = lambda leaf: jnp.zeros((capacity, *own(leaf)), leaf.dtype)
+    paid, kept = jax.tree.map(rows, (seen.paid, seen.kept))
+    return Output(paid, kept, None if seen.alarm is None else jnp.zeros(seen.alarm.shape, bool))
+
+
+def added(write: Callable[[Array, Array], Array], out: Output, seen: Output) -> Output:
+    """The output of a chunk, with that of more rounds; `write` puts their rows in their place."""
+    paid, kept = jax.tree.map(write, (out.paid, out.kept), (seen.paid, seen.kept))
+    return Output(paid, kept, jax.tree.map(jnp.logical_or, out.alarm, seen.alarm))
+
+
+FIRST = jax.ShapeDtypeStruct((), jnp.int32)  # the number of a round
+
+
+def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
+    """Entry `i` of every leaf; `i` is not negative, which saves a comparison."""
+    take = functools.partial(
+        lax.dynamic_index_in_dim, index=i, keepdims=False, allow_negative_indices=False
+    )
+    return jax.tree.map(take, tree)
+
+
+def put(rows: Array, row: Array, i: Int[Array, ""]) -> Array:
+    """The array with another entry `i`, which is not negative."""
+    return lax.dynamic_update_index_in_dim(rows, row, i, 0, allow_negative_indices=False)
+
+
+def alone(function: Callable, *_: Any) -> Callable:
+    """Used in place of `jax.vmap` for a single configuration, which has no axis."""
+    return function
+
+
+_FREE = {
+    "add-dependency", "after-all", "bitcast", "constant", "copy-done", "get-tuple-element",
+    "parameter", "partition-id", "replica-id", "tuple",
+}  # fmt: skip
+_FEW = 1024  # configurations; with fewer of them a launch costs more than its work
+
+
+class Cost(NamedTuple):
+    """What a program, or a part of it, costs."""
+
+    launches: float = 0
+    waits: float = 0
+
+    def plus(self, other: "Cost", times: float = 1) -> "Cost":
+        return Cost(self.launches + times * other.launches, self.waits + times * other.waits)
+
+
+def explain_launches(owner: str, call: Callable, configurations: int, *given: Any) -> None:
+    """Print what a round costs, and what to do about it; nothing on the CPU.
+
+    given: the state, the numbers of the game and the rounds of the first chunk.
+    """
+    if not accelerated():
+        return
+    cost = cost_of(call, *given)
+    waits = f" and {_number(cost.waits)} waits of the host for the device" if cost.waits else ""
+    print(
+        f"{owner}: a round launches {_number(cost.launches)} kernels{waits}, for "
+        f"{configurations:,} configuration{'s' * (configurations > 1)}."
+    )
+    if cost.waits:
+        print(
+            f"{owner}: a wait is for a loop or branch that depends on the data, as in sparse rows "
+            "and refreshes; dense rows, `rows.toarray()`, have no such loop."
+        )
+    if configurations < _FEW:
+        print(
+            f"{owner}: to fill the device, play thousands of configurations or seeds by one "
+            "`olx.sweep`, copies by `olx.boosting.boost`, or wide rows; a single narrow learner is "
+            "often faster on the CPU (JAX_PLATFORMS=cpu)."
+        )
+
+
+def cost_of(call: Any, state: Any, numbers: Any, rounds: Any) -> Cost:
+    """The cost of one of the rounds; `call` is a form of a `Program`."""
+    text = call.lower(state, numbers, rounds, None).compile().as_text()
+    return Cost().plus(count_launches(text or ""), 1 / len_of(rounds))
+
+
+def count_launches(text: str) -> Cost:
+    """The cost of a compiled program, from its text."""
+    parts: dict[str, list[str]] = {}
+    entry, lines = "", []
+    for line in text.splitlines():
+        if head := re.match(r"(ENTRY )?%?([\w.\-]+) .*\{$", line):
+            lines = parts.setdefault(head[2], [])
+            entry = head[2] if head[1] else entry
+        elif line.startswith("  "):
+            lines.append(line)
+    return _cost(entry, parts)
+
+
+def _cost(name: str, parts: dict[str, list[str]]) -> Cost:
+    total = Cost()
+    for line in parts.get(name, []):
+        found = re.search(r" = .*? ?([a-z][a-z\-]*)\(", line)
+        kind = found[1] if found else "parameter"
+        inner = re.findall(r"(?:body|to_apply)=%?([\w.\-]+)", line)
+        if kind == "while":
+            trips = re.search(r'"known_trip_count":\{"n":"(\d+)"', line)
+            body = _cost(inner[0], parts)
+            total = total.plus(body, int(trips[1])) if trips else total.plus(body).plus(_WAIT)
+        elif kind == "call":
+            total = total.plus(_cost(inner[0], parts))
+        elif kind == "conditional":
+            several = re.search(r"branch_computations=\{(.*?)\}", line)
+            pair = re.findall(r"(?:true|false)_computation=(%?[\w.\-]+)", line)
+            names = several[1].split(", ") if several else pair
+            total = total.plus(max(_cost(name.lstrip("%"), parts) for name in names)).plus(_WAIT)
+        elif kind not in _FREE:
+            total = total.plus(_LAUNCH)
+    return total
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
+
+
+_LAUNCH, _WAIT = Cost(1, 0), Cost(0, 1)

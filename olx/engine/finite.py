@@ -20,8 +20,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx._cache import cached
-from olx.core import Feedback
-from olx.engine.feed import Plan
+from olx.engine.chunks import Plan
 from olx.engine.game import Game
 from olx.streams.sparse_rows import SparseRows
 
@@ -36,19 +35,11 @@ _PART = {"dynamic_slice", "reduce_max", "reduce_min", "slice"}  # of the entries
 _INNER = {"checkpoint", "closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
 
 
-class Shows(NamedTuple):
+class Visible(NamedTuple):
     """Which leaves of the rounds need no look before they are played, and where they show."""
 
     leaves: frozenset[int] = frozenset()  # their numbers
     fields: tuple[str, ...] = ()  # of the `Feedback` of a round, whose numbers must be watched
-
-
-def alarm(fields: tuple[str, ...], feedback: Feedback) -> Array | None:
-    """Whether a number in these fields is not finite; None without fields."""
-    if not fields:
-        return None
-    leaves = jax.tree.leaves([getattr(feedback, name) for name in fields])
-    return ~jnp.isfinite(sum(jnp.sum(leaf) for leaf in leaves))
 
 
 def candidates(plan: Plan, told: Set[str]) -> tuple[int, ...]:
@@ -71,14 +62,16 @@ def candidates(plan: Plan, told: Set[str]) -> tuple[int, ...]:
     )
 
 
-def shown(game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...], batched: bool) -> Shows:
+def visible_leaves(
+    game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...], batched: bool
+) -> Visible:
     """Which of these leaves show in a round of a game, for dense rows.
 
     leaves: the result of `candidates`.
     batched: whether the numbers of the learner and `state` have a leading axis of configurations.
     """
     if not leaves:
-        return Shows()
+        return Visible()
     rows, form = jax.tree.flatten(plan.first)
     held, structure = jax.tree.flatten(state)
     kinds = (
@@ -106,12 +99,12 @@ def _kind(leaf: Any, lead: int) -> tuple:
 
 
 @cached
-def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...], _: bool) -> Shows:
+def _shown(structures: tuple, kinds: tuple, wide: tuple[int, ...], _: bool) -> Visible:
     parts = [list(map(_struct, own)) for own in kinds]
     try:
         closed = jax.make_jaxpr(functools.partial(_round, structures))(*parts)
     except Exception:  # the program of the round fails in the same way, and its error is better
-        return Shows()
+        return Visible()
     count, seen = sum(map(len, parts)), {}
     for number in wide:
         levels = [_HIDDEN] * count
@@ -127,13 +120,13 @@ def _struct(kind: tuple) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
 
 
-def _least(seen: dict[int, dict[str, bool]]) -> Shows:
+def _least(seen: dict[int, dict[str, bool]]) -> Visible:
     """The fewest fields that show all leaves which any field shows; the loss is one number."""
     leaves = frozenset(number for number, by in seen.items() if any(by.values()))
     for fields in (("value",), ("action",), ("value", "action")):
         if leaves and all(any(seen[number][name] for name in fields) for number in leaves):
-            return Shows(leaves, fields)
-    return Shows()
+            return Visible(leaves, fields)
+    return Visible()
 
 
 def _round(structures: tuple, *parts: list) -> tuple[PyTree, Array]:

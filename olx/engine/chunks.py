@@ -1,0 +1,397 @@
+"""The chunks of a stream: pieces of any size, cut into arrays of one shape.
+
+A chunk is large enough to hide the cost of a call, and small enough for the cache. In a sweep
+it also reads and writes the states of all configurations, and its output grows with their number.
+Its numbers are checked before it is played, or afterwards where a bad number must show in its
+output (`olx.engine.finite`). Arrays that a device can read are played where they are; others pass
+through two aligned buffers. Digests of the rounds that were played tell whether a stream has
+changed since a checkpoint.
+"""
+
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from olx import _aligned as aligned
+from olx import _check as check
+from olx.core import Rounds
+from olx.engine import device, round
+from olx.engine.implementations.sparse_layout import Room, blocks
+from olx.engine.memory_map import Readahead
+from olx.streams.judge import check_iterable, check_piece, judge, refuse_unknown
+from olx.streams.sparse_rows import SparseRows
+
+
+class Checks(NamedTuple):
+    """What is checked of the rounds of a run, and when."""
+
+    owner: str
+    needs: list  # the result of `needs_of`
+    params: PyTree
+    shown: frozenset[int] = frozenset()  # the leaves of the rounds that are looked at afterwards
+
+    @property
+    def late(self) -> bool:
+        """Whether something can be refused only after the rounds are played."""
+        return bool(self.shown) or any(need.unknown for need, _ in self.needs)
+
+    def before(self, part: Rounds, start: int) -> None:
+        """Refuse what need not show in the output of these rounds."""
+        try:
+            judge(*self[:3], part, start, self.shown)
+        except ValueError:
+            self.all(part, start)  # of several bad numbers, it names the first
+            raise
+
+    def all(self, part: Rounds, start: int) -> None:
+        """Refuse any bad number. `start` is the number of the first round."""
+        judge(*self[:3], part, start)
+
+
+class Look(NamedTuple):
+    """A look at the rounds of a chunk, if its output asks for one."""
+
+    checks: Checks
+    part: Rounds
+    start: int
+
+    def after(self, alarm: Any, losses: list[np.ndarray]) -> None:
+        """Refuse bad numbers. A bad number shows in all configurations, divergence in some.
+
+        losses: [rounds, ...] of each share of the configurations; none if all have diverged.
+        """
+        if self.checks.shown and np.all(np.asarray(alarm)):
+            self.checks.all(self.part, self.start)
+        refuse_unknown(self.checks.owner, self.checks.needs, self.part, losses, self.start)
+
+
+_ROWS = 1 << 16  # rounds per update of a digest
+
+
+class Fingerprint:
+    """A running digest of the rounds of a stream; it does not depend on how the stream is cut."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+
+    def add(self, part: Rounds) -> bytes:
+        """The digest of all rounds so far, these included."""
+        arrays = [array for leaf in jax.tree.leaves(part) for array in _arrays(leaf)]
+        self._parts = self._parts or [hashlib.sha256() for _ in arrays]
+        for digest, array in zip(self._parts, arrays, strict=True):
+            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return hashlib.sha256(b"".join(part.digest() for part in self._parts)).digest()
+
+
+class History:
+    """Compares a stream, from its beginning on, with the digests of an earlier run."""
+
+    def __init__(self, known: dict[int, bytes], changed: Callable[[int, int], Exception]):
+        """known: the digest per number of rounds. changed: makes the error if one differs."""
+        self.rounds = max(known, default=0)
+        self._known, self._changed, self._fingerprint = known, changed, Fingerprint()
+
+    def skip(self, piece: Rounds, start: int, stop: int) -> None:
+        """Check the rounds of a piece that were played before; the piece begins at `start`."""
+        ends = [at for at in sorted(self._known) if start < at <= stop]
+        marks = sorted({*range(start, stop, _ROWS), *ends, stop})
+        good = max((at for at in self._known if at <= start), default=0)
+        for low, high in itertools.pairwise(marks):
+            rows = slice(low - start, high - start)
+            seen = self._fingerprint.add(jax.tree.map(lambda leaf, rows=rows: leaf[rows], piece))
+            if high in self._known:
+                if seen != self._known[high]:
+                    raise self._changed(good, high)
+                good = high
+
+    def add(self, part: Rounds) -> bytes:
+        return self._fingerprint.add(part)
+
+
+def _arrays(leaf: np.ndarray | SparseRows) -> list[np.ndarray]:
+    if isinstance(leaf, SparseRows):
+        return [np.diff(leaf.pointers), leaf.indices, leaf.values]
+    return [leaf]
+
+
+class Chunk(NamedTuple):
+    rounds: Rounds  # NumPy arrays of one length, the capacity
+    span: np.ndarray  # the first row to play, and one past the last
+    start: int  # number of the first round, from 0
+    digest: bytes = b""  # of all rounds up to its last, if the stream has a history
+    look: Look | None = None  # what is left to check after it is played
+
+    @property
+    def count(self) -> int:
+        """The number of rounds to play."""
+        return int(self.span[1] - self.span[0])
+
+
+class Plan(NamedTuple):
+    """How a stream is cut into chunks."""
+
+    first: Rounds  # the first piece; all others have its structure, shapes and dtypes
+    dtypes: list  # of the leaves of a chunk
+    capacity: int  # rounds per chunk
+    owned: bool  # whether pieces do not change while they are played; else they are copied
+
+
+def plan_of(
+    first: Rounds,
+    params: PyTree,
+    configurations: int,
+    whole: bool,
+    ready: bool = False,
+    light: bool = False,
+) -> Plan:
+    """The plan for a stream with the first piece `first`, and a learner that starts from `params`.
+
+    whole: whether `first` is the whole stream. The pieces of an iterable may be overwritten as soon
+        as the next piece is read.
+    ready: whether the arrays are those of the device, as sparse rows almost are. Others are copied
+        to a buffer, which should stay in the cache.
+    light: whether at most one number is recorded per round and configuration.
+    """
+    rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
+    dtypes = round.context_dtypes(first.context, params, 1) + rest
+    ready = ready or (whole and isinstance(first.context, SparseRows))
+    length = len_of(first)
+    row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
+    size = rounds_per_chunk(length, row, configurations, whole, ready, light)
+    return Plan(first, dtypes, size, whole)
+
+
+def len_of(rounds: Rounds) -> int:
+    return jax.tree.leaves(rounds)[0].shape[0]
+
+
+def take(rounds: Rounds, start: int, stop: int) -> Rounds:
+    every = lambda leaf: start == 0 and stop >= leaf.shape[0]  # a device would copy them
+    return jax.tree.map(lambda leaf: leaf if every(leaf) else leaf[start:stop], rounds)
+
+
+def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
+    """The first piece, and the stream with that piece put back."""
+    if isinstance(stream, Rounds):
+        return stream, stream
+    check_iterable(owner, stream)
+    pieces = iter(stream)
+    first = next(pieces, None)
+    if first is None:
+        raise ValueError(f"{owner}: the stream is empty.")
+    check_piece(owner, first)
+    return first, itertools.chain([first], pieces)
+
+
+def pieces_of(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
+    """The pieces of a stream as they come, as arrays; refuses an empty stream."""
+    check_iterable(owner, stream)
+    empty = True
+    for piece in [stream] if isinstance(stream, Rounds) else stream:
+        check_piece(owner, piece)
+        empty = False
+        yield jax.tree.map(_host, piece)
+    if empty:
+        raise ValueError(f"{owner}: the stream is empty.")
+
+
+def chunks_of(
+    owner: str,
+    pieces: Iterator[Rounds],
+    plan: Plan,
+    checks: Checks,
+    history: History | None = None,
+) -> Iterator[Chunk]:
+    """Cut pieces into chunks of one shape; skip the rounds that `history` says were played.
+
+    Every chunk is checked before it is yielded, but for what `checks` leaves for later; shapes and
+    dtypes must be those of the first piece. The memory of a chunk may be reused for the next chunk
+    but one.
+    """
+    skip = 0 if history is None else history.rounds
+    start, capacity, room, stage = (
+        0,
+        plan.capacity,
+        Room(),
+        Buffers(plan.capacity, plan.dtypes, plan.owned),
+    )
+    for piece in pieces:
+        length = len_of(piece)
+        if piece is not plan.first:
+            _check_like(owner, piece, plan.first, start)
+        begin = min(max(0, skip - start), length)
+        if history is not None:
+            history.skip(piece, start, start + begin)
+        if isinstance(piece.context, SparseRows):
+            room = room.grown(piece.context, begin, capacity)
+        with Readahead(piece) as window:
+            for left, low, high in stage.windows(piece, begin):
+                window.move(low - capacity, low, high)  # one chunk is being played
+                staged = stage.put(take(piece, left, high))
+                span = np.array([low - left, high - left], np.int32)
+                real = take(staged, *span)
+                checks.before(real, start + low)
+                look = Look(checks, real, start + low) if checks.late else None
+                if isinstance(piece.context, SparseRows):
+                    cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
+                    staged = staged._replace(
+                        context=cut if plan.owned else jax.tree.map(np.array, cut)
+                    )
+                digest = b"" if history is None else history.add(take(piece, low, high))
+                yield Chunk(staged, span, start + low, digest, look)
+        start += length
+    if start < skip:
+        raise ValueError(
+            f"{owner}: the stream ends after {start} rounds, the checkpoint after {skip}; give "
+            "another directory."
+        )
+
+
+def _host(leaf: Any) -> np.ndarray | SparseRows:
+    """The array on the host, without a copy if possible; one of an accelerator stays there."""
+    here = isinstance(leaf, np.ndarray | SparseRows) or device.stays_on_device(leaf)
+    return leaf if here else np.asarray(leaf)
+
+
+def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
+    if isinstance(leaf, SparseRows):
+        return leaf.values.size * dtype.itemsize * 2
+    return leaf.size * dtype.itemsize
+
+
+def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
+    if jax.tree.structure(piece) != jax.tree.structure(first):
+        raise TypeError(
+            f"{owner}: the chunk at round {start} has structure {check.outline(piece)}, the first "
+            f"has {check.outline(first)}; give chunks of one structure."
+        )
+    for (path, leaf), like in zip(
+        jax.tree_util.tree_leaves_with_path(piece), jax.tree.leaves(first), strict=True
+    ):
+        seen, wanted = (leaf.shape[1:], leaf.dtype), (like.shape[1:], like.dtype)
+        if seen != wanted:
+            raise TypeError(
+                f"{owner}: rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
+                f"{seen[1]}{list(seen[0])} per round, the first chunk "
+                f"{wanted[1]}{list(wanted[0])}."
+            )
+
+
+_BYTES = 1 << 21  # of rows per chunk
+_READY = 16  # times as many for arrays of the device, which are played where they are
+_MOST = 1 << 16  # rounds per chunk
+_LOSSES = 1 << 20  # per chunk, over all configurations
+_ENOUGH = 64  # rounds; more losses are written so that a chunk has as many
+_OUTPUT = 8  # bytes per round and configuration: the loss, and a number that is recorded
+
+
+def rounds_per_chunk(
+    length: int, row: int, configurations: int, whole: bool, ready: bool, light: bool
+) -> int:
+    """The number of rounds per chunk: a power of two, or on an accelerator a stream that fits.
+
+    A long stream has at least one full chunk: only those are played where they are.
+
+    length: the number of rounds of the first piece; later pieces may be longer.
+    row: bytes per round.
+    light: whether at most one number is recorded per round and configuration. More may be as large
+        as a row.
+    """
+    most = _BYTES * (_READY if ready else 1) // row
+    best = max(4, most // max(1, configurations // 64))
+    if light:
+        least = min(_ENOUGH, 16 * _LOSSES // configurations)
+        best = max(best, min(most, max(_LOSSES // configurations, least)))
+    best = min(_MOST, best)
+    if device.accelerated():
+        output = _OUTPUT if light else _OUTPUT + row
+        best = max(device.bytes_per_chunk() // (row + output * configurations), 4)
+        if whole and length <= best:
+            return length
+        best = 1 << (best.bit_length() - 1)
+    if not whole:
+        length = max(length, min(1024, best))
+    rounds = min(best, length)
+    return 1 << (rounds.bit_length() - 1 if rounds * row > _BYTES else (rounds - 1).bit_length())
+
+
+ZEROS = 64  # rows after the last one; programs that play blocks of rows may read them
+
+
+class Buffers:
+    """Two buffers, used in turn, from which a device can read a chunk without another copy.
+
+    An array that is aligned already and does not change is used directly.
+    """
+
+    def __init__(self, capacity: int, dtypes: list, owned: bool):
+        """owned: whether the arrays do not change until they are played; else they are copied."""
+        self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
+        self._places: dict[tuple[int, int], np.ndarray] = {}
+
+    def windows(self, piece: Rounds, low: int) -> Iterator[tuple[int, int, int]]:
+        """Where the chunks of a piece begin, and the first row and one past the last to play.
+
+        A long rest at the end of the piece is played in a window that begins before it, so that it
+        need not be copied. A few rows may then be left.
+
+        low: the first row to play.
+        """
+        length, capacity, step = jax.tree.leaves(piece)[0].shape[0], self._capacity, 0
+        while length - low >= capacity:
+            yield low, low, low + capacity
+            low += capacity
+        if length >= capacity and length - low >= capacity // 16:
+            step = self._step(piece)
+        if step:
+            begin = (length - capacity) // step * step
+            if begin + capacity > low:
+                yield begin, low, begin + capacity
+                low = begin + capacity
+        if low < length:
+            yield low, low, length
+
+    def _step(self, piece: Rounds) -> int:
+        """A full window that begins at a multiple of it is used directly; 0 if none is."""
+        leaves = jax.tree.leaves(piece)
+        sparse = any(isinstance(leaf, SparseRows) for leaf in leaves)
+        if sparse or not self._owned or device.accelerated():
+            return 0
+        fit = map(self._fits, range(len(leaves)), leaves)
+        rows = [aligned.LINE // math.gcd(aligned.LINE, leaf.strides[0]) for leaf in leaves]
+        return max(rows) if all(fit) else 0
+
+    def _fits(self, number: int, leaf: np.ndarray) -> bool:
+        near = device.accelerated() or aligned.is_aligned(leaf)  # else it is copied in any case
+        return leaf.dtype == self._dtypes[number] and near
+
+    def put(self, part: Rounds) -> Rounds:
+        """The rounds in a buffer of the capacity, with some rows of zeros after them.
+
+        No program reads further rows: to fill new memory would take longer than a short run.
+        """
+        self._turn ^= 1
+        leaves, structure = jax.tree.flatten(part)
+        return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
+
+    def _put(self, number: int, leaf: Any) -> Any:
+        count, dtype = leaf.shape[0], self._dtypes[number]
+        if isinstance(leaf, SparseRows):
+            return leaf
+        if device.stays_on_device(leaf):
+            return device.padded_leaf(leaf, self._capacity, dtype)
+        if self._owned and count == self._capacity and self._fits(number, leaf):
+            return leaf
+        key = number, self._turn
+        if key not in self._places:
+            self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
+        buffer = self._places[key]
+        buffer[:count] = leaf
+        buffer[count : count + ZEROS] = 0
+        return buffer

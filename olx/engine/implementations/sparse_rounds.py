@@ -1,0 +1,371 @@
+"""The forms in which a round of sparse rows is played.
+
+- `add_multiple`: an update adds a multiple of the row. One loop over the blocks of the row computes
+  the score, a second loop adds the multiple.
+- `block_by_block`: any other `linear` learner, alone. The second loop calls the update of the
+  learner.
+- `lane_by_lane`: a batch of them. One coordinate of all configurations fills the SIMD lanes. A
+  first loop copies the rows of the table that the round needs into one buffer, and adds up the
+  scores. A second loop plays the update on the copies and writes each leaf back to its columns. XLA
+  then updates the table in place, with one vectorized loop per leaf. If an update read the table
+  that it writes, XLA would copy single numbers, or even the whole table.
+- `whole_row`: a predictor that uses the whole row, such as its norm. It gets a row of fixed length.
+  One length for all rows would be that of the widest row, and in text the widest row is often a
+  hundred times as wide as the others. So there are a few sizes, each some times the one before, and
+  a round uses the smallest one that holds its row (`by_size`). The choice is made by loops of one
+  step or none: they work in place and inside one kernel.
+
+A refresh is a loop outside `jax.vmap`, which has no step unless a refresh is due: `jax.vmap` would
+turn the `lax.cond` of `Learner.update` into a computation of both branches in every round.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Int, PyTree
+
+from olx.core import Feedback, Learner, Loss, Scalar
+from olx.engine.compile import at
+from olx.engine.implementations.sparse_layout import (
+    Blocks,
+    Layout,
+    Packed,
+    columns_of,
+    rows_of,
+    state_of,
+)
+from olx.engine.round import feedback_of, loss_of_action
+from olx.facts import AddsContext, Linear
+from olx.streams.sparse_rows import LANES
+
+Form = Callable[..., tuple[Packed, Array, Array]]  # the new table, the score, and the room
+
+
+class Round(NamedTuple):
+    """The data of a round: its loss, outcome and weight, and its row in a chunk."""
+
+    loss: Loss
+    outcome: PyTree
+    weight: Scalar
+    rows: Blocks
+    first: Int[Array, ""]  # the first block of the row
+    last: Int[Array, ""]  # one past its last block
+    room: Array  # memory for copies of rows of the table; a form may overwrite it
+
+    def feedback(self, score: Array, context: PyTree = None) -> Feedback:
+        return feedback_of(self.loss, context, score, self.outcome, self.weight)
+
+    def slope(self, score: Array) -> tuple[Array, Array]:
+        """The value of the loss and its slope."""
+        feedback = self.feedback(score)
+        return feedback.value, feedback.grad
+
+    def block(self, k: Int[Array, ""]) -> tuple[Array, Array]:
+        """The indices and the entries of a block.
+
+        The indices are unsigned: JAX counts a signed one from the end if it is negative, and XLA
+        compares it with 0.
+        """
+        k = k.astype(jnp.uint32)
+        return at(self.rows.indices, k).astype(jnp.uint32), at(self.rows.values, k)
+
+    def row(self, nothing: int) -> tuple[Array, Array]:
+        """The indices and entries of the row, padded to the widest one; padding gets `nothing`."""
+        widest = self.rows.widest.size
+        here = lambda leaf: lax.dynamic_slice_in_dim(leaf, self.first, widest)
+        own = (self.first + jnp.arange(widest, dtype=self.first.dtype) < self.last)[:, None]
+        index = jnp.where(own, here(self.rows.indices), nothing).reshape(-1)
+        return index, jnp.where(own, here(self.rows.values), 0.0).reshape(-1)
+
+
+def add_multiple(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array, Array]:
+    """A round of a learner that adds a multiple of the row: the new table, and the score."""
+    batched, (_, x) = over is jax.vmap, now.row(0)
+    lanes = LANES if packed.table[0].size == 1 else 1  # sums; one sum would wait for each product
+
+    def learn(learner: Learner, product: Array) -> tuple[Array, Array]:
+        adds = learner.facts.adds
+        assert isinstance(adds, AddsContext)  # checked by `form_of`
+        score = adds.score(learner.hparams, product)
+        a = adds.coefficient_fn(learner.hparams, now.feedback(score, x))
+        return score, jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
+
+    def count(k: Int[Array, ""], sums: Array) -> Array:
+        index, x = now.block(k)
+        if lanes > 1:
+            return sums + gather_rows(packed.table, index) * x[:, None]
+        for lane in range(LANES):
+            sums += lax.dynamic_index_in_dim(packed.table, index[lane]) * x[lane]
+        return sums
+
+    def step(k: Int[Array, ""], table: Array) -> Array:
+        index, x = now.block(k)
+        for lane in range(LANES):
+            old = lax.dynamic_index_in_dim(table, index[lane])
+            new = old + multiple * x[lane]  # same shape as `old`, so XLA updates in place
+            table = lax.dynamic_update_index_in_dim(table, new, index[lane], 0)
+        return table
+
+    empty = jnp.zeros((lanes, *packed.table.shape[1:]), packed.table.dtype)
+    sums = lax.fori_loop(now.first, now.last, count, empty)
+    sums = jnp.sum(sums, 0, keepdims=True) if lanes > 1 else sums
+    product = (sums[0].T if batched else sums[0]).reshape(-1, *layout.others[0])
+    score, a = over(learn)(learner, product if batched else product[0])
+    multiple = (a.reshape(len(a), -1).T if batched else a).reshape(sums.shape)
+    moves = jnp.where(jnp.any(a != 0), now.last, now.first)
+    table = lax.fori_loop(now.first, moves, step, packed.table)
+    return Packed(table, packed.rest), score, now.room
+
+
+def block_by_block(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array, Array]:
+    """A round of a `linear` learner, alone: the new table, and the score."""
+    inner = inner_of(learner)
+
+    def products(k: Int[Array, ""]) -> Array:
+        index, x = now.block(k)
+        return inner.predict(state_of(layout, gather_rows(packed.table, index), packed.rest), x) * x
+
+    def step(k: Int[Array, ""], carry: Packed) -> Packed:
+        index, x = now.block(k)
+        state = state_of(layout, gather_rows(carry.table, index), packed.rest)
+        new = rows_of(layout, learn(inner, state, now, score, value, slope, x))
+        return Packed(write_rows(carry.table, index, new.table), new.rest)
+
+    empty = jnp.zeros_like(jax.eval_shape(products, now.first))
+    add = lambda k, sums: sums + products(k)
+    score = jnp.sum(lax.fori_loop(now.first, now.last, add, empty), -1)
+    value, slope = now.slope(score)
+    short = jnp.minimum(now.first + 1, now.last)  # one block advances a clock
+    moves = jnp.where(jnp.all(slope == 0), short, now.last)
+    return lax.fori_loop(now.first, moves, step, packed), score, now.room
+
+
+def inner_of(learner: Learner) -> Learner:
+    """The point learner of a `linear` learner."""
+    assert isinstance(learner.facts.coordinates, Linear)  # checked by `form_of`
+    return learner.facts.coordinates.inner_fn(learner.hparams)
+
+
+def learn(
+    inner: Learner, state: PyTree, now: Round, score: Array, value: Array, slope: Array, x: Array
+) -> PyTree:
+    """The state of the inner learner on some coordinates, after the round."""
+    w = inner.predict(state, x)
+    loss = Partial(_along, loss_of_action(now.loss, now.outcome), score, x, w)
+    grad = jnp.asarray(slope)[..., None] * x
+    return inner.update(state, Feedback(x, w, now.outcome, loss, value, grad, now.weight))
+
+
+def whole_row(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array, Array]:
+    """A round of a predictor that uses its whole row: the new table, and the score."""
+    index, x = now.row(packed.table.shape[0] - 1)
+    lanes = gather_rows(packed.table, index)
+
+    def decide(learner: Learner, lanes: Array, rest: tuple) -> Array:
+        return learner.predict(state_of(layout, lanes, rest), x)
+
+    def learn(learner: Learner, lanes: Array, rest: tuple, score, value, grad) -> Packed:
+        loss = loss_of_action(now.loss, now.outcome)
+        seen = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
+        return rows_of(layout, learner.step(state_of(layout, lanes, rest), seen))
+
+    def write(block: Int[Array, ""], table: Array) -> Array:
+        part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
+        return write_rows(table, part(index), part(new.table))
+
+    score = over(decide, (0, 2, 0))(learner, lanes, packed.rest)
+    value, grad = over(now.slope)(score)
+    teach = over(learn, (0, 2, 0, 0, 0, 0), Packed(2, 0))
+    new = teach(learner, lanes, packed.rest, score, value, grad)
+    table = lax.fori_loop(0, now.last - now.first, write, packed.table)
+    return Packed(table, new.rest), score, now.room
+
+
+def gather_rows(table: Array, index: Int[Array, " L"]) -> Array:
+    if index.size == 1:
+        return lax.dynamic_index_in_dim(table, index[0])
+    return table.at[index].get(mode="promise_in_bounds")
+
+
+def write_rows(table: Array, index: Int[Array, " L"], new: Array) -> Array:
+    """Write one slice per coordinate: XLA does this in place, but copies for a scatter."""
+    for lane in range(index.size):
+        table = lax.dynamic_update_index_in_dim(table, new[lane], index[lane], 0)
+    return table
+
+
+def _along(loss: Partial, score: Array, x: Array, w: Array, v: Array) -> Array:
+    """The loss of a round as a function of the decision on the coordinates of one block."""
+    return loss(score + jnp.sum((v - w) * x, -1))
+
+
+def lane_by_lane(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array, Array]:
+    """The new table, the score, and the buffer of copies."""
+    inner, start = inner_of(learner), jnp.zeros_like(now.first)
+    one = jnp.where(now.first < 0, 2, 1).astype(packed.table.dtype)
+
+    def decide(inner: Learner, row: Array, rest: tuple, x: Array) -> Array:
+        return inner.predict(state_of(layout, row, rest), x) * x
+
+    def product(index: Int[Array, ""], x: Array) -> Array:
+        row = lax.dynamic_index_in_dim(packed.table, index)
+        return over(decide, (0, 2, 0, None))(inner, row, packed.rest, x[None])
+
+    def gather(k: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        sums, copies = carry
+        (index, x), place = now.block(k), (k - now.first) * LANES
+        for lane in range(LANES):
+            row = lax.dynamic_index_in_dim(packed.table, index[lane])
+            # The compiler does not know that `one` is 1. It would not vectorize a plain copy.
+            copies = lax.dynamic_update_index_in_dim(copies, row * one, place + lane, 0)
+        add = lambda lane, sums: sums + product(at(index, lane), at(x, lane))
+        return lax.fori_loop(0, LANES, add, sums), copies
+
+    def learn(inner: Learner, row: Array, rest: tuple, score, value, slope, x) -> Packed:
+        state = state_of(layout, row, rest)
+        return columns_of(layout, learn(inner, state, now, score, value, slope, x))
+
+    def update(place: Int[Array, ""], x: Array) -> Packed:
+        row = lax.dynamic_index_in_dim(copies, place)
+        teach = over(learn, (0, 2, 0, 0, 0, 0, None), Packed(2, 0))
+        return teach(inner, row, packed.rest, score, value, slope, x)
+
+    def write(place: Int[Array, ""], table: Array) -> Array:
+        where, column = (now.first + place // LANES, place % LANES), 0
+        index, x = (lax.dynamic_slice(leaf, where, (1, 1))[0] for leaf in now.rows[2:4])
+        for leaf in update(place, x).table:
+            table = lax.dynamic_update_slice(table, leaf, (index[0], start + column, start))
+            column += leaf.shape[1]
+        return table
+
+    x = now.rows.values[0, :1]
+    empty = jnp.zeros_like(jax.eval_shape(product, start, x[0]))
+    sums, copies = lax.fori_loop(now.first, now.last, gather, (empty, now.room))
+    score = sums[..., 0]
+    value, slope = over(now.slope)(score)
+    blocks = jnp.where(jnp.all(slope == 0), 1, now.last - now.first)  # one advances a clock
+    table = lax.fori_loop(0, blocks * LANES, write, packed.table)
+    return Packed(table, update(start, x).rest), score, copies
+
+
+_FIRST, _GROWTH = 8, 8  # blocks; each size is one more program to compile
+_WORTH = 4  # how many times a size the widest row must be for the size to be used
+
+
+def sizes(widest: int) -> list[int]:
+    """The numbers of blocks to which rows are padded; the last is `widest`."""
+    found = []
+    while _WORTH * (size := _FIRST * _GROWTH ** len(found)) <= widest:
+        found.append(size)
+    return [*found, widest]
+
+
+def by_size(form: Form) -> Form:
+    """The same form, on rows padded to one of a few sizes."""
+
+    def played(
+        over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    ) -> tuple[Packed, Array, Array]:
+        widest, known = now.rows.widest, sizes(now.rows.widest.size)
+        if len(known) == 1:
+            return form(over, layout, packed, learner, now)
+        length = now.last - now.first
+
+        def at(size: int, packed: Packed, room: Array) -> tuple[Packed, Array, Array]:
+            rows = now.rows._replace(widest=widest[:size])
+            return form(over, layout, packed, learner, now._replace(rows=rows, room=room))
+
+        def once(size: int, _: Int[Array, ""], carry: tuple) -> tuple[Packed, Array, Array]:
+            return at(size, carry[0], carry[2])
+
+        score = jax.eval_shape(lambda: at(known[0], packed, now.room))[1]
+        carry = packed, jnp.zeros(score.shape, score.dtype), now.room
+        for below, size in zip([-1, *known[:-1]], known, strict=True):
+            fits = (length > below) & (length <= size)
+            carry = lax.fori_loop(0, fits.astype(int), jax.tree_util.Partial(once, size), carry)
+        return carry
+
+    return played
+
+
+def refresh(over: Callable, learner: Learner, state: PyTree, due: Array | None) -> PyTree:
+    """The state, or the states of a batch; those that are `due` are refreshed."""
+    if due is None:
+        return state
+
+    def change(_: Int[Array, ""], state: PyTree) -> PyTree:
+        better = over(_better)(learner, state)
+        return jax.tree.map(lambda new, old: _where(due, new, old), better, state)
+
+    return lax.fori_loop(0, jnp.any(due).astype(int), change, state)
+
+
+def with_refresh(
+    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+) -> tuple[Packed, Array, Array]:
+    """A round of a learner that is `Refreshed`: the new table, and the score.
+
+    The refresh acts on each coordinate alone, so it is made on some rows of the table at a time.
+    """
+    new, score, room = whole_row(over, layout, packed, learner, now)
+    count = new.table.shape[0]
+    size = min(LANES, count)
+
+    def asks(learner: Learner, row: Array, rest: tuple) -> Array:
+        return learner.due(state_of(layout, row, rest), now.weight)
+
+    def better(learner: Learner, rows: Array, rest: tuple, sums: PyTree) -> Packed:
+        return rows_of(layout, learner.refreshed(state_of(layout, rows, rest), sums))
+
+    def sums_of(learner: Learner, rows: Array, rest: tuple) -> PyTree:
+        return learner.sums(state_of(layout, rows, rest))
+
+    def part_of(table: Array, block: Int[Array, ""]) -> tuple[Array, Array, Array]:
+        """The numbers of the rows of a block, the rows, and which are in no block before it."""
+        start = block * size
+        first = jnp.minimum(start, count - size)  # the last block overlaps the block before it
+        rows = lax.dynamic_slice_in_dim(table, first, size)
+        numbers = (first + jnp.arange(size)).reshape(-1, *(1,) * (rows.ndim - 1))
+        return numbers, rows, numbers >= start
+
+    def add(block: Int[Array, ""], total: PyTree) -> PyTree:
+        numbers, rows, fresh = part_of(new.table, block)
+        rows = jnp.where(fresh & (numbers < count - 1), rows, 0.0)  # the last row is padding
+        return jax.tree.map(jnp.add, total, over(sums_of, (0, 2, 0))(learner, rows, new.rest))
+
+    def change(block: Int[Array, ""], carry: Packed) -> Packed:
+        numbers, old, fresh = part_of(carry.table, block)
+        part = over(better, (0, 2, 0, 0), Packed(2, 0))(learner, old, new.rest, total)
+        rows = jnp.where(due & fresh, part.table, old)
+        rest = jax.tree.map(lambda new, old: _where(due, new, old), part.rest, new.rest)
+        return Packed(
+            lax.dynamic_update_slice_in_dim(carry.table, rows, numbers.reshape(-1)[0], 0), rest
+        )
+
+    due = over(asks, (0, 2, 0))(learner, new.table[:1], new.rest)
+    blocks = jnp.where(jnp.any(due), -(-count // size), 0)
+    shapes = jax.eval_shape(over(sums_of, (0, 2, 0)), learner, new.table[:1], new.rest)
+    empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    total = lax.fori_loop(0, blocks, add, empty)
+    return lax.fori_loop(0, blocks, change, new), score, room
+
+
+def _where(due: Bool[Array, "..."], new: Array, old: Array) -> Array:
+    """The new value where it is due; `due` has the axis of configurations, which comes first."""
+    return jnp.where(due.reshape(due.shape + (1,) * (new.ndim - due.ndim)), new, old)
+
+
+def _better(learner: Learner, state: PyTree) -> PyTree:
+    return learner.refreshed(state, learner.sums(state))

@@ -1,0 +1,356 @@
+"""A trained learner in use: `predict` on many rows, `step` for live feedback."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from olx import _check as check
+from olx._cache import Recent, cached, compiled
+from olx._pytree import as_tree
+from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
+from olx.engine import round
+from olx.engine import round as cast_of
+from olx.engine.arguments import check_game, check_state
+from olx.engine.decision import start_like
+from olx.engine.explain import errors_explained
+from olx.engine.game import Game, Known, Structure, is_known, known, refuse_tracers, rows_as_linear
+from olx.engine.implementations.sparse_layout import (
+    Blocks,
+    Layout,
+    Room,
+    blocks,
+    dense,
+    layout_of,
+    packer,
+    state_of,
+)
+from olx.engine.round import feedback_of
+from olx.streams.foreign import is_array, refuse_stranger
+from olx.streams.judge import is_traced, judge, on_host
+from olx.streams.numbers import check_finite, check_kind, widest_float
+from olx.streams.sparse_rows import SparseRows, sparse_rows
+
+_BYTES = 1 << 24  # of contexts per call
+_MOST_ROWS = 1 << 14  # rows per call
+_INSIDE = "reads its rows in pieces", "`jax.vmap(learner.predict, (None, 0))(state, rows)` can"
+
+
+def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
+    """The action of a learner in `state` for each of many contexts, as NumPy arrays.
+
+    state: as a run returned it; it does not change.
+    contexts: an array or a pytree of arrays with a leading axis of rows, a memory map, or sparse
+        rows (`olx.streams.sparse_rows` or a SciPy matrix). Rows are read in pieces.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=500, features=3)
+    >>> learner = olx.linear(olx.ogd(0.05))
+    >>> run = olx.run(learner, olx.losses.squared, rounds, jnp.zeros(3))
+    >>> olx.predict(learner, run.state, rounds.context[:2]).shape
+    (2,)
+    """
+    owner = "predict"
+    if isinstance(learner, Batch):
+        raise TypeError(f"{owner}: `learner` is a batch; give one of its learners, as in batch[0].")
+    check.instance(owner, "learner", learner, Learner)
+    refuse_tracers(owner, jax.tree.leaves((state, contexts)), *_INSIDE)
+    if hasattr(contexts, "tocsr"):
+        contexts = sparse_rows(contexts)
+    learner, contexts = rows_as_linear(owner, learner, contexts)
+    length = _check_rows(owner, contexts)
+    if isinstance(state, Run):
+        check_state(owner, state, ())
+    state = jax.tree.map(jnp.asarray, state)
+    if isinstance(contexts, SparseRows):
+        return _sparse(owner, learner, state, contexts)
+    row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), contexts)
+    start = start_like(owner, learner, state, row)
+    size = max(sum(leaf.nbytes for leaf in jax.tree.leaves(contexts)) // length, 1)
+    step = max(1, min(_MOST_ROWS, _BYTES // size, 1 << (length - 1).bit_length()))
+    pieces = []
+    for begin in range(0, length, step):
+        part = jax.tree.map(lambda leaf: np.asarray(leaf[begin : begin + step]), contexts)  # noqa: B023
+        _check_finite(owner, part, begin)
+        pieces.append(_played(learner, state, start, part, step))
+    return _joined(pieces)
+
+
+def _sparse(owner: str, learner: Learner, state: PyTree, rows: SparseRows) -> PyTree:
+    check_finite(owner, "contexts", rows, 0)
+    row = jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype)
+    start = start_like(owner, learner, state, row)
+    layout = None if start is None else _layout(learner, start, rows)
+    if layout is None or layout.lumps:  # a sum over all coordinates needs the whole state
+        parts = [one.context for one in dense(Rounds(rows, np.zeros(rows.shape[0])))]
+        return _joined([predict(learner, state, part) for part in parts])
+    packed = jax.jit(packer(layout))(state)
+    room = Room().grown(rows, 0, _MOST_ROWS)
+    step = max(
+        1, min(_MOST_ROWS, _BYTES // (room.widest * 64), 1 << (rows.shape[0] - 1).bit_length())
+    )
+    pieces, room = [], Room().grown(rows, 0, step)
+    for begin in range(0, rows.shape[0], step):
+        part = blocks(rows, begin, step, room, packed.table.dtype)
+        action = _gathered(layout, learner, packed.table, packed.rest, part)
+        pieces.append(_first(action, min(step, rows.shape[0] - begin)))
+    return _joined(pieces)
+
+
+def _layout(learner: Learner, start: PyTree, rows: SparseRows) -> Layout | None:
+    try:
+        return layout_of("predict", learner, start, rows, batched=False)
+    except TypeError:  # this learner plays dense rows only
+        return None
+
+
+@functools.partial(compiled, static=(0,))
+def _gathered(layout: Layout, learner: Learner, table: Any, rest: tuple, rows: Blocks) -> PyTree:
+    """Predictions from the coordinates of each row alone."""
+    widest, nothing = rows.widest.size, table.shape[0] - 1
+
+    def one(first: Any, last: Any) -> PyTree:
+        here = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, widest)
+        own = (first + jnp.arange(widest, dtype=first.dtype) < last)[:, None]
+        index = jnp.where(own, here(rows.indices), nothing).reshape(-1)
+        x = jnp.where(own, here(rows.values), 0.0).reshape(-1)
+        return learner.predict(state_of(layout, table[index], rest), x)
+
+    return jax.vmap(one)(rows.first, rows.last)
+
+
+@compiled
+def _dense(learner: Learner, state: PyTree, start: PyTree, rows: PyTree) -> PyTree:
+    fit = (lambda x: x) if start is None else (lambda x: cast_of.cast_context(x, start))
+    return jax.vmap(lambda x: learner.predict(state, fit(x)))(rows)
+
+
+def _played(learner: Learner, state: PyTree, start: PyTree, part: PyTree, size: int) -> PyTree:
+    """The actions of one piece; it is padded to `size` rows, so that all pieces share a program."""
+    count = jax.tree.leaves(part)[0].shape[0]
+    fill = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], size - count, 0)])
+    part = part if count == size else jax.tree.map(fill, part)
+    return _first(_dense(learner, state, start, part), count)
+
+
+def _first(action: PyTree, count: int) -> PyTree:
+    """The actions of the first rows, on the host; those of a traced learner are traced."""
+    refuse_tracers("predict", jax.tree.leaves(action), *_INSIDE)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], action)
+
+
+def _joined(pieces: list[PyTree]) -> PyTree:
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
+
+
+def _check_rows(owner: str, contexts: PyTree) -> int:
+    if isinstance(contexts, Rounds):
+        raise TypeError(f"{owner}: `contexts` is a Rounds; give its rows, as `rounds.context`.")
+    if isinstance(contexts, list):
+        raise TypeError(f"{owner}: `contexts` is a list; give an array, as np.array(contexts).")
+    leaves = jax.tree_util.tree_leaves_with_path(contexts)
+    if not leaves:
+        raise TypeError(f"{owner}: `contexts` holds no array; give one row per prediction.")
+    for path, leaf in leaves:
+        name = f"contexts{jax.tree_util.keystr(path)}"
+        refuse_stranger(owner, name, leaf)
+        check_kind(owner, name, leaf)
+        if np.ndim(leaf) == 0:
+            raise TypeError(f"{owner}: {name} is a scalar; give it a leading axis of rows.")
+    lengths = {np.shape(leaf)[0] for _, leaf in leaves}
+    if len(lengths) > 1:
+        raise TypeError(f"{owner}: leaves of `contexts` differ in length ({sorted(lengths)}).")
+    if lengths == {0}:
+        raise ValueError(f"{owner}: `contexts` is empty.")
+    return lengths.pop()
+
+
+def _check_finite(owner: str, part: PyTree, begin: int) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
+        check_finite(owner, f"contexts{jax.tree_util.keystr(path)}", leaf, begin)
+
+
+class Step(NamedTuple):
+    """The result of one round."""
+
+    state: PyTree  # after the round
+    action: PyTree  # what the learner played
+    loss: Array  # what it paid
+
+
+def step(
+    learner: Learner,
+    loss: Loss,
+    state: PyTree,
+    context: PyTree,
+    outcome: PyTree,
+    weight: Scalar = 1.0,
+) -> Step:
+    """Play one round: the learner acts on `context`, pays for `outcome`, and learns.
+
+    It plays the round of `olx.run`, and is compiled once per learner, loss and shape. To know the
+    action before the outcome, use `olx.predict` or `learner.predict`.
+
+    loss: a named function, so that it is not compiled again in every call.
+
+    >>> import jax.numpy as jnp, olx
+    >>> learner = olx.linear(olx.ogd(0.1))
+    >>> state = learner.init(jnp.zeros(2))
+    >>> for x, y in [([1.0, 0.0], 2.0), ([1.0, 1.0], 3.0)]:
+    ...     state, action, paid = olx.step(learner, olx.losses.squared, state, jnp.array(x), y)
+    ...     print(f"{float(action):.2f}, {float(paid):.2f}")
+    0.00, 2.00
+    0.20, 3.92
+    """
+    given = (state, context, outcome, weight)
+    if is_traced(given) or (not is_known(learner, loss, check_game) and is_traced(learner)):
+        return _round(learner, as_tree(loss), None, *given)
+    game = known("step", learner, loss, check_game)
+    _check_kinds(given[1:])
+    one = Rounds(*jax.tree.map(_row, given[1:]))
+    play = _play_of(game, state, one.context)
+    _judge(game, play, one)
+    try:
+        return play.program([*game.game.own, *game.game.other], *given)
+    except (TypeError, ValueError, AttributeError) as error:
+        _explain(error, game, play, state, one)
+        raise
+
+
+class Play(NamedTuple):
+    """What does not change between the rounds of a game, for rows and states of one shape."""
+
+    start: PyTree  # of the shape of the decision
+    decision: Any  # its dtype
+    most: float  # the sum of the squares of numbers that surely fit into that dtype
+    program: Callable[..., Step]
+
+
+_SEEN: Recent[Play] = Recent()
+
+
+def _play_of(game: Known, state: PyTree, rows: PyTree) -> Play:
+    """rows: the context as arrays with a leading axis."""
+    leaves, tree = jax.tree.flatten((state, rows))
+    kinds = [(leaf.shape, leaf.dtype) for leaf in leaves if is_array(leaf)]
+    key = game.game.structure, tree, *kinds
+    found = _SEEN.get(key)
+    if found is not None:
+        return found
+    start = None if rows is None else start_like("step", game.learner, state, _kinds(rows))
+    decision = widest_float(state)
+    largest = float(jnp.finfo(jnp.float32 if decision is None else decision).max)
+    most = min(largest * largest, sys.float_info.max)
+    program = _program(game.game.structure, *_shape_of(start))
+    return _SEEN.put(key, Play(start, decision, most, program))
+
+
+def _check_kinds(given: tuple) -> None:
+    """Refuse what is not real numbers, and more than one weight."""
+    context, outcome, weight = given
+    if all(map(_is_plain, jax.tree.leaves(given))) and np.ndim(weight) == 0:
+        return
+    for path, leaf in jax.tree_util.tree_leaves_with_path(Rounds(context, outcome, weight)):
+        name = jax.tree_util.keystr(path)[1:]
+        refuse_stranger("step", name, leaf, "give one dense row, as `row.toarray()[0]`")
+        check_kind("step", name, leaf)
+    if np.ndim(weight):
+        raise TypeError(f"step: weight has shape {np.shape(weight)}; give one number.")
+
+
+def _is_plain(leaf: Any) -> bool:
+    """A fast test of real numbers that JAX takes as they are."""
+    return type(leaf) is float or (
+        (type(leaf) is np.ndarray or isinstance(leaf, jax.Array)) and leaf.dtype in _PLAIN
+    )
+
+
+_PLAIN = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32, np.int64))
+
+
+@cached
+def _program(structure: Structure, tree: Any, kinds: tuple) -> Callable[..., Step]:
+    """The compiled round of all learners and losses of one structure.
+
+    A call with a flat list of numbers takes half the time of one with the learner itself.
+    tree, kinds: the result of `_shape_of`.
+    """
+    start = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*kind) for kind in kinds])
+    count = structure.learner.num_leaves
+
+    def play(leaves: list, *rest: Any) -> Step:
+        game = Game(leaves[:count], leaves[count:], structure)
+        return _play(*game.parts(), start, *rest)
+
+    return jax.jit(play)
+
+
+def _shape_of(start: PyTree) -> tuple[Any, tuple]:
+    leaves, tree = jax.tree.flatten(start)
+    return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+
+def _judge(game: Known, play: Play, one: Rounds) -> None:
+    """Refuse a bad round; a round has no number here, and its parts are arguments."""
+    try:
+        if not _is_fine(game, play, one):
+            judge("step", game.needs, play.start, one, decision=play.decision)
+    except (TypeError, ValueError) as error:
+        said = str(error).replace("rounds.", "").replace(" at row 0, column", " at entry")
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"step: {said.replace(' at row 0', '').removeprefix('step: ')}") from None
+
+
+def _explain(first: Exception, game: Known, play: Play, state: PyTree, one: Rounds) -> None:
+    """Say why a round cannot be played, if that can be found out."""
+    if one.context is not None:
+        start_like("step", game.learner, state, _kinds(one.context))
+    try:
+        both = game.learner, game.loss
+        errors_explained("step", *both, play.start, one, state=state).raise_found(first)
+    except TypeError as error:
+        raise TypeError(str(error).replace("rounds.", "")) from error.__cause__
+
+
+def _kinds(rows: PyTree) -> PyTree:
+    """The shapes and dtypes of a row."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
+
+
+def _is_fine(game: Known, play: Play, one: Rounds) -> bool:
+    """A fast test; False if the round must be looked at closely."""
+    for need, own in game.needs:
+        legal = need.legal_fn(own, play.start, one)
+        if not all(np.all(mask) for mask in jax.tree.leaves(legal)):
+            return False
+    for leaf in jax.tree.leaves(one):
+        if leaf.dtype.kind not in "fb" or not float(np.vdot(leaf, leaf)) <= play.most:
+            return False
+    return one.weight is None or bool(np.all(one.weight >= 0))
+
+
+def _play(
+    learner: Learner,
+    loss: Loss,
+    start: PyTree,
+    state: PyTree,
+    context: PyTree,
+    outcome: PyTree,
+    weight: Scalar,
+) -> Step:
+    context = context if start is None else round.cast_context(context, start)
+    action = learner.predict(state, context)
+    feedback = feedback_of(loss, context, action, jax.tree.map(jnp.asarray, outcome), weight)
+    return Step(learner.update(state, feedback), action, feedback.value)
+
+
+_round = compiled(_play)
+
+
+def _row(leaf: Any) -> Any:
+    return np.asarray(on_host(leaf))[None]
