@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from olx.streams.numbers import check_finite, check_kind
+from olx.streams.checks import check_finite, check_kind
 from olx.streams.sparse_rows import SparseRows
 
 

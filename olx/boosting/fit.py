@@ -24,7 +24,7 @@ from olx.boosting.ensemble import Ensemble, sign
 from olx.boosting.weak import WeakLearner, as_weak, check_labels
 from olx.core import Learner, Rounds
 from olx.losses.points import linear_feedback
-from olx.streams.judge import check_params, judge, needs_of, remedy_of
+from olx.streams.checks import check_params, judge, needs_of, remedy_of
 
 
 @pytree

@@ -28,7 +28,7 @@ from olx.boosting.stagewise import StagewiseHparams
 from olx.boosting.weak import WeakLearner, no_rows, on_training_rows, shaped
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.score import ScoreLoss
-from olx.streams.judge import judge, needs_of
+from olx.streams.checks import judge, needs_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from olx.core import Rounds
 from olx.engine import device, round
 from olx.engine.implementations.sparse_layout import Room, blocks
 from olx.engine.memory_map import Readahead
-from olx.streams.judge import check_iterable, check_piece, judge, refuse_unknown
+from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown
 from olx.streams.sparse_rows import SparseRows
 
 

@@ -18,8 +18,8 @@ from olx.engine import round
 from olx.engine.round import Recorder, feedback_of
 from olx.engine.with_theorems import TheoremHparams
 from olx.frameworks.lift import LiftHparams, dot
-from olx.streams.judge import is_traced as is_tracer
-from olx.streams.judge import judge, needs_of, on_host
+from olx.streams.checks import is_traced as is_tracer
+from olx.streams.checks import judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
 _TRACED = (

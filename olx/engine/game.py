@@ -29,8 +29,8 @@ from olx.engine.round import Recorder
 from olx.frameworks.affine import as_linear, is_affine
 from olx.needs import Need
 from olx.record import actions
-from olx.streams.intercept import appended
-from olx.streams.judge import (
+from olx.streams.arrays import appended
+from olx.streams.checks import (
     check_iterable,
     check_params,
     check_rounds,

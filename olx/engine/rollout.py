@@ -22,7 +22,7 @@ from olx.engine.arguments import check_game
 from olx.engine.explain import errors_explained
 from olx.engine.game import first_state, given_state
 from olx.engine.round import Record, Recorder, feedback_of, finish_round
-from olx.streams.judge import (
+from olx.streams.checks import (
     check_rounds,
     is_traced,
     judge,

@@ -19,7 +19,7 @@ from olx import _check as check
 from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss, Scalar
 from olx.losses.score import ScoreLoss
-from olx.streams.numbers import dtype_of
+from olx.streams.checks import dtype_of
 
 Record = Callable[[PyTree, Feedback], PyTree]
 Measure = Callable[[Feedback], PyTree]

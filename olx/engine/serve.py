@@ -31,9 +31,16 @@ from olx.engine.implementations.sparse_layout import (
     state_of,
 )
 from olx.engine.round import feedback_of
-from olx.streams.foreign import is_array, refuse_stranger
-from olx.streams.judge import is_traced, judge, on_host
-from olx.streams.numbers import check_finite, check_kind, widest_float
+from olx.streams.checks import (
+    check_finite,
+    check_kind,
+    is_array,
+    is_traced,
+    judge,
+    on_host,
+    refuse_stranger,
+    widest_float,
+)
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
 _BYTES = 1 << 24  # of contexts per call

@@ -26,7 +26,7 @@ from olx.frameworks.lift import dot
 from olx.hindsight import linear_model, projected
 from olx.hindsight.convexity import above_lines, check_convex_in_score, refuse_above
 from olx.hindsight.regret import comparator_losses, itself, weights
-from olx.streams.judge import check_params, check_rounds, judge, needs_of, on_host
+from olx.streams.checks import check_params, check_rounds, judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
 

@@ -38,7 +38,7 @@ from olx.engine.rollout import rollout
 from olx.hindsight.worst_case import WorstCase
 from olx.losses.points import linear_loss
 from olx.record import actions
-from olx.streams.judge import check_params
+from olx.streams.checks import check_params
 from olx.streams.stream import Stream
 
 _LOOKS = 16  # random streams on which the decisions must be linear

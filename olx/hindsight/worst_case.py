@@ -36,7 +36,7 @@ from olx.hindsight.ascent import Climb, Game, Play, ascend, is_whole, rounds_of,
 from olx.hindsight.regret import comparator_losses, itself, regret
 from olx.hindsight.stream_sets import Part, StreamSet
 from olx.record import trace
-from olx.streams.judge import check_params, judge, needs_of
+from olx.streams.checks import check_params, judge, needs_of
 from olx.streams.stream import Stream
 from olx.theorem import Theorem
 
@@ -55,7 +55,7 @@ class WorstCase:
     regret: to `stream.truth`, after the last round. Another stream of the set may have a larger
         one.
     stream: the rounds, and the comparator. `olx.run` plays its rounds, and
-        `olx.streams.replaying` makes an adversary of them.
+        `olx.streams.adversaries` makes an adversary of them.
     each: the regret that each search reached. If the largest was reached once only, search longer.
     proofs: both sides of the theorems on this stream; None if the learner carries none.
     """

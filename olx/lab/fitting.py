@@ -13,7 +13,7 @@ from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Data, Experiment
 from olx.lab.plan import Plan, first_decision
-from olx.streams.judge import judge, needs_of
+from olx.streams.checks import judge, needs_of
 
 
 def check_rows(experiment: Experiment, entry: Data, data: Dataset) -> None:

@@ -4,6 +4,17 @@ Each stream is a pure function of its key. Counts shape arrays, so they are stat
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.1; Luo,
 Optimal and Adaptive Online Learning, 2016, section 4.6.
+
+Classification into $k$ classes by linear scores, labels $0, \dots, k - 1$.
+
+Votes of weak learners, as in the lower bound for online boosting.
+
+Labels are $\pm 1$ with equal chance. Each of $n$ votes is right with chance $\frac12$ in the first
+rounds and with chance $\frac12 + 2 \gamma$ later, independently of all others. No booster of these
+votes beats their majority, whose error is about $e^{-8 n \gamma^2}$; so an error of $\varepsilon$
+needs $\Omega(\ln(1 / \varepsilon) / \gamma^2)$ votes.
+
+Luo, Optimal and Adaptive Online Learning, 2016, theorem 10.
 """
 
 import jax
@@ -117,3 +128,68 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
 def _check(owner: str, rounds: int, features: int) -> None:
     check.count(owner, "rounds", rounds)
     check.count(owner, "features", features)
+
+
+def linear_classes(
+    key: Array, rounds: int, features: int, classes: int, margin: Scalar = 0.0, noise: Scalar = 0.0
+) -> Stream:
+    r"""Normal rows; the label is the class with the largest score $\langle u_r, x \rangle$.
+
+    The scores of other classes are lowered until the label leads by `margin`. Without noise the
+    truth, whose rows $u_r$ are orthonormal, separates the labels with that margin.
+
+    classes: at least 2, at most `features`.
+    noise: the probability that a label is replaced by one drawn from all classes.
+
+    >>> import olx
+    >>> stream = linear_classes(jax.random.key(0), rounds=50, features=4, classes=3, margin=0.5)
+    >>> scores = stream.rounds.context @ stream.truth.T
+    >>> bool(jnp.all(olx.losses.margin.margin(scores, stream.rounds.outcome) > 0.499))
+    True
+    """
+    check.key("linear_classes", key)
+    for name, value in (("rounds", rounds), ("features", features), ("classes", classes)):
+        check.count("linear_classes", name, value)
+    if not 2 <= classes <= features:
+        raise ValueError(
+            f"linear_classes: `classes` must be at least 2 and at most `features`, got {classes} "
+            f"classes and {features} features."
+        )
+    margin = check.non_negative("linear_classes", "margin", margin)
+    noise = check.between("linear_classes", "noise", noise, 0.0, 1.0)
+    for_rows, for_truth, for_labels, for_coins = jax.random.split(key, 4)
+    truth = jnp.linalg.qr(directions(for_truth, (classes, features)).T)[0].T
+    drawn = jax.random.normal(for_rows, (rounds, features))
+    scores = drawn @ truth.T
+    best = jnp.argmax(scores, axis=1)
+    own = jnp.arange(classes) == best[:, None]
+    most = jnp.max(scores, axis=1, keepdims=True) - margin
+    context = drawn - jnp.where(own, 0.0, jnp.maximum(scores - most, 0.0)) @ truth
+    other = jax.random.randint(for_labels, (rounds,), 0, classes, best.dtype)
+    outcome = jnp.where(coins(for_coins, noise, (rounds,)) > 0, other, best)
+    return Stream(Rounds(context, outcome), truth)
+
+
+def weak_votes(key: Array, rounds: int, n: int, gamma: Scalar, blind: int = 0) -> Stream:
+    r"""Rounds whose context is the votes of `n` weak learners with the edge $\gamma$.
+
+    gamma: between 0 and 1/4.
+    blind: the number of first rounds in which votes are coins. With $S / (4 \gamma)$ of them the
+        learners keep an excess loss of $S$.
+
+    The truth gives all votes the same factor: its score is the majority vote.
+
+    >>> rounds, u = weak_votes(jax.random.key(0), rounds=1000, n=99, gamma=0.1)
+    >>> bool(jnp.mean(rounds.outcome * (rounds.context @ u) <= 0) < 0.01)
+    True
+    """
+    check.key("weak_votes", key)
+    check.count("weak_votes", "rounds", rounds)
+    check.count("weak_votes", "n", n)
+    gamma = check.inside("weak_votes", "gamma", gamma, 0.0, 0.25)
+    whole("weak_votes", "blind", blind, 0, rounds)
+    for_labels, for_votes = jax.random.split(key)
+    y = 2 * coins(for_labels, 0.5, (rounds,)) - 1
+    chance = jnp.where(jnp.arange(rounds) < blind, 0.5, 0.5 + 2 * gamma)
+    right = coins(for_votes, chance[:, None], (rounds, n))
+    return Stream(Rounds((2 * right - 1) * y[:, None], y), jnp.full(n, 1 / n))

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds
-from olx.streams.judge import judge, needs_of
+from olx.streams.checks import judge, needs_of
 
 _WIDE = 20  # features; more than fill the lanes of a sparse row
 

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.core import Batch, Learner, Loss, Rounds
 from olx.engine.batch import batch
-from olx.streams.judge import check_params, check_rounds
+from olx.streams.checks import check_params, check_rounds
 from olx.tune.ranges import Range, ranges_of
 
 

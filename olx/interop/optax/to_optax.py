@@ -28,7 +28,7 @@ from olx._pytree import as_tree
 from olx.core import Batch, Feedback, Learner, Scalar
 from olx.engine.game import first_state
 from olx.frameworks.lift import LiftHparams
-from olx.streams.judge import is_traced
+from olx.streams.checks import is_traced
 
 _OWNER = "to_optax"
 

@@ -16,7 +16,7 @@ from olx.engine.game import first_state
 from olx.interop.river._growth import copied, grows, kept, put, starts_alike
 from olx.interop.river._programs import LEAD, Programs, own_of, programs
 from olx.losses.score import ScoreLoss
-from olx.streams.judge import judge, needs_of
+from olx.streams.checks import judge, needs_of
 
 _MADE = ("programs", "own", "packing", "needs")  # from the other fields
 

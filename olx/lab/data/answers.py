@@ -11,7 +11,7 @@ from olx.lab.data.framed import Reading, is_framed, labels_of, read_frame
 from olx.lab.data.meanings import plain
 from olx.lab.data.readers import read_file
 from olx.lab.data.table import Labels, Table
-from olx.streams.cells import opened
+from olx.streams.tables import opened
 
 
 def table_of(data: Dataset) -> Table | None:

@@ -11,15 +11,16 @@ import pyarrow as pa
 from olx.lab.data.csv_table import Named, read_csv
 from olx.lab.data.unpacking import COMPRESSED, check_size
 from olx.lab.refusals import nearest
-from olx.streams.cells import (
+from olx.streams.tables import (
+    Columns,
+    Fill,
     as_numbers,
+    fitted,
     is_missing,
     is_number,
     opened,
     refuse_kind,
 )
-from olx.streams.columns import Columns
-from olx.streams.frames import Fill, fitted
 
 TEXT = (".csv", ".tsv")
 ARROW = (".arrow", ".feather", ".ipc")

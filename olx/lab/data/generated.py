@@ -13,7 +13,7 @@ from olx.lab.names import factories, find, parameters
 from olx.lab.refusals import nearest
 from olx.lab.tasks import TASKS
 from olx.streams import Stream
-from olx.streams.judge import check_rounds
+from olx.streams.checks import check_rounds
 
 
 def generated(name: str, arguments: dict[str, Any], seed: int) -> Dataset:

@@ -7,7 +7,7 @@ import numpy as np
 from olx.lab import outcomes
 from olx.lab.data.table import Labels
 from olx.lab.tasks import Task
-from olx.streams.cells import Level
+from olx.streams.tables import Level
 
 
 def labels_of(task: Task, y: np.ndarray | None, binarize: Any, name: str) -> Labels:

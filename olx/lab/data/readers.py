@@ -20,7 +20,7 @@ from olx.lab.data.framed import (
 )
 from olx.lab.data.svmlight import SVMLIGHT, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz
-from olx.streams.columns import Columns
+from olx.streams.tables import Columns
 
 AS_IS = Reading()
 SUFFIXES = (".npz", *TEXT, *ARROW, *PARQUET, *SVMLIGHT, *COMPRESSED)

@@ -29,7 +29,7 @@ from olx.lab.data.generated import generated
 from olx.lab.data.readers import SUFFIXES, Rows, chosen, read_file
 from olx.lab.data.scaling import SCALES
 from olx.lab.refusals import nearest
-from olx.streams.frames import Fill
+from olx.streams.tables import Fill
 
 SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")
 

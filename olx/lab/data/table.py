@@ -23,8 +23,7 @@ from olx.lab.data.framed import Reading, is_framed, read_frame
 from olx.lab.data.readers import all_but, read_file
 from olx.lab.data.scaling import Scale
 from olx.lab.outcomes import finite
-from olx.streams.cells import Level
-from olx.streams.columns import Columns, from_plain, tuples
+from olx.streams.tables import Columns, Level, from_plain, tuples
 
 
 @dataclasses.dataclass(frozen=True)

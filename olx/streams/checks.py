@@ -2,10 +2,16 @@
 
 Concrete numbers are refused by name, row and column. Traced numbers cannot be refused: if one is
 not legal, the losses are NaN from its round on.
+
+Data that is not yet rounds: what it is, and what to do with it.
+
+Refuse numbers that no driver takes: not real, masked, not finite, or too large for JAX.
 """
 
+import functools
+import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +19,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, PyTree
 
-from olx.core import Rounds
+from olx.core import Learner, Rounds
 from olx.needs import Need
-from olx.streams.foreign import is_array, is_frame, refuse, refuse_piece, refuse_stranger
-from olx.streams.numbers import check_finite, check_kind, dtype_of, first_of, widest_float
 from olx.streams.sparse_rows import SparseRows
 from olx.streams.stream import Stream
 
@@ -226,3 +230,204 @@ def _refuse_rows(owner: str, need: Need, part: Rounds, legal: PyTree, start: int
 
 def remedy_of(need: Need) -> str:
     return f"; {need.remedy}" if need.remedy else ""
+
+
+_FRAME = "`olx.streams.from_frame(frame, target=...)` makes rounds of a table"
+_ORDER = "The order is (learner, loss, rounds, params)"
+_ARRAYS = "put arrays into `olx.Rounds(contexts, outcomes)`, one row per round"
+
+
+def refuse(owner: str, given: Any) -> NoReturn:
+    """Refuse what is given in place of `rounds`."""
+    seen = type(given).__name__
+    raise TypeError(f"{owner}: `rounds` must be a Rounds, got {seen}; {_remedy(given)}.")
+
+
+def refuse_piece(owner: str, piece: Any) -> NoReturn:
+    """Refuse what an iterable gives in place of `Rounds`."""
+    if isinstance(piece, tuple) and len(piece) == 2 and is_array(piece[0]):
+        remedy = (
+            "stack the pairs, as `olx.Rounds(np.stack(rows), np.array(outcomes))`, or play one "
+            "round at a time with `olx.step`"
+        )
+    else:
+        remedy = _remedy(piece)
+    seen = type(piece).__name__
+    raise TypeError(f"{owner}: `rounds` must be a Rounds, got {seen} in an iterable; {remedy}.")
+
+
+_SPARSE = "`olx.streams.sparse_rows(matrix)` makes sparse rows of it"
+
+
+def refuse_stranger(owner: str, name: object, leaf: Any, remedy: str = _SPARSE) -> None:
+    """Refuse a part of the rounds that is a table or a SciPy matrix, which no driver can cut.
+
+    remedy: what to do with a SciPy matrix.
+    """
+    if isinstance(leaf, np.ndarray | jax.Array | SparseRows):
+        return
+    if is_frame(leaf):
+        raise TypeError(
+            f"{owner}: {name} is a {type(leaf).__name__}; give its numbers, as `frame.to_numpy()`, "
+            f"or the whole table: {_FRAME}."
+        )
+    if hasattr(leaf, "tocsr"):
+        raise TypeError(f"{owner}: {name} is a SciPy {type(leaf).__name__}; {remedy}.")
+
+
+def is_array(thing: Any) -> bool:
+    return hasattr(thing, "shape") and hasattr(thing, "dtype")
+
+
+def is_frame(thing: Any) -> bool:
+    """Whether it is a table, of pandas, polars, pyarrow or of another library with a protocol."""
+    spoken = any(hasattr(thing, protocol) for protocol in _PROTOCOLS)
+    return hasattr(thing, "__dataframe__") or (spoken and not is_array(thing))
+
+
+_PROTOCOLS = ("__arrow_c_stream__", "__narwhals_dataframe__", "collect_schema")
+
+
+def _remedy(given: Any) -> str:
+    if is_frame(given):
+        return _FRAME
+    if isinstance(given, Stream):
+        return "give its rounds alone, as in `rounds, truth = olx.streams.linear_regression(...)`"
+    if hasattr(given, "tocsr"):
+        return "give `olx.Rounds(olx.streams.sparse_rows(matrix), outcomes)`"
+    if isinstance(given, str | os.PathLike):
+        return f"read the file first; {_FRAME}, `olx.streams.read_svmlight` reads svmlight"
+    if isinstance(given, Learner) or callable(given):
+        return f"are `loss` and `rounds` swapped? {_ORDER}"
+    return _ARRAYS
+
+
+def check_kind(owner: str, name: Any, leaf: Any) -> None:
+    """Refuse arrays that are masked or do not hold real numbers. `name` is shown in the message."""
+    refuse_masked(owner, name, leaf)
+    kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    letter = getattr(kind, "kind", "V")
+    if letter in "OSUMmc":
+        remedy = _LABELS if letter in "OSU" and "outcome" in str(name) else ""
+        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers{remedy}.")
+    if isinstance(kind, np.dtype) and not _is_of_jax(kind):
+        raise TypeError(
+            f"{owner}: {name} holds {kind}, which JAX does not have; cast it, as "
+            "x.astype(np.float64)."
+        )
+
+
+_LABELS = (
+    ": two labels as np.where(labels == 'yes', 1.0, -1.0), classes as np.unique(labels, "
+    "return_inverse=True)[1]"
+)
+
+
+@functools.cache
+def _is_of_jax(kind: np.dtype) -> bool:
+    """Whether JAX has the dtype; it has neither other byte orders nor 128 bits."""
+    known = kind.kind in "biu" or (kind.kind == "f" and kind.itemsize <= 8)
+    return kind.isnative and (known or (kind.kind == "V" and jnp.issubdtype(kind, jnp.number)))
+
+
+def refuse_masked(owner: str, name: Any, leaf: Any) -> None:
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError(
+            f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop the "
+            "masked rows."
+        )
+
+
+def check_finite(
+    owner: str,
+    name: Any,
+    leaf: Any,
+    start: int = 0,
+    row: str = "row",
+    decision: Any = None,
+    told: bool = False,
+) -> None:
+    """Refuse a number that is not finite, or that does not fit into the dtype it is played in.
+
+    start, row: the number and the name, for messages, of the first entry of the first axis.
+    decision: the dtype of the decision, the result of `widest_float`; None if it is not known.
+    told: whether a need has decided about NaN and infinity, so that these are left alone.
+    """
+    numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
+    if not (floats := _is_float(numbers.dtype)) and numbers.dtype.kind not in "iu":
+        return
+    kind = jax.dtypes.canonicalize_dtype(numbers.dtype)
+    remedy = "enable 64 bits in JAX"
+    if decision is not None and _ends(decision)[1] < _ends(kind)[1]:
+        kind, remedy = decision, "start from a wider dtype"
+    narrow = kind != numbers.dtype
+    low, high = _ends(kind)
+    if not narrow and (told or not floats):
+        return
+    if floats and _sums_up(numbers, high if narrow else None):
+        return  # a fast test: a finite sum of squares has finite terms
+
+    def legal(numbers: Any) -> Any:
+        fits = (numbers >= low) & (numbers <= high) if narrow else np.isfinite(numbers)
+        return fits | ~np.isfinite(numbers) if told else fits
+
+    if np.all(legal(numbers)):
+        return
+    leaf = leaf.toarray() if isinstance(leaf, SparseRows) else leaf
+    where, value = first_of(~legal(leaf), leaf, start, row)
+    if np.isfinite(value):
+        raise ValueError(
+            f"{owner}: {name} holds {value}{where}, which does not fit into {kind}; rescale it, or "
+            f"{remedy}."
+        )
+    raise ValueError(f"{owner}: {name} holds {value}{where}; clean it first.")
+
+
+def widest_float(tree: PyTree) -> Any:
+    """The dtype of the widest floats of a tree, such as a decision or a state; None without any."""
+    kinds = [dtype_of(leaf) for leaf in jax.tree.leaves(tree)]
+    floats = [kind for kind in kinds if _is_float(kind)]
+    return max(floats, key=lambda kind: kind.itemsize, default=None)
+
+
+def _is_float(kind: Any) -> bool:
+    letter = getattr(kind, "kind", "")  # a random key has none
+    return letter == "f" or (letter == "V" and jnp.issubdtype(kind, jnp.floating))
+
+
+@functools.cache
+def _ends(kind: np.dtype) -> tuple[Any, Any]:
+    """The lowest and the highest number of a dtype."""
+    info = jnp.finfo(kind) if _is_float(kind) else jnp.iinfo(kind)
+    return (float(info.min), float(info.max)) if _is_float(kind) else (int(info.min), int(info.max))
+
+
+def dtype_of(leaf: Any) -> Any:
+    """The dtype that JAX gives an array or a number; `jnp.result_type` takes much longer."""
+    if isinstance(leaf, jax.Array):
+        return leaf.dtype
+    if isinstance(leaf, np.ndarray):
+        return jax.dtypes.canonicalize_dtype(leaf.dtype)
+    return jnp.result_type(leaf)
+
+
+def first_of(wrong: Any, leaf: Any, start: int, row: str) -> tuple[str, Any]:
+    """The place of the first wrong entry, in words, and the entry."""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    if not at:
+        return "", leaf[()]
+    columns = f", column {', '.join(map(str, at[1:]))}" if at[1:] else ""
+    return f" at {row} {start + at[0]}{columns}", leaf[at]
+
+
+def _sums_up(numbers: Any, most: Any) -> bool:
+    if isinstance(numbers, jax.Array):  # of an accelerator: one number comes to the host
+        return most is None and bool(jnp.all(jnp.isfinite(numbers)))
+    if numbers.dtype.kind != "f":
+        return False  # NumPy adds numbers of half precision one by one
+    with np.errstate(over="ignore", invalid="ignore"):
+        if numbers.flags.c_contiguous:
+            flat = numbers.reshape(-1)
+            squares = np.dot(flat, flat)
+            return bool(np.isfinite(squares) if most is None else squares <= float(most) ** 2)
+        return most is None and bool(np.isfinite(np.sum(numbers)))

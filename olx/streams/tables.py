@@ -1,0 +1,453 @@
+"""Tables of pandas, polars, pyarrow and others as streams.
+
+How the columns of a table become features; the same for new rows as for the first ones.
+
+A column of numbers is one feature. A column of words is a category: one feature per word, which is
+1 in rows with this word and 0 in others. A `Columns` is plain data: `to_json` writes it as text.
+
+Read the cells of a column, of any table that narwhals reads; missing values are refused.
+"""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from olx import _check as check
+from olx.core import Rounds
+from olx.streams.arrays import from_arrays
+
+Level = str | int | float | bool  # a word of a category; JSON keeps all of these
+LEVELS = 1000  # the largest number of words of a category
+
+
+def opened(owner: str, frame: Any) -> Any:
+    """The table as a frame of narwhals."""
+    try:
+        import narwhals.stable.v2 as narwhals
+    except ImportError as error:
+        raise ImportError(f"{owner} needs narwhals: pip install 'olx[lab]'.") from error
+    if isinstance(frame, narwhals.DataFrame):
+        return frame
+    try:
+        return narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        lazy = hasattr(frame, "collect")
+        remedy = "call its collect() first" if lazy else "arrays go into olx.streams.from_arrays"
+        raise TypeError(
+            f"{owner}: `frame` is a {type(frame).__name__}; give a table of pandas, polars, "
+            f"pyarrow or another that narwhals reads; {remedy}."
+        ) from None
+
+
+def is_number(series: Any) -> bool:
+    """Whether a column holds numbers; Booleans are the numbers 0 and 1."""
+    import narwhals.stable.v2 as narwhals
+
+    if series.dtype == narwhals.Object:
+        there = [cell for cell in series.to_list() if not is_missing(cell)]
+        return bool(there) and all(isinstance(cell, bool) for cell in there)
+    return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
+
+
+def refuse_kind(owner: str, series: Any) -> None:
+    """Refuse a column that holds neither numbers nor words, such as dates."""
+    import narwhals.stable.v2 as narwhals
+
+    if is_number(series):
+        return
+    cells = series.to_list()
+    if all(is_missing(cell) for cell in cells):
+        raise ValueError(f"{owner}: column {series.name!r} holds no value; leave it out.")
+    words = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Object)
+    if series.dtype not in words:
+        raise ValueError(
+            f"{owner}: column {series.name!r} holds {series.dtype}; make it a number or a word, "
+            "or leave it out."
+        )
+    if series.dtype == narwhals.Object:
+        for row, cell in enumerate(cells):
+            if not is_missing(cell) and not isinstance(cell, str):
+                raise ValueError(
+                    f"{owner}: column {series.name!r} holds words and the "
+                    f"{type(cell).__name__} {cell!r} in row {row}; make all of them of one kind."
+                )
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is empty: None, NaN, NA or NaT, all but the first of which differ from
+    themselves or cannot be compared."""
+    try:
+        return cell is None or not bool(cell == cell)
+    except TypeError:
+        return True
+
+
+def as_numbers(owner: str, series: Any, fill: Any) -> np.ndarray:
+    """The numbers of a column, with `fill` where one is missing; None refuses that."""
+    import narwhals.stable.v2 as narwhals
+
+    if is_number(series):
+        numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
+    else:
+        there = [cell for cell in series.to_list() if not is_missing(cell)]
+        if there:
+            raise ValueError(
+                f"{owner}: column {series.name!r} holds {there[0]!r}; it must hold numbers."
+            )
+        numbers = np.full(len(series), np.nan)
+    missing = np.isnan(numbers)
+    if not np.any(missing):
+        return numbers
+    if fill is None:
+        raise missing_values(owner, {series.name: missing})
+    return np.where(missing, fill, numbers)
+
+
+def as_words(owner: str, series: Any, fill: Any) -> list[Level]:
+    """The words of a column, with `fill` where one is missing; None refuses that."""
+    cells = series.to_list()
+    missing = [is_missing(cell) for cell in cells]
+    if not any(missing):
+        return cells
+    if fill is None:
+        raise missing_values(owner, {series.name: np.array(missing)})
+    return [fill if gone else cell for cell, gone in zip(cells, missing, strict=True)]
+
+
+def missing_values(owner: str, found: dict[str, np.ndarray]) -> ValueError:
+    """The refusal of missing values, by column."""
+    told = [
+        f"{name!r} ({int(gone.sum())} of {len(gone)} rows, the first is row {int(gone.argmax())})"
+        for name, gone in found.items()
+    ]
+    more = f" and {len(told) - 3} more" if len(told) > 3 else ""
+    return ValueError(
+        f"{owner}: values are missing in column {', '.join(told[:3])}{more}; drop these rows, or "
+        'fill them: fill = "mean" or "median", or a value per column, such as '
+        f"{{ {next(iter(found))} = 0 }}."
+    )
+
+
+def words_of(values: Iterable[Any]) -> str:
+    values = [str(value) for value in values]
+    return ", ".join(values[:8]) + (", ..." if len(values) > 8 else "")
+
+
+_ROWS = 2048  # that are filled at a time, so that they stay in the cache
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column of a table that is used as features."""
+
+    name: str
+    levels: tuple[Level, ...] | None = None  # the words of a category; None for numbers
+    fill: Level | None = None  # replaces a missing value; None refuses it
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its features."""
+        if self.levels is None:
+            return [self.name]
+        return [f"{self.name}={level}" for level in self.levels]
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The column of outcomes.
+
+    Numbers stay as they are if `labels` and `positive` are None. With `positive` the outcome is +1
+    for the labels in it and -1 for others. Else it is the place in `labels`: 0, 1, 2, ...
+    """
+
+    name: str
+    labels: tuple[Level, ...] | None = None  # all labels; None if any is legal
+    positive: tuple[Level, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The mapping of a table to rows of numbers, as `olx.streams.from_frame` found it.
+
+    >>> columns = Columns((Column("age", fill=30.0), Column("city", ("Bonn", "Oslo"))))
+    >>> columns.names
+    ['age', 'city=Bonn', 'city=Oslo']
+    >>> Columns.from_json(columns.to_json()) == columns
+    True
+    """
+
+    columns: tuple[Column, ...]
+    target: Target | None = None
+    named: bool = True  # whether the table names its columns; else they are found by number
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features, in order."""
+        return [name for column in self.columns for name in column.names]
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.names)
+
+    def apply(
+        self, frame: Any, *, allow_unknown: bool = False, owner: str = "Columns.apply"
+    ) -> np.ndarray:
+        """The features of the rows of `frame`, as an array with a row per row of the frame.
+
+        frame: any table that narwhals reads; columns are found by name, others are not used.
+        allow_unknown: a word that is in no level becomes zeros; False refuses it.
+        """
+        table = self._by_name(owner, opened(owner, frame))
+        parts: list[np.ndarray] = []
+        for column in self.columns:
+            if column.levels is None:
+                parts.append(as_numbers(owner, table[column.name], column.fill)[:, None])
+            else:
+                words = as_words(owner, table[column.name], column.fill)
+                place = {level: i for i, level in enumerate(column.levels)}
+                code = np.array([place.get(word, -1) for word in words], int)
+                if not allow_unknown and np.any(code < 0):
+                    raise _unknown(owner, column, words, code)
+                parts.append(code[:, None] == np.arange(len(place)))
+        x = np.empty((len(table), self.width))
+        for start in range(0, len(table), _ROWS):
+            rows = slice(start, start + _ROWS)
+            np.concatenate([part[rows] for part in parts], axis=1, out=x[rows])
+        return x
+
+    def outcome(self, frame: Any, *, owner: str = "Columns.outcome") -> np.ndarray:
+        """The outcomes of the rows of `frame`."""
+        if self.target is None:
+            raise ValueError(f"{owner}: no target is known; `from_frame` was given none.")
+        table = opened(owner, frame)
+        if self.target.name not in table.columns:
+            raise ValueError(f"{owner}: the table has no column {self.target.name!r}.")
+        return outcomes(owner, self.target, table[self.target.name])
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Columns":
+        """The record that `to_json` wrote."""
+        return from_plain(json.loads(text))
+
+    def _by_name(self, owner: str, table: Any) -> Any:
+        """The table with the names of this record."""
+        wanted = [column.name for column in self.columns]
+        if not self.named and len(table.columns) == len(wanted):  # without the target
+            return table.rename(dict(zip(table.columns, wanted, strict=True)))
+        missing = [name for name in wanted if name not in table.columns]
+        if missing:
+            raise ValueError(
+                f"{owner}: the table has no column {missing[0]!r}; it has "
+                f"{words_of(table.columns)}. New rows need the {len(wanted)} columns of the first "
+                "ones."
+            )
+        return table
+
+
+def tuples(tree: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary with tuples in place of lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in tree.items()}
+
+
+def from_plain(tree: dict[str, Any]) -> Columns:
+    """The record from a tree of dictionaries and lists."""
+    columns = tuple(Column(**tuples(each)) for each in tree["columns"])
+    target = None if tree["target"] is None else Target(**tuples(tree["target"]))
+    return Columns(columns, target, tree["named"])
+
+
+def outcomes(owner: str, target: Target, series: Any) -> np.ndarray:
+    """The outcomes that the column of the target holds."""
+    if target.labels is None and target.positive is None:
+        return as_numbers(owner, series, None)
+    words = as_words(owner, series, None)
+    known = {label: i for i, label in enumerate(target.labels or ())}
+    for row, word in enumerate(words):
+        if target.labels is not None and word not in known:
+            raise ValueError(
+                f"{owner}: column {target.name!r} holds the unknown label {word!r} in row {row}; "
+                f"known are {words_of(target.labels)}."
+            )
+    if target.positive is not None:
+        return np.array([1.0 if word in target.positive else -1.0 for word in words])
+    return np.array([known[word] for word in words], np.int32)
+
+
+def _unknown(owner: str, column: Column, words: list[Level], code: np.ndarray) -> ValueError:
+    row = int(np.argmax(code < 0))
+    return ValueError(
+        f"{owner}: column {column.name!r} holds {words[row]!r} in row {row}, which was not there "
+        f"before; known are {words_of(column.levels or ())}. Correct it, or give "
+        "allow_unknown=True to make it zeros."
+    )
+
+
+Fill = str | float | Mapping[str, Level] | None
+
+
+class Framed(NamedTuple):
+    """A table as a stream, and the mapping that made it. New rows: `columns.apply(frame)`."""
+
+    rounds: Rounds
+    columns: Columns
+
+
+def from_frame(
+    frame: Any,
+    target: str,
+    *,
+    features: Sequence[str] | None = None,
+    categories: Sequence[str] = (),
+    fill: Fill = None,
+    positive: Level | Sequence[Level] | None = None,
+    labels: bool = False,
+) -> Framed:
+    """Make a stream from a table of pandas, polars, pyarrow, or another that narwhals reads.
+
+    target: the column of outcomes. Numbers stay as they are. Two words, or Booleans, become -1 and
+        +1: the larger one is +1. More words become classes 0, 1, 2, ... in their order.
+    features: the columns to use; all but the target if None. A column of words becomes one feature
+        per word, Booleans become 0 and 1. Dates are refused.
+    categories: columns of numbers that are words too, such as a postcode.
+    fill: replaces missing values: "mean" or "median" of the column, and its most frequent word; or
+        one number for all columns of numbers; or a value per column. None refuses missing values.
+    positive: the label, or the labels, that count as +1, against all others as -1.
+    labels: True if the target is a class even where it is a number.
+
+    >>> import pyarrow
+    >>> table = {"age": [20, 30, 40], "city": ["Oslo", "Bonn", "Oslo"], "buys": ["no", "yes", "no"]}
+    >>> rounds, columns = from_frame(pyarrow.table(table), target="buys")
+    >>> columns.names
+    ['age', 'city=Bonn', 'city=Oslo']
+    >>> rounds.context.tolist()[0], rounds.outcome.tolist()
+    ([20.0, 0.0, 1.0], [-1.0, 1.0, -1.0])
+    >>> new = pyarrow.table({"city": ["Bonn"], "age": [50]})
+    >>> columns.apply(new).tolist()
+    [[50.0, 1.0, 0.0]]
+    """
+    owner = "from_frame"
+    table = opened(owner, frame)
+    refuse_absent(owner, "target", [target], table.columns)
+    check.flag(owner, "labels", labels)
+    for word, given in (("features", features), ("categories", categories)):
+        if given is not None:
+            check.iterable(owner, word, given)
+    names = [name for name in table.columns if name != target] if features is None else features
+    refuse_absent(owner, "features", names, table.columns)
+    if target in names:
+        raise ValueError(f"{owner}: the target {target!r} is among the features.")
+    columns = fitted(owner, table, names, categories, fill)
+    if len(table) == 0:
+        raise ValueError(f"{owner}: the table has no rows.")
+    about = _target(owner, table[target], positive, labels)
+    found = Columns(columns, about)
+    y = outcomes(owner, about, table[target])
+    whole = about.labels is not None and about.positive is None
+    return Framed(from_arrays(found.apply(table, owner=owner), y, labels=whole), found)
+
+
+def fitted(
+    owner: str, table: Any, names: Sequence[str], categories: Sequence[str], fill: Fill
+) -> tuple[Column, ...]:
+    """The columns `names` of a table as they are there: their words, and what fills gaps."""
+    refuse_absent(owner, "categories", categories, names)
+    if isinstance(fill, Mapping):
+        refuse_absent(owner, "fill", list(fill), names)
+    elif isinstance(fill, str) and fill not in ("mean", "median"):
+        raise ValueError(
+            f'{owner}: fill must be "mean", "median", a number, or a value per column, got '
+            f"{fill!r}."
+        )
+    if not names:
+        raise ValueError(f"{owner}: there is no column of features.")
+    gaps: dict[str, np.ndarray] = {}
+    found = []
+    for name in names:
+        refuse_kind(owner, table[name])
+        words = name in categories or not is_number(table[name])
+        fit = _category if words else _numbers
+        found.append(fit(owner, table[name], fill, gaps))
+    if gaps:
+        raise missing_values(owner, gaps)
+    return tuple(found)
+
+
+def _numbers(owner: str, series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+    numbers = as_numbers(owner, series, np.nan)
+    value = fill.get(series.name) if isinstance(fill, Mapping) else fill
+    missing = np.isnan(numbers)
+    if np.all(missing):
+        raise ValueError(f"{owner}: column {series.name!r} holds no value; leave it out.")
+    if value in ("mean", "median"):
+        value = float({"mean": np.mean, "median": np.median}[str(value)](numbers[~missing]))
+    if value is not None and (isinstance(value, str) or not np.isfinite(value)):
+        raise ValueError(f"{owner}: fill of the numbers in {series.name!r} is {value!r}.")
+    if value is None and np.any(missing):
+        gaps[series.name] = missing
+    return Column(series.name, None, None if value is None else float(value))
+
+
+def _category(owner: str, series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+    cells = series.to_list()
+    count = Counter(cell for cell in cells if not is_missing(cell))
+    value = None
+    if isinstance(fill, Mapping):
+        value = fill.get(series.name)
+    elif isinstance(fill, str):
+        value = min(count, key=lambda word: (-count[word], str(word)))
+    missing = np.array([is_missing(cell) for cell in cells])
+    if value is None and np.any(missing):
+        gaps[series.name] = missing
+    levels = sorted({*count, *([] if value is None else [value])}, key=_order)
+    if len(levels) > LEVELS:
+        raise ValueError(
+            f"{owner}: column {series.name!r} holds {len(levels)} different words, such as "
+            f"{words_of(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
+            "`olx.streams.from_dicts`, which can hash them."
+        )
+    return Column(series.name, tuple(levels), value)
+
+
+def _target(owner: str, series: Any, positive: Any, labels: bool) -> Target:
+    name = series.name
+    refuse_kind(owner, series)
+    words = as_words(owner, series, None) if positive is not None or labels else None
+    if positive is not None:
+        chosen = (positive,) if isinstance(positive, Level) else tuple(positive)
+        refuse_absent(owner, "positive", chosen, sorted(set(words or ()), key=_order), "label")
+        return Target(name, None, chosen)
+    import narwhals.stable.v2 as narwhals
+
+    plain = is_number(series) and series.dtype not in (narwhals.Boolean, narwhals.Object)
+    if plain and not labels:
+        return Target(name)
+    found: tuple[Level, ...] = tuple(sorted(set(as_words(owner, series, None)), key=_order))
+    if len(found) < 2:
+        raise ValueError(f"{owner}: the target {name!r} holds {words_of(found)} alone.")
+    if len(found) == 2 and not labels:
+        return Target(name, found, found[1:])
+    return Target(name, found)
+
+
+def refuse_absent(
+    owner: str, what: str, asked: Sequence[Any], there: Sequence[Any], kind: str = "column"
+) -> None:
+    """Refuse a name that is not there."""
+    for name in asked:
+        if name not in there:
+            raise ValueError(
+                f"{owner}: `{what}` names the {kind} {name!r}; there are {words_of(there)}."
+            )
+
+
+def _order(word: Level) -> tuple[bool, Any]:
+    """Numbers by size, then words by letter."""
+    return (isinstance(word, str), word)
