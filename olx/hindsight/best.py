@@ -6,13 +6,20 @@ For a linear model and a loss of the score, see `linear_model`; for any other mo
 convex in the parameters, see `projected`.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.2.
+
+Refuse losses that are not convex: the solvers could not verify their best comparator.
+
+Convexity is tested on samples, not proven: along lines, no value may lie above the mean of its two
+neighbours.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
@@ -23,9 +30,9 @@ from olx._pytree import as_tree, pytree
 from olx.convex.sets import ConvexSet, everywhere
 from olx.core import Loss, Rounds, Scalar
 from olx.frameworks.lift import dot
-from olx.hindsight import linear_model, projected
-from olx.hindsight.convexity import above_lines, check_convex_in_score, refuse_above
+from olx.hindsight import solvers
 from olx.hindsight.regret import comparator_losses, itself, weights
+from olx.losses.score import above_line
 from olx.streams.checks import check_params, check_rounds, judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
@@ -137,22 +144,24 @@ def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
 
     inside = _flat(domain, unravel)
     if not domain.bounded:
-        return _hindsight(linear_model.solve(look, x, flat, inside, tolerance, steps), unravel)
+        return _hindsight(
+            solvers.solve_linear_model(look, x, flat, inside, tolerance, steps), unravel
+        )
     # Accelerated gradients are fast if the loss is smooth; else the multipliers continue.
     total = lambda w: jnp.sum(look(x @ w)[0])
-    first = projected.solve(total, flat, inside, tolerance, steps / 20)
+    first = solvers.solve_projected(total, flat, inside, tolerance, steps / 20)
     left = jnp.where(first.value - first.lower <= tolerance * (1 + jnp.abs(first.value)), -1, steps)
-    then = linear_model.solve(look, x, first.w, inside, tolerance, left)
+    then = solvers.solve_linear_model(look, x, first.w, inside, tolerance, left)
     w = jnp.where(then.value < first.value, then.w, first.w)
     value, lower = jnp.fmin(first.value, then.value), jnp.fmax(first.lower, then.lower)
-    return _hindsight(linear_model.Best(w, value, lower), unravel)
+    return _hindsight(solvers.Best(w, value, lower), unravel)
 
 
 @compiled
 def _general(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
     flat, unravel = ravel_pytree(params)
     total = _total(loss, apply, rounds, unravel)
-    best = projected.solve(total, flat, _flat(domain, unravel), tolerance, steps)
+    best = solvers.solve_projected(total, flat, _flat(domain, unravel), tolerance, steps)
     return _hindsight(best, unravel)
 
 
@@ -164,7 +173,7 @@ def _total(loss, apply, rounds, unravel):
     return total
 
 
-def _hindsight(best: linear_model.Best, unravel) -> Hindsight:
+def _hindsight(best: solvers.Best, unravel) -> Hindsight:
     return Hindsight(unravel(best.w), best.value, jnp.maximum(best.value - best.lower, 0.0))
 
 
@@ -172,3 +181,47 @@ def _flat(domain: ConvexSet, unravel) -> ConvexSet:
     through = lambda function: lambda w: ravel_pytree(function(unravel(w)))[0]
     project, farthest = Partial(through(domain.project)), Partial(through(domain.farthest))
     return ConvexSet(project, farthest, domain.bounded)
+
+
+_ROWS = 64  # the number of rows whose losses are tested
+_STEPS = np.linspace(-4.0, 4.0, 17)
+
+
+def check_convex_in_score(loss: Any, rounds: Rounds, dtype: Any) -> None:
+    """Refuse a loss of the score that is not convex on some of the rounds tested."""
+    some = jax.tree.map(lambda leaf: leaf[:_ROWS], rounds.outcome)
+    refuse_above(_above_scores(loss, some, jnp.asarray(_STEPS, dtype)))
+
+
+def refuse_above(above: Array) -> None:
+    """Refuse a loss if it lies above a line between two of its values, by `above` > 0."""
+    if not isinstance(above, Tracer) and bool(above > 0):
+        raise ValueError(
+            "best_in_hindsight: `loss` is not convex: between two points it rises above the line "
+            "that joins them. Nothing could be verified; give a convex loss, such as "
+            "`olx.losses.hinge` in place of `zero_one`."
+        )
+
+
+@compiled
+def _above_scores(loss: Any, outcome: PyTree, steps: Array) -> Array:
+    def one(outcome: PyTree) -> Array:
+        leaves = [leaf for leaf in jax.tree.leaves(outcome) if jnp.ndim(leaf) == 0]
+        lines = jnp.stack([steps] + [steps + jnp.asarray(leaf, steps.dtype) for leaf in leaves])
+        return jax.vmap(lambda line: above_line(jax.vmap(lambda s: loss(s, outcome))(line)))(lines)
+
+    return jnp.max(jax.vmap(one)(outcome))
+
+
+def above_lines(total: Callable, params: Array, project: Callable) -> Array:
+    """By how much a total loss lies above lines between points of a domain, beyond rounding."""
+    key = jax.random.key(0)
+    ends = params + jax.random.normal(key, (2, 8, params.size), params.dtype)
+    starts, stops = jax.vmap(jax.vmap(project))(ends)
+    shares = jnp.linspace(0.0, 1.0, 9).astype(params.dtype)
+
+    def one(start: Array, stop: Array) -> Array:
+        line = start + shares[:, None] * (stop - start)
+        return above_line(jax.vmap(total)(line))
+
+    return jnp.max(jax.vmap(one)(starts, stops))

@@ -9,6 +9,22 @@ A shifting comparator plays $u_t$ instead of $u$; regret bounds then grow with i
 $\sum_t \|u_t - u_{t-1}\|$. The regret on an interval is the difference of two values of the curve.
 
 Shalev-Shwartz, Online Learning and Online Convex Optimization, 2012, section 1.
+
+Regret to experts in hindsight: to each expert, and to quantiles of them.
+
+The regret to expert $i$ after $t$ rounds is $R_{t,i} = \sum_{s \le t} I_{s,i} (\hat\ell_s -
+\ell_{s,i})$. The regret to a mixture is $\langle u, R_t\rangle$, to the $\varepsilon$-quantile the
+$\lceil \varepsilon N\rceil$-th largest $R_{t,i}$.
+
+Luo, Optimal and Adaptive Online Learning, 2016, chapter 2.
+
+The variation of a sequence of comparators, and the sequence as a weighted sum of intervals.
+
+A sequence of non-negative vectors $u_1, \dots, u_T$ has the variation
+$V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$. Theorems about comparators that change
+depend on it; see `olx.experts.changing`.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3, lemma 5.
 """
 
 from collections.abc import Callable
@@ -17,13 +33,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._not_kept import NotKept
 from olx.convex import norms
 from olx.convex.norms import Norm
-from olx.core import Loss, Rounds, Run
+from olx.core import Learner, Loss, Rounds, Run
+from olx.experts.account import unit_of
+from olx.experts.base import ExpertHparams, seen
+from olx.experts.quantiles import rank_of
+from olx.trace_checks import trace_of
 
 Model = Callable[[PyTree, PyTree], PyTree]
 
@@ -177,3 +198,77 @@ def _curve(owner: str, run: Run, rounds: Rounds, losses: Array) -> Array:
 def _padded(owner: str, curve: Float[Array, "... T"]) -> Float[Array, "... T1"]:
     check.array(owner, "curve", curve, *range(1, 9))
     return jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], axis=-1)
+
+
+def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
+    """The regret of a run to every expert after every round, scaled by confidences and weights.
+
+    run: a run of a learner of `olx.experts`, played with `record=olx.record.trace`.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 0.0]]))
+    >>> learner = olx.experts.two_norm()
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.linear_loss, rounds, jnp.ones(2), record=olx.record.trace
+    ... )
+    >>> expert_regrets(learner, run).round(2).tolist()
+    [[-0.5, 0.5], [-0.5, 0.5]]
+    """
+    check.instance("expert_regrets", "learner", learner, Learner)
+    if not isinstance(learner.hparams, ExpertHparams):
+        raise TypeError(
+            "expert_regrets: `learner` must be one of `olx.experts` that see all losses, got one "
+            f"of `{learner.update_fn.__module__}`."
+        )
+    trace, hp = trace_of("expert_regrets", learner, run), learner.hparams
+    regrets = jax.vmap(lambda state, feedback: seen(hp, state, feedback).regret)(*trace)
+    return unit_of(hp) * jnp.cumsum(regrets, axis=0)
+
+
+def quantile_regret(regrets: Float[Array, "T N"], epsilon: float) -> Float[Array, " T"]:
+    r"""Regret to the $\lceil \varepsilon N\rceil$-th best expert, after every round.
+
+    epsilon: above 0 and up to 1; 1/N or less gives the regret to the best expert.
+    """
+    check.array("quantile_regret", "regrets", regrets, 2)
+    rank = rank_of("quantile_regret", regrets.shape[1], epsilon)
+    return -jnp.sort(-regrets, axis=1)[:, rank - 1]
+
+
+class Piece(NamedTuple):
+    """An interval, the rounds from `start` up to, not including, `stop`, and its weight."""
+
+    weight: float
+    start: int
+    stop: int
+
+
+def upward_variation(us: PyTree) -> Array:
+    r"""$\sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$."""
+    check_sequence("upward_variation", us)
+    flat = jax.vmap(lambda u: ravel_pytree(u)[0])(us)
+    before = jnp.concatenate([jnp.zeros_like(flat[:1]), flat[:-1]])
+    return jnp.sum(jnp.maximum(flat - before, 0.0))
+
+
+def intervals(sequence: Float[Array, " T"]) -> list[Piece]:
+    """A non-negative sequence as a weighted sum of intervals, of least total weight (lemma 5).
+
+    >>> intervals(np.array([1.0, 3.0, 2.0, 0.0, 1.0]))
+    [Piece(weight=1.0, start=0, stop=3), Piece(weight=1.0, start=1, stop=3), \
+Piece(weight=1.0, start=1, stop=2), Piece(weight=1.0, start=4, stop=5)]
+    """
+    given = np.asarray(sequence)
+    check.array("intervals", "sequence", given, 1)
+    given = check.non_negative("intervals", "sequence", given.astype(float), each=True)
+    pieces, unfinished = [], [(0.0, 0)]  # open intervals: their level and start
+    for t, value in enumerate([*given.tolist(), 0.0]):
+        while unfinished[-1][0] > value:
+            top, start = unfinished.pop()
+            bottom = max(unfinished[-1][0], value)
+            pieces.append(Piece(top - bottom, start, t))
+            if bottom > unfinished[-1][0]:
+                unfinished.append((bottom, start))
+        if unfinished[-1][0] < value:
+            unfinished.append((value, t))
+    return sorted(pieces, key=lambda piece: (piece.start, -piece.stop))

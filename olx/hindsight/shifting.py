@@ -5,16 +5,33 @@ With $V_k(i)$ the smallest loss so far of a sequence with at most $k$ changes th
 $$V_k(i) \leftarrow \ell_{t,i} + \min\big( V_k(i), \min_j V_{k-1}(j) \big).$$
 
 Herbster, Warmuth, Tracking the Best Expert, 1998, section 2.
+
+The best pruning of a template tree in hindsight.
+
+A tree is the array of the parents of its edges. Edge $e$ starts at the node below edge
+`parents[e]`, which is a smaller number than $e$, or at the root if `parents[e]` is -1. From the
+bottom up,
+
+$$\mathrm{best}(e) = \min\Big( L_e, \sum_{c \text{ child of } e} \mathrm{best}(c) \Big),$$
+
+with $L_e$ the total loss of the node below $e$ over the rounds whose path takes $e$, and $L_e$
+itself if $e$ has no child. The root gives no advice, so a pruning has at least one edge per path.
+
+Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.4.
 """
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
 from olx import _check as check
+from olx.core import Loss, Rounds
+from olx.experts.paths import on_edges, path_losses
+from olx.hindsight.regret import weights
 
 
 class ShiftingExpert(NamedTuple):
@@ -67,3 +84,69 @@ def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingEx
     last = jnp.argmin(cost[shifts])
     _, path = lax.scan(backward, (jnp.full_like(last, shifts), last), moves, reverse=True)
     return ShiftingExpert(jnp.append(path, last), cost[shifts, last])
+
+
+class Pruning(NamedTuple):
+    """The leaves of a pruned tree, and its total loss."""
+
+    leaves: Float[Array, " E"]  # 1 for the edges above its leaves, else 0
+    value: Array
+
+
+def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " E"]) -> Pruning:
+    """The pruning of smallest total loss; of two such prunings, the one with fewer edges.
+
+    parents: integers as above; every path must end at an edge without children.
+    losses: the total loss of every edge; see `edge_losses`.
+
+    >>> import jax.numpy as jnp
+    >>> best = best_pruning_in_hindsight(jnp.array([-1, -1, 0, 0]), jnp.array([3.0, 1.0, 1.0, 1.5]))
+    >>> best.leaves.tolist(), float(best.value)
+    ([0.0, 1.0, 1.0, 1.0], 3.5)
+    """
+    above = np.asarray(parents)
+    if above.ndim != 1 or np.any(above >= np.arange(above.size)) or np.any(above < -1):
+        raise ValueError(
+            "best_pruning_in_hindsight: `parents` must hold -1 or a smaller number for every edge, "
+            f"got {above.tolist()}."
+        )
+    check.array("best_pruning_in_hindsight", "losses", losses, 1)
+    losses = jnp.asarray(losses)
+    if losses.shape != above.shape:
+        raise TypeError(
+            f"best_pruning_in_hindsight: there are {above.size} edges and {losses.size} losses; "
+            "give one loss per edge."
+        )
+    count = above.size
+    inner = jnp.asarray(np.isin(np.arange(count), above))
+    parent = jnp.asarray(np.where(above < 0, count, above))  # the root comes last
+
+    def up(below, e):
+        cut = ~inner[e] | (losses[e] <= below[e])
+        return below.at[parent[e]].add(jnp.where(cut, losses[e], below[e])), cut
+
+    def down(split, e):
+        reached = split[parent[e]]
+        return split.at[e].set(reached & ~cuts[e]), reached & cuts[e]
+
+    below = jnp.zeros(count + 1, losses.dtype)
+    below, cuts = lax.scan(up, below, jnp.arange(count), reverse=True)
+    split = jnp.zeros(count + 1, bool).at[count].set(True)
+    _, leaves = lax.scan(down, split, jnp.arange(count))
+    return Pruning(leaves.astype(losses.dtype), below[count])
+
+
+def edge_losses(loss: Loss, rounds: Rounds, edges: int) -> Float[Array, " E"]:
+    """The total loss of the advice below every edge, over the rounds that take it."""
+    check.instance("edge_losses", "rounds", rounds, Rounds)
+    check.takes("edge_losses", "loss", loss, "action", "outcome")
+    check.count("edge_losses", "edges", edges)
+    if not hasattr(rounds.context, "edges"):
+        raise TypeError(
+            "edge_losses: rounds.context must hold paths of a tree, as `best_pruning` takes them, "
+            f"got {check.quote(type(rounds.context))}."
+        )
+    follow = lambda one: path_losses(lambda advice: loss(advice, one.outcome), one.context)
+    along = jax.vmap(follow)(rounds)
+    along = along * weights(rounds, along.dtype)[:, None]
+    return on_edges(rounds.context, along, edges)

@@ -11,34 +11,296 @@ regret. `exact_worst_case` gives the exact value for some learners.
 
 Drori, Teboulle, Performance of First-Order Methods for Smooth Convex Minimization: A Novel
 Approach, 2014.
+
+Many searches for a stream of large regret: normalized gradient steps, projected.
+
+$$y_t \leftarrow \Pi_Y\Big( y_t + \epsilon_k s_Y \frac{\nabla_{y_t} R}{\|\nabla_{y_t} R\|} \Big),
+  \qquad \epsilon_k = \frac{\epsilon}{2} \Big( 1 + \cos \frac{\pi k}{K} \Big),$$
+
+for the contexts, the outcomes and the comparator. $s_Y$ is the size of the set. The length of a
+step does not depend on that of the gradient, so rounds that matter little are searched, too.
+
+Sets of streams: what every round of a stream may hold. `worst_case` searches them.
+
+A stream of $T$ rounds belongs to the set if every context and every outcome does:
+
+$$x_t \in X, \qquad y_t \in Y, \qquad t = 1, \dots, T.$$
+
+$X$ and $Y$ are convex sets of `olx.convex.sets`, or the labels $\pm 1$. A projection of optax gives
+a set, too: `sets.projected(optax.projections.projection_hypercube)`.
 """
 
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jax import lax
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
+from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
-from olx._pytree import as_tree, pytree
+from olx._cache import compiled
+from olx._pytree import as_tree, pytree, static
 from olx.certificate import Certificates
 from olx.convex.sets import ConvexSet
-from olx.core import Learner, Scalar
+from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.arguments import check_game
 from olx.engine.certify import certify
 from olx.engine.explain import errors_explained
 from olx.engine.rollout import rollout
 from olx.frameworks.lift import LiftHparams
-from olx.hindsight.ascent import Climb, Game, Play, ascend, is_whole, rounds_of, starts_of
 from olx.hindsight.regret import comparator_losses, itself, regret
-from olx.hindsight.stream_sets import Part, StreamSet
+from olx.losses.points import linear_loss
 from olx.record import trace
 from olx.streams.checks import check_params, judge, needs_of
 from olx.streams.stream import Stream
 from olx.theorem import Theorem
+
+
+class Game(NamedTuple):
+    """What does not change in a search."""
+
+    learner: Learner
+    loss: Loss
+    apply: Partial
+    params: PyTree
+
+
+class Play(NamedTuple):
+    """The contexts and outcomes of all rounds, and the comparator; or what belongs to each."""
+
+    context: Any
+    outcome: Any
+    u: Any
+
+
+class Climb(NamedTuple):
+    """The end of each search."""
+
+    play: Play  # the best one seen
+    value: Float[Array, " searches"]  # its regret
+    finite: Bool[Array, " searches"]  # whether all regrets and gradients were finite
+    moves: Bool[Array, " searches"]  # whether the first regret changes with the stream
+    integers: list  # of the state after each stream: the smallest and the largest
+
+
+def rounds_of(play: Play) -> Rounds:
+    return Rounds(play.context, play.outcome)
+
+
+def is_whole(leaf: Any) -> bool:
+    """Whether a part of a state holds integers or booleans."""
+    return jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype == bool
+
+
+def starts_of(
+    owner: str, parts: Play, params: PyTree, rounds: int, searches: int, key: Array
+) -> tuple[Play, Play]:
+    """The start of each search, and the sizes of the sets; refuses an unbounded set."""
+    starts, lengths = _draw(parts, params, rounds, searches, key)
+    names = Play("streams.context", "streams.outcome", "comparators")
+    for name, part, seen in zip(names, parts, lengths, strict=True):
+        if part is not None:
+            refuse_unbounded(owner, name, part, seen)
+    return starts, jax.tree.map(lambda seen: seen[0], lengths)
+
+
+@functools.partial(compiled, static=(2, 3))
+def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -> tuple[Play, Play]:
+    def rows(part: Any, key: Array) -> tuple:
+        if part is None:
+            return None, None
+        every, lengths = drawn(part, part.shape(params), searches * rounds, key)
+        fold = lambda leaf: leaf.reshape(searches, rounds, *leaf.shape[1:])
+        return jax.tree.map(fold, every), lengths
+
+    context, outcome, u = jax.random.split(key, 3)
+    found = (
+        rows(parts.context, context),
+        rows(parts.outcome, outcome),
+        drawn(parts.u, parts.u.shape(params), searches, u),
+    )
+    starts, lengths = zip(*found, strict=True)
+    return Play(*starts), Play(*lengths)
+
+
+@functools.partial(compiled, static=(5,))
+def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int) -> Climb:
+    """Search from each start; keep the best stream of each search."""
+    kind = jnp.result_type(*jax.tree.leaves(game.params))
+    angles = jnp.pi * jnp.arange(steps, dtype=kind) / steps
+    paces = jnp.asarray(pace, kind) * (1 + jnp.cos(angles)) / 2
+    look = jax.value_and_grad(functools.partial(_regret, game), has_aux=True)
+
+    def step(best: tuple, pace: Array) -> tuple:
+        play, kept, most = best
+        (value, integers), slope = look(play)
+        kept, most = _better(kept, most, play, value)
+        finite = jnp.isfinite(value) & _all_finite(slope)
+        moves = tree.norm((slope.context, slope.outcome)) > 0
+        return (_moved(parts, sizes, pace, play, slope), kept, most), (finite, moves, integers)
+
+    def search(start: Play) -> Climb:
+        lowest = jnp.asarray(-jnp.inf, kind)
+        (play, kept, most), seen = lax.scan(step, (start, start, lowest), paces)
+        kept, most = _better(kept, most, play, _regret(game, play)[0])
+        finite, moves, integers = seen
+        ends = [jnp.stack([jnp.min(leaf, axis=0), jnp.max(leaf, axis=0)]) for leaf in integers]
+        return Climb(kept, most, jnp.all(finite), moves[0], ends)
+
+    return jax.vmap(search)(starts)
+
+
+def _regret(game: Game, play: Play) -> tuple[Array, list]:
+    """The regret after the last round, and the integers of the last state."""
+    rounds = rounds_of(play)
+    run = rollout(game.learner, game.loss, rounds, game.params)
+    theirs = comparator_losses(game.loss, rounds, play.u, game.apply)
+    whole = [leaf.astype(int) for leaf in jax.tree.leaves(run.state) if is_whole(leaf)]
+    return jnp.sum(run.losses - theirs), whole
+
+
+def _better(kept: Play, most: Array, play: Play, value: Array) -> tuple[Play, Array]:
+    more = value > most
+    return jax.tree.map(lambda a, b: jnp.where(more, a, b), play, kept), jnp.where(
+        more, value, most
+    )
+
+
+def _all_finite(slope: Play) -> Array:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(slope)]))
+
+
+def _moved(parts: Play, sizes: Play, pace: Array, play: Play, slope: Play) -> Play:
+    """One step of every part of every round, and of the comparator."""
+
+    def one(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
+        share = safe.divide(pace * jnp.asarray(size, pace.dtype), tree.norm(slope))
+        return part.project(tree.add_scale(own, share, slope))
+
+    def rows(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
+        each = jax.vmap(lambda own, slope: one(part, size, own, slope))
+        return None if part is None else each(own, slope)
+
+    return Play(
+        rows(parts.context, sizes.context, play.context, slope.context),
+        rows(parts.outcome, sizes.outcome, play.outcome, slope.outcome),
+        one(parts.u, sizes.u, play.u, slope.u),
+    )
+
+
+_FAR, _FARTHER = 1e4, 1e6  # two distances from which a set is looked at
+
+
+@pytree
+class Part:
+    """What one part of a round may be.
+
+    project: any value -> the nearest legal value.
+    like: a tree of the shape of a value; None if it is shaped like the decision.
+    bounded: whether the set is known to be bounded; else a search looks at its projection.
+    """
+
+    project: Partial
+    like: PyTree = None
+    bounded: bool = static(default=False)
+
+    def shape(self, params: PyTree) -> PyTree:
+        """Zeros of the shape of a value, in the dtype of the decision."""
+        kind = jnp.result_type(*jax.tree.leaves(params))
+        zeros = lambda leaf: jnp.zeros(jnp.shape(leaf), kind)
+        return jax.tree.map(zeros, params if self.like is None else self.like)
+
+
+@pytree
+class StreamSet:
+    """All streams whose rounds are legal, and the loss of a round; see `linear_losses`."""
+
+    loss: Loss  # (action, outcome) -> scalar, a pytree
+    outcome: Part
+    context: Part | None = None  # None: rounds have no context
+
+
+def linear_losses(gradients: ConvexSet) -> StreamSet:
+    r"""Linear losses $\langle w, g_t \rangle$ with $g_t$ in a set; $g_t$ is shaped like a decision.
+
+    gradients: `sets.ball(G)` for Lipschitz losses, `sets.box(0.0, 1.0)` for losses of experts. A
+        learner that uses gradients alone has its worst regret over convex losses on linear ones.
+
+    >>> from olx.convex import sets
+    >>> linear_losses(sets.ball(1.0)).context is None
+    True
+    """
+    return StreamSet(linear_loss, _part("linear_losses", "gradients", gradients))
+
+
+def score_losses(loss: Loss, rows: ConvexSet, outcomes: ConvexSet) -> StreamSet:
+    r"""A loss of a score and a number $y_t$, with rows $x_t$ that are shaped like the decision.
+
+    rows: `sets.ball(X)` for rows of at most that length.
+    outcomes: `sets.box(-Y, Y)` for targets of at most that size.
+    """
+    check.takes("score_losses", "loss", loss, "score", "outcome")
+    outcome = _part("score_losses", "outcomes", outcomes, jnp.zeros(()))
+    return StreamSet(as_tree(loss), outcome, _part("score_losses", "rows", rows))
+
+
+def label_losses(loss: Loss, rows: ConvexSet) -> StreamSet:
+    r"""A loss of a score and a label $\pm 1$, with rows that are shaped like the decision.
+
+    The labels of a search are drawn at its start, and it moves the rows alone.
+    """
+    check.takes("label_losses", "loss", loss, "score", "label")
+    labels = Part(Partial(_sign), jnp.zeros(()), bounded=True)
+    return StreamSet(as_tree(loss), labels, _part("label_losses", "rows", rows))
+
+
+def drawn(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Array]:
+    """Random legal values, each between two of the boundary, and the length of the set.
+
+    The length is that of the longest of these points, seen from two distances. The second is much
+    larger than the first for a set without a bound.
+    """
+    first, second, share = jax.random.split(key, 3)
+    ends = [_normal(one, like, count) for one in (first, second)]
+    project = jax.vmap(part.project)
+    near, other = [project(tree.scale(_FAR, end)) for end in ends]
+    mix = lambda share, a, b: jax.tree.map(lambda a, b: a + share * (b - a), a, b)
+    shares = jax.random.uniform(share, (count,), jax.tree.leaves(like)[0].dtype)
+    far = project(tree.scale(_FARTHER, ends[0]))
+    lengths = [jnp.max(jax.vmap(tree.norm)(points)) for points in (near, far)]
+    return project(jax.vmap(mix)(shares, near, other)), jnp.stack(lengths)
+
+
+def refuse_unbounded(owner: str, name: str, part: Part, lengths: Array) -> None:
+    """Refuse a set that has no bound, by the lengths that `drawn` gave."""
+    if not part.bounded and bool(lengths[1] > 10 * lengths[0]):
+        raise ValueError(
+            f"{owner}: `{name}` must be bounded, got a set that holds points of length "
+            f"{float(lengths[1]):.3g}; without a bound the regret has none. Give a bounded set, as "
+            "`sets.ball(1.0)`."
+        )
+
+
+def _part(owner: str, name: str, domain: ConvexSet, like: PyTree = None) -> Part:
+    check.instance(owner, name, domain, ConvexSet)
+    return Part(domain.project, like, domain.bounded)
+
+
+def _normal(key: Array, like: PyTree, count: int) -> PyTree:
+    leaves, structure = jax.tree.flatten(like)
+    keys = jax.random.split(key, len(leaves))
+    draw = lambda key, leaf: jax.random.normal(key, (count, *leaf.shape), leaf.dtype)
+    return structure.unflatten([draw(*pair) for pair in zip(keys, leaves, strict=True)])
+
+
+def _sign(y: Array) -> Array:
+    return jnp.where(y >= 0, jnp.ones_like(y), -jnp.ones_like(y))
 
 
 class Looseness(NamedTuple):

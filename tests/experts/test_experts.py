@@ -15,8 +15,8 @@ from jax import random
 import olx
 from olx import experts, hindsight, schedules, streams
 from olx._clock import Clock
-from olx.hindsight import experts as notions
-from olx.hindsight import tracking
+from olx.hindsight import regret
+from olx.hindsight import regret as notions
 
 T, N = 160, 10
 KEY = random.key(5)
@@ -580,16 +580,14 @@ def test_a_comparator_that_changes_needs_a_row_for_every_round():
 @pytest.mark.parametrize("size", [1, 2, 7, 40])
 def test_a_sequence_is_a_sum_of_intervals_of_least_weight(size):
     v = np.round(RNG.random(size) * (RNG.random(size) < 0.8), 2)
-    pieces = tracking.intervals(v)
+    pieces = regret.intervals(v)
     rebuilt = np.zeros(size)
     for piece in pieces:
         rebuilt[piece.start : piece.stop] += piece.weight
     np.testing.assert_allclose(rebuilt, v, atol=1e-12)
     total = sum(piece.weight for piece in pieces)
     np.testing.assert_allclose(total, ref.peeled(v), atol=1e-12)
-    np.testing.assert_allclose(
-        total, tracking.upward_variation(jnp.asarray(v)[:, None]), atol=1e-12
-    )
+    np.testing.assert_allclose(total, regret.upward_variation(jnp.asarray(v)[:, None]), atol=1e-12)
 
 
 EPSILONS = (0.05, 0.3)

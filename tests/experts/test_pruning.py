@@ -11,7 +11,7 @@ import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.best_pruning import best_pruning
 from olx.experts.paths import Path
-from olx.hindsight.pruning import best_pruning_in_hindsight, edge_losses
+from olx.hindsight.shifting import best_pruning_in_hindsight, edge_losses
 
 # a tree of uneven depth: edges 0, 1 leave the root, 0 parts into 2, 3, 4, and so on
 PARENTS = np.array([-1, -1, 0, 0, 0, 1, 1, 2, 2, 6, 6])
