@@ -1,16 +1,15 @@
 """Boosting: many copies of a weak learner vote, in the batch game and online."""
 
 from olx.boosting.adaboost import adaboost as adaboost
-from olx.boosting.adaboost_mistakes import weak_adaboost_mistakes as weak_adaboost_mistakes
 from olx.boosting.adaboost_ol import adaboost_ol as adaboost_ol
 from olx.boosting.adaboost_ol import adaboost_ol_mean as adaboost_ol_mean
-from olx.boosting.bbm_mistakes import majority_mistakes_at as majority_mistakes_at
+from olx.boosting.adaboost_ol import weak_adaboost_mistakes as weak_adaboost_mistakes
 from olx.boosting.boost import boost as boost
 from olx.boosting.boost_scores import boost_scores as boost_scores
 from olx.boosting.booster import booster as booster
 from olx.boosting.clipped import clipped as clipped
-from olx.boosting.ensemble import Ensemble as Ensemble
 from olx.boosting.fit import Boosted as Boosted
+from olx.boosting.fit import Ensemble as Ensemble
 from olx.boosting.fit import boost_with as boost_with
 from olx.boosting.gentleboost import gentleboost as gentleboost
 from olx.boosting.gradient_boost import gradient_boost as gradient_boost
@@ -24,12 +23,13 @@ from olx.boosting.gradient_boost_linearized import (
 )
 from olx.boosting.gradient_boost_linearized import linearized_regret as linearized_regret
 from olx.boosting.greedy import greedy as greedy
-from olx.boosting.greedy_regret import greedy_regret as greedy_regret
+from olx.boosting.greedy import greedy_regret as greedy_regret
 from olx.boosting.line_search import line_search as line_search
 from olx.boosting.majority import majority as majority
 from olx.boosting.nh_boost import margins as margins
 from olx.boosting.nh_boost import nh_boost as nh_boost
 from olx.boosting.nh_boost import nh_boost_dt as nh_boost_dt
+from olx.boosting.online_bbm import majority_mistakes_at as majority_mistakes_at
 from olx.boosting.online_bbm import online_bbm as online_bbm
 from olx.boosting.oracle import oracle as oracle
 from olx.boosting.osboost import osboost as osboost

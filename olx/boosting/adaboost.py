@@ -25,8 +25,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _safe as safe
-from olx.boosting._edges import largest
-from olx.boosting.booster import Coefficient, weighted
+from olx.boosting.booster import Coefficient, largest, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.core import Learner, Scalar
 from olx.frameworks.omd import hedge

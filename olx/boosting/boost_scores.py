@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.boosting import _lattice as lattice
+from olx.boosting import _tables as lattice
 from olx.boosting.boost import BoostHparams, BoostState, boost, learn, scores_of
 from olx.boosting.rule import BoostingRule
 from olx.core import Feedback, Learner, Loss

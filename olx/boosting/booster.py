@@ -16,6 +16,8 @@ The loss of the booster is $\langle p_t, v_t\rangle$, twice the edge $\gamma_t$ 
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.2; Shalev-Shwartz, Online Learning:
 Theory, Algorithms, and Applications, 2007, section 6.1.
+
+Checks of the numbers that boosters share.
 """
 
 from collections.abc import Callable
@@ -150,3 +152,20 @@ def in_unit(owner: str, what: str) -> Need:
 
 def _in_unit(hparams: Any, params: PyTree, rounds: Any) -> Any:
     return jax.tree.map(lambda v: in_range(v, -1.0, 1.0), rounds.outcome)
+
+
+def promised_edge(owner: str, name: str, gamma: Any) -> Scalar:
+    """An edge in (0, 1/2): weighted errors of at most 1/2 - gamma, which are above 0."""
+    try:
+        rest = check.positive(owner, name, 0.5 - check.positive(owner, name, gamma))
+        return gamma + 0 * rest  # NaN if it is traced and not legal
+    except ValueError:
+        raise ValueError(
+            f"{owner}: `{name}` must lie in (0, 0.5), got {gamma}: it is the edge 1/2 - error that "
+            "every hypothesis has; `olx.boosting.adaboost` needs no such number."
+        ) from None
+
+
+def largest(owner: str, cap: Any) -> Scalar | None:
+    """The largest coefficient, positive; None if there is none."""
+    return None if cap is None else check.positive(owner, "cap", cap)

@@ -37,7 +37,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
-from olx.boosting import _radius, _stage_account, _stages
+from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
 from olx.certificate import Certificate
@@ -88,11 +88,11 @@ def gradient_boost(
     True
     """
     _stages.check_base(OWNER, inner, n)
-    _radius.check_loss(OWNER, loss)
-    eta = _radius.check_eta(OWNER, eta, n)
+    _stages.check_loss(OWNER, loss)
+    eta = _stages.check_eta(OWNER, eta, n)
     bound = check.positive(OWNER, "bound", bound)
     target = check.positive(OWNER, "target", target)
-    radius = _radius.ball_radius(eta, n, loss, bound, target)
+    radius = _stages.ball_radius(eta, n, loss, bound, target)
     model = _stage_account.model_of(inner)
     return Learner(
         GradientBoostHparams(inner, eta, loss, bound, target, radius, n),
@@ -100,7 +100,7 @@ def gradient_boost(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=_radius.needs_of(OWNER, inner, loss),
+        needs=_stages.needs_of(OWNER, inner, loss),
         theorems=() if model is None else (span_regret(model), span_stages(model)),
     )
 
@@ -127,7 +127,7 @@ def learn(
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
     b = jnp.asarray(hp.radius, slopes.dtype)
-    steep = _radius.lipschitz(hp.loss, b, hp.target)
+    steep = _stages.lipschitz(hp.loss, b, hp.target)
     step = feedback.weight / (steep * b * jnp.sqrt(state.clock.now))
     shrinkage = jnp.clip(state.shrinkage + step * slopes * stages.before, 0.0, 1.0)
     taught = _stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep)
@@ -191,7 +191,7 @@ def one_stage(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certific
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
     norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
     at = hp.loss, jnp.asarray(hp.radius, norm.dtype), hp.target
-    constants = _radius.lipschitz(*at), _radius.smooth(*at), _radius.excess(*at)
+    constants = _stages.lipschitz(*at), _stages.smooth(*at), _stages.excess(*at)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, *constants)
 
 

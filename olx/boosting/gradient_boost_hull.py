@@ -33,7 +33,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx.boosting import _radius, _stage_account, _stages
+from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
 from olx.certificate import Certificate
@@ -79,7 +79,7 @@ def gradient_boost_hull(
     True
     """
     _stages.check_base(OWNER, inner, n)
-    _radius.check_loss(OWNER, loss)
+    _stages.check_loss(OWNER, loss)
     bound = check.positive(OWNER, "bound", bound)
     target = check.positive(OWNER, "target", target)
     model = _stage_account.model_of(inner)
@@ -89,7 +89,7 @@ def gradient_boost_hull(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=_radius.needs_of(OWNER, inner, loss),
+        needs=_stages.needs_of(OWNER, inner, loss),
         theorems=() if model is None else (hull_regret(model), hull_stages(model)),
     )
 
@@ -106,7 +106,7 @@ def update(hp: HullHparams, state: HullState, feedback: Feedback) -> HullState:
     _stages.check_played(OWNER, hp.loss, feedback)
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
-    steep = _radius.lipschitz(hp.loss, hp.bound, hp.target)
+    steep = _stages.lipschitz(hp.loss, hp.bound, hp.target)
     return HullState(_stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep))
 
 
@@ -164,7 +164,7 @@ def one_stage(hp: HullHparams, account: Account, u: PyTree) -> Certificate:
 
 def numbers_of(hp: HullHparams, account: Account) -> Numbers:
     at = hp.loss, hp.bound, hp.target
-    constants = _radius.lipschitz(*at), _radius.smooth(*at), 0.0
+    constants = _stages.lipschitz(*at), _stages.smooth(*at), 0.0
     return Numbers(steps_of(hp, account.gaps.dtype), 1.0, hp.bound, *constants)
 
 

@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx.boosting import _radius, _stage_account, _stages
+from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting.gradient_boost import (
     GradientBoostHparams,
@@ -68,8 +68,8 @@ def gradient_boost_linearized(
     """
     owner = "gradient_boost_linearized"
     _stages.check_base(owner, inner, n)
-    _radius.check_loss(owner, loss, curved=False)
-    eta = _radius.check_eta(owner, eta, n)
+    _stages.check_loss(owner, loss, curved=False)
+    eta = _stages.check_eta(owner, eta, n)
     bound = check.positive(owner, "bound", bound)
     target = check.positive(owner, "target", target)
     model = _stage_account.model_of(inner)
@@ -79,7 +79,7 @@ def gradient_boost_linearized(
         predict,
         update,
         facts=_stages.facts_of(inner),
-        needs=_radius.needs_of(owner, inner, loss),
+        needs=_stages.needs_of(owner, inner, loss),
         theorems=() if model is None else (linearized_regret(model),),
     )
 
@@ -150,7 +150,7 @@ def both_sides(hp: GradientBoostHparams, account: LinearizedAccount, u: PyTree) 
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
     norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
     b = jnp.asarray(hp.radius, norm.dtype)
-    steep = _radius.lipschitz(hp.loss, b, hp.target)
+    steep = _stages.lipschitz(hp.loss, b, hp.target)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, steep, 0.0, 0.0)
 
 

@@ -16,9 +16,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from olx.boosting._edges import largest
 from olx.boosting.adaboost import exact, rounding_error
-from olx.boosting.booster import weighted
+from olx.boosting.booster import largest, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.convex.roots import root
 from olx.core import Learner, Scalar

@@ -16,8 +16,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from olx.boosting._edges import promised_edge
-from olx.boosting.booster import Coefficient, weighted
+from olx.boosting.booster import Coefficient, promised_edge, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.core import Learner, Scalar
 from olx.frameworks.omd import hedge

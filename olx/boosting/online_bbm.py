@@ -15,23 +15,52 @@ $$w^i = \tfrac12 \big(\Phi_i(s^{i-1} - 1) - \Phi_i(s^{i-1} + 1)\big) =
 
 and 0 if $k$ is negative or above $n - i$. The importance is $p^i = w^i / \max_k w^i$. A table of
 them is made once, by sums outwards from the middle of each binomial, so it is accurate for
-thousands of copies in single precision. The theorems are in `olx.boosting.bbm_mistakes`.
+thousands of copies in single precision. The theorems are in `olx.boosting.online_bbm`.
 
 Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
 Adaptive Online Learning, 2016, algorithm 7.
+
+The theorems about Online BBM: what its vote owes to the edges of its copies.
+
+Let $z_s^i = y_s h_s^i$ and let $w_s^i$ be the weights of `online_bbm`. Every vote moves the
+potential by a known amount, so for all copies, whatever they do, after $t$ rounds
+
+$$|\{s \le t : y_s \textstyle\sum_i h_s^i \le 0\}| =
+  t\, \Phi_0(0) + \sum_i \sum_{s \le t} w_s^i (\gamma - z_s^i).$$
+
+`exact_mistakes` is this equality. Let $\|w^i\|$ be the largest weight of copy $i$ at any state, and
+$S = \max_i \big( \sum_s w_s^i (\gamma - z_s^i) \big)_+ / \|w^i\|$ how far the worst copy fell short
+of its edge. Then the mistakes are at most
+
+$$t\, \Phi_0(0) + S \sum_i \|w^i\| \le t\, e^{-n \gamma^2 / 2} + S \sum_i \|w^i\|.$$
+
+The first is the printed form of the lemma, the second is `majority_mistakes`. The source proves
+with high probability that copies with the edge $\gamma$ have a small $S$; here $S$ is measured, and
+`majority_mistakes_at(excess)` takes it as a condition. A tie counts as a mistake. Rounds may have
+weights: both sides are sums over weighted rounds.
+
+Luo, Optimal and Adaptive Online Learning, 2016, lemma 8 and theorem 9.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _sum
 from olx._pytree import pytree
-from olx.boosting import _lattice as lattice
-from olx.boosting._binomial import from_middle
-from olx.boosting.bbm_mistakes import exact_mistakes, majority_mistakes
+from olx._sum import Sum
+from olx.boosting import _tables as lattice
+from olx.boosting._tables import at_most_half, from_middle, log_middle
+from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
-from olx.core import Scalar
+from olx.certificate import Certificate
+from olx.core import Feedback, Learner, Scalar
+from olx.losses.margin import mistaken
+from olx.theorem import About, Theorem, is_about, theorem
 
 
 @pytree
@@ -59,3 +88,106 @@ def init(hp: BBMHparams, n: int, dtype: Any) -> lattice.Table:
     chances = jnp.exp(logs - jnp.max(logs, axis=1, keepdims=True))
     wanted = n // 2 - jnp.arange(n // 2 + 2)
     return lattice.Table(jnp.where(wanted >= 0, chances[:, jnp.maximum(wanted, 0)], 0.0))
+
+
+class Account(NamedTuple):
+    first: Float[Array, ""]  # Phi_0(0)
+    largest: Float[Array, " n"]  # the largest weight of each copy
+    rounds: Sum
+    mistakes: Sum
+    short: Sum  # [n]: the sum of p (gamma - z)
+    paid: Float[Array, " n"]  # the sum of p
+
+
+def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:
+    gamma, zeros = _gamma(hp, state), jnp.zeros(hp.n, state.rule.p.dtype)
+    none = _sum.start(zeros[0])
+    first, largest = at_most_half(gamma, hp.n), largest_weights(gamma, hp.n)
+    return Account(first, largest, none, none, _sum.start(zeros), zeros)
+
+
+def largest_weights(gamma: Array, n: int) -> Float[Array, " n"]:
+    left, k = n - 1 - np.arange(n), jnp.arange(n)
+    top = jnp.max(from_middle(gamma, jnp.asarray(left)[:, None], k), axis=1)
+    return jnp.exp(top + log_middle(gamma, left)) / 2
+
+
+def add_round(
+    hp: BoostHparams, account: Account, state: BoostState, feedback: Feedback, u: PyTree
+) -> Account:
+    h = votes(hp, state, feedback.context)
+    y, weight = label(feedback, h), jnp.asarray(feedback.weight, h.dtype)
+    p = weight * hp.rule.weigh(state.rule, h, y)
+    return Account(
+        account.first,
+        account.largest,
+        _sum.add(account.rounds, weight),
+        _sum.add(account.mistakes, jnp.where(mistaken(feedback.action, y), weight, 0.0)),
+        _sum.add(account.short, p * (_gamma(hp, state) - y * h)),
+        account.paid + p,
+    )
+
+
+def exact_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
+    start, short = account.first * account.rounds.value, account.largest @ account.short.value
+    printed = start + _excess(account) * jnp.sum(account.largest)
+    return _counted(account, start + short, printed)
+
+
+def majority_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
+    """`right` leaves out the copies that did better than their edge."""
+    short = account.largest @ jnp.maximum(account.short.value, 0.0)
+    right = account.first * account.rounds.value + short
+    return _counted(account, right, _published(hp, account, _excess(account)))
+
+
+def majority_mistakes_at(excess: Scalar) -> Theorem:
+    r"""Theorem 9 for copies that fall short by at most $S$ = `excess`, which is a condition:
+
+    $$\sum_s w_s^i z_s^i \ge \gamma \sum_s w_s^i - S \|w^i\| \quad \text{for every copy.}$$
+
+    With importance weights, copies with the edge $\gamma$ and the excess loss $S / 2$ meet it.
+    """
+    excess = check.non_negative("majority_mistakes_at", "excess", excess)
+    parts = open_account, add_round, Partial(sides_at, excess)
+    return theorem("majority_mistakes_at", "Luo 2016, theorem 9", *parts, about=ONLINE_BBM)
+
+
+def sides_at(excess: Scalar, hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
+    right = account.first * account.rounds.value + excess * jnp.sum(account.largest)
+    slack = 1e3 * jnp.finfo(account.paid.dtype).eps * account.paid
+    enough = jnp.all(account.short.value <= excess + slack)
+    proof = _counted(account, right, _published(hp, account, jnp.asarray(excess)))
+    return proof.given("copies must fall short of their edge by at most `excess`", enough)
+
+
+def _excess(account: Account) -> Float[Array, ""]:
+    return jnp.maximum(jnp.max(account.short.value), 0.0)
+
+
+def _published(hp: BoostHparams, account: Account, excess: Array) -> Float[Array, ""]:
+    gamma = jnp.asarray(hp.rule.hparams.gamma, account.first.dtype)
+    chance = jnp.exp(-hp.n * gamma**2 / 2)
+    return chance * account.rounds.value + excess * jnp.sum(account.largest)
+
+
+def _counted(account: Account, right: Array, published: Array) -> Certificate:
+    scale = account.rounds.value + 2 * account.largest @ account.paid
+    return Certificate(account.mistakes.value, right, scale, published)
+
+
+def _gamma(hp: BoostHparams, state: BoostState) -> Float[Array, ""]:
+    return jnp.asarray(hp.rule.hparams.gamma, state.rule.p.dtype)
+
+
+def _is_majority(learner: Learner) -> bool:
+    return isinstance(learner.hparams, BoostHparams) and is_about(exact_mistakes, learner)
+
+
+ONLINE_BBM = About("`boost` by `online_bbm`", _is_majority)
+exact_mistakes = theorem(
+    "exact_mistakes", "Luo 2016, lemma 8", open_account, add_round, exact_sides
+)
+majority_mistakes = theorem(
+    "majority_mistakes", "Luo 2016, theorem 9", open_account, add_round, majority_sides
+)

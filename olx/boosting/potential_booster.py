@@ -33,8 +33,8 @@ from olx import _safe as safe
 from olx import _sum
 from olx._pytree import as_tree, pytree
 from olx._sum import Sum
-from olx.boosting import _lattice as lattice
-from olx.boosting._binomial import at_most
+from olx.boosting import _tables as lattice
+from olx.boosting._tables import at_most
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
 from olx.certificate import Certificate

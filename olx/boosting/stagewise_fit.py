@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree
-from olx.boosting.ensemble import Ensemble
+from olx.boosting.fit import Ensemble
 from olx.boosting.oracle import Nature, Question, ask, feedback_of, mean_loss, nature
 from olx.boosting.stagewise import StagewiseState, factors
 from olx.boosting.weak import legal

@@ -13,8 +13,8 @@ from refusal import said
 
 import olx
 from olx import boosting, losses, mirrors, schedules, streams
-from olx.boosting import _radius, _stage_account
-from olx.boosting.greedy_regret import BASE
+from olx.boosting import _stage_account, _stages
+from olx.boosting.greedy import BASE
 from olx.convex import sets
 
 quick = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -142,12 +142,12 @@ def test_shrinkage_that_moves_is_that_of_the_reference():
     ids=["squared", "logistic", "squared hinge", "cubic", "power", "aligned"],
 )
 def test_the_radius_is_the_root(loss, plain, eta, d):
-    seen = float(_radius.ball_radius(eta, N, loss, d, 1.0))
+    seen = float(_stages.ball_radius(eta, N, loss, d, 1.0))
     assert seen == pytest.approx(reference.radius(plain, eta, N, d), rel=1e-12)
 
 
 def test_the_radius_of_the_squared_loss_is_differentiable_in_the_step():
-    radius = lambda eta: _radius.ball_radius(eta, 40, losses.squared, 0.3, 2.0)
+    radius = lambda eta: _stages.ball_radius(eta, 40, losses.squared, 0.3, 2.0)
     closed = lambda eta: (jnp.sqrt(0.3**2 + 8 * eta * 0.3) - 0.3) / (2 * eta)
     for eta in (0.2, 0.9):
         assert float(radius(eta)) == pytest.approx(float(closed(eta)), rel=1e-12)
