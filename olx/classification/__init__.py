@@ -2,8 +2,8 @@
 
 from olx.classification.aggressive_perceptron import aggressive_perceptron as aggressive_perceptron
 from olx.classification.alma import alma as alma
+from olx.classification.alma import alma_mistakes as alma_mistakes
 from olx.classification.alma import small_margin_alma as small_margin_alma
-from olx.classification.alma_mistakes import alma_mistakes as alma_mistakes
 from olx.classification.passive_aggressive import passive_aggressive as passive_aggressive
 from olx.classification.passive_aggressive import passive_aggressive_1 as passive_aggressive_1
 from olx.classification.passive_aggressive import passive_aggressive_2 as passive_aggressive_2

@@ -18,7 +18,22 @@ $$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2
 
 Proof: this is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly
 convex and has divergences of at most 2 in the ball. Its steps shrink, so the regret is at most $2 /
-\eta_m + \sum_k \eta_k (p - 1) / 2$. The mistake bound is in `olx.classification.alma_mistakes`.
+\eta_m + \sum_k \eta_k (p - 1) / 2$. The mistake bound is in `olx.classification.alma`.
+
+Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
+
+The numbers and the state of ALMA, and when it corrects; see `olx.classification.alma`.
+
+The mistakes of ALMA, for a comparator of a given margin.
+
+For $\|u\|_q \le 1$ and rounds of weight 1, with $m$ corrections so far, $D$ the sum of
+$\max(0, \gamma - y_s \langle u, \hat x_s\rangle)$ over the corrections, and
+$b = \sqrt{p - 1}\,(2 / C + C + 2 (1 - \alpha) B) / \gamma$,
+
+$$|M| \le m \le \frac D\gamma + b \sqrt m \le \frac D\gamma + b^2 + b \sqrt{\frac D\gamma}.$$
+
+Each row of zeros adds 1 to the bounds. Proof: the regret bound of `olx.classification.alma`,
+$y_s \langle w_s, \hat x_s\rangle \le (1 - \alpha) \gamma_k$ and $\sum_k k^{-1/2} \le 2 \sqrt m$.
 
 Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
 """
@@ -27,28 +42,61 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
 from olx import _safe as safe
+from olx._clock import Clock
+from olx._pytree import pytree
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
-from olx.classification._alma import (
-    ALMAHparams,
-    ALMAState,
-    correction,
-    in_ball,
-    power_of,
-    size_of,
-)
-from olx.classification.alma_mistakes import alma_mistakes
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
+from olx.losses.margin import mistaken
 from olx.losses.signs import signs
-from olx.theorem import theorem
+from olx.theorem import About, Theorem, theorem
+
+
+@pytree
+class ALMAHparams:
+    alpha: Scalar
+    p: Scalar | None  # None for 2
+    margin: Scalar
+    step: Scalar
+
+
+class ALMAState(NamedTuple):
+    theta: PyTree
+    corrections: Clock
+
+
+def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
+    """Whether `u` lies in the unit ball of the q-norm, up to rounding."""
+    p, kind = power_of(hp), jnp.result_type(*jax.tree.leaves(u))
+    return norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(kind).eps
+
+
+def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
+    """Whether to correct, and the factor of the row in the correction."""
+    y, size, p = feedback.outcome, size_of(hp, feedback.context), power_of(hp)
+    k = state.corrections.now
+    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
+    corrects = (y * feedback.action <= wanted * size) & (size > 0)
+    eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
+    return corrects, jnp.where(corrects, eta * y / safe.or_one(size), 0.0)
+
+
+def power_of(hp: ALMAHparams) -> Scalar:
+    """The p of the geometry."""
+    return 2.0 if hp.p is None else hp.p
+
+
+def size_of(hp: ALMAHparams, x: PyTree) -> Array:
+    return norms.l2().primal(x) if hp.p is None else norms.power(hp.p, x)
 
 
 def alma(
@@ -158,3 +206,63 @@ regret_on_corrections = theorem(
 
 def _lump(hp: ALMAHparams) -> Lump:
     return norms.squares() if hp.p is None else norms.powers(hp.p)
+
+
+class MistakeAccount(NamedTuple):
+    wrong: Float[Array, ""]  # mistakes
+    made: Float[Array, ""]  # corrections
+    lost: Float[Array, ""]  # D
+    zeros: Float[Array, ""]  # rows of zeros
+    unit: Bool[Array, ""]  # whether all weights were 1
+
+
+def alma_mistakes(margin: Scalar) -> Theorem:
+    r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
+    margin = check.positive("alma_mistakes", "margin", margin)
+    parts = open_mistakes, Partial(add_mistake, margin), Partial(mistake_sides, margin)
+    about = About("an `alma`", _is_alma)
+    return theorem("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
+
+
+def open_mistakes(hp: ALMAHparams, state: ALMAState, u: PyTree) -> MistakeAccount:
+    check.comparator("certify", u, state.theta)
+    zero = jnp.zeros((), state.corrections.dtype)
+    return MistakeAccount(zero, zero, zero, zero, jnp.ones((), bool))
+
+
+def add_mistake(
+    margin: Scalar,
+    hp: ALMAHparams,
+    account: MistakeAccount,
+    state: ALMAState,
+    feedback: Feedback,
+    u: PyTree,
+) -> MistakeAccount:
+    x, y = feedback.context, feedback.outcome
+    corrects, _ = correction(hp, state, feedback)
+    size = norms.power(power_of(hp), x)
+    gap = jnp.maximum(margin - y * dot(u, x) / safe.or_one(size), 0.0)
+    count = lambda met: jnp.where(met, jnp.ones_like(gap), 0.0)
+    return MistakeAccount(
+        account.wrong + count(mistaken(feedback.action, y)),
+        account.made + count(corrects),
+        account.lost + jnp.where(corrects, gap, 0.0),
+        account.zeros + count(size == 0),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def mistake_sides(
+    margin: Scalar, hp: ALMAHparams, account: MistakeAccount, u: PyTree
+) -> Certificate:
+    lost, zeros = account.lost / margin, account.zeros
+    reach = 2 / hp.step + hp.step + 2 * (1 - hp.alpha) * hp.margin
+    b = jnp.sqrt(jnp.asarray(power_of(hp) - 1, lost.dtype)) * reach / margin
+    right = lost + b * jnp.sqrt(account.made) + zeros
+    published = lost + b**2 + b * jnp.sqrt(lost) + zeros
+    proof = Certificate(account.wrong, right, account.wrong + account.made + right, published)
+    return proof.under({DOMAIN: in_ball(hp, u), UNIT_WEIGHTS: account.unit})
+
+
+def _is_alma(learner: Learner) -> bool:
+    return isinstance(learner.hparams, ALMAHparams)

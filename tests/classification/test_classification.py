@@ -16,8 +16,7 @@ from stored import FOLDER, reason, there
 import olx
 from olx import losses, mirrors, streams
 from olx.classification.aggressive_perceptron import aggressive_perceptron
-from olx.classification.alma import alma, small_margin_alma
-from olx.classification.alma_mistakes import alma_mistakes
+from olx.classification.alma import alma, alma_mistakes, small_margin_alma
 from olx.classification.passive_aggressive import (
     passive_aggressive,
     passive_aggressive_1,
