@@ -40,8 +40,7 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import margin
 from olx.multiclass._second_order import by_classes, comparator, difference, duel
-from olx.second_order import _tally
-from olx.second_order._tally import Tally, Terms
+from olx.second_order import sketch
 from olx.second_order.arow import asks, score
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -54,6 +53,7 @@ from olx.second_order.rank_one import (
     vector,
     weight_if,
 )
+from olx.second_order.sketch import Tally, Terms
 from olx.theorem import theorem
 
 
@@ -82,7 +82,7 @@ def step(r: Scalar, row: Row, feedback: Feedback) -> Step:
 
 
 def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return _tally.open_tally(hp.rule.hparams * jnp.sum(comparator(u, state.w) ** 2))
+    return sketch.open_tally(hp.rule.hparams * jnp.sum(comparator(u, state.w) ** 2))
 
 
 def add_round(
@@ -96,11 +96,11 @@ def add_round(
     growth, published = 2 * row.spread / total, 2 * jnp.log1p(row.spread / r)
     terms = Terms(jnp.vdot(along, along), growth + rest, published + rest)
     best = margin(along, feedback.outcome)
-    return _tally.add(tally, seen, best, asks(seen), terms)
+    return sketch.add(tally, seen, best, asks(seen), terms)
 
 
 def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
-    return _tally.sides(tally)
+    return sketch.sides(tally)
 
 
 updates_made = theorem(

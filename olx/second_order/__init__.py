@@ -13,17 +13,17 @@ from olx.second_order.confidence_weighted import (
 )
 from olx.second_order.diagonal_adaptation import diagonal_adaptation as diagonal_adaptation
 from olx.second_order.diagonal_arow import diagonal_arow as diagonal_arow
-from olx.second_order.directions_regret import directions_regret as directions_regret
 from olx.second_order.epoch_frequent_directions import (
     epoch_frequent_directions as epoch_frequent_directions,
 )
+from olx.second_order.frequent_directions import directions_regret as directions_regret
 from olx.second_order.frequent_directions import frequent_directions as frequent_directions
 from olx.second_order.invariant_newton import invariant_newton as invariant_newton
 from olx.second_order.newton import newton as newton
 from olx.second_order.oja import adaptive_oja as adaptive_oja
 from olx.second_order.oja import oja as oja
-from olx.second_order.projection_terms import projection_drift as projection_drift
-from olx.second_order.projection_terms import projection_terms as projection_terms
+from olx.second_order.random_projection import projection_drift as projection_drift
+from olx.second_order.random_projection import projection_terms as projection_terms
 from olx.second_order.random_projection import random_projection as random_projection
 from olx.second_order.rank_one import Rule as Rule
 from olx.second_order.rank_one import Step as Step

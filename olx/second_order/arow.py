@@ -30,8 +30,7 @@ from olx import _check as check
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
-from olx.second_order import _tally
-from olx.second_order._tally import Tally, Terms
+from olx.second_order import sketch
 from olx.second_order.rank_one import (
     RankOneHparams,
     RankOneState,
@@ -45,6 +44,7 @@ from olx.second_order.rank_one import (
     vector,
     weight_if,
 )
+from olx.second_order.sketch import Tally, Terms
 from olx.theorem import theorem
 
 
@@ -82,7 +82,7 @@ def asks(feedback: Feedback) -> Array:
 
 
 def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return _tally.open_tally(hp.rule.hparams * jnp.sum(comparator(state, u) ** 2))
+    return sketch.open_tally(hp.rule.hparams * jnp.sum(comparator(state, u) ** 2))
 
 
 def add_round(
@@ -91,7 +91,7 @@ def add_round(
     x = vector(feedback.context)
     row, along = look(state, x)[0], jnp.vdot(vector(u), x)
     terms = growth(hp.rule.hparams, row, feedback.outcome, along)
-    return _tally.add(tally, feedback, along, asks(feedback), terms)
+    return sketch.add(tally, feedback, along, asks(feedback), terms)
 
 
 def growth(r: Scalar, row: Row, y: Array, along: Array) -> Terms:
@@ -102,7 +102,7 @@ def growth(r: Scalar, row: Row, y: Array, along: Array) -> Terms:
 
 
 def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
-    return _tally.sides(tally)
+    return sketch.sides(tally)
 
 
 updates_made = theorem(

@@ -23,8 +23,7 @@ from olx import _check as check
 from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
-from olx.second_order import _tally
-from olx.second_order._tally import Tally, Terms
+from olx.second_order import sketch
 from olx.second_order.arow import asks, open_account
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -38,6 +37,7 @@ from olx.second_order.rank_one import (
     vector,
     weight_if,
 )
+from olx.second_order.sketch import Tally, Terms
 from olx.theorem import theorem
 
 
@@ -76,7 +76,7 @@ def add_round(
     x = vector(feedback.context)
     row, along = look(state, x)[0], jnp.vdot(vector(u), x)
     grown = jnp.log1p(row.spread / hp.rule.hparams)
-    return _tally.add(tally, feedback, along, asks(feedback), Terms(along**2, grown, grown))
+    return sketch.add(tally, feedback, along, asks(feedback), Terms(along**2, grown, grown))
 
 
 def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:

@@ -25,12 +25,12 @@ from jaxtyping import Array, Float, PyTree
 from olx.certificate import Certificate
 from olx.core import Feedback
 from olx.second_order import _slab
-from olx.second_order._sketched_step import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.second_order._spectral import WHOLE
-from olx.second_order.directions_regret import Account as Regret
-from olx.second_order.directions_regret import add_round as add_regret
-from olx.second_order.directions_regret import bound
-from olx.second_order.directions_regret import open_account as open_regret
+from olx.second_order.frequent_directions import Account as Regret
+from olx.second_order.frequent_directions import add_round as add_regret
+from olx.second_order.frequent_directions import bound
+from olx.second_order.frequent_directions import open_account as open_regret
+from olx.second_order.sketch import WHOLE
+from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
 from olx.theorem import About, Theorem, theorem
 
 

@@ -30,10 +30,10 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.signs import signs
-from olx.second_order import _tally
-from olx.second_order._tally import Tally, Terms
+from olx.second_order import sketch
 from olx.second_order.arow import asks
 from olx.second_order.rank_one import weight_if
+from olx.second_order.sketch import Tally, Terms
 from olx.theorem import theorem
 
 
@@ -88,7 +88,7 @@ def update(
 
 def open_account(hp: DiagonalAROWHparams, state: DiagonalAROWState, u: PyTree) -> Tally:
     u = check.comparator("certify", u, state.theta)
-    return _tally.open_tally(jnp.asarray(tree.vdot(u, u)))
+    return sketch.open_tally(jnp.asarray(tree.vdot(u, u)))
 
 
 def add_round(
@@ -103,11 +103,11 @@ def add_round(
     logs = hp.r * total(lambda d, e: jnp.log(e / d), state.d, after)
     close = jnp.where(y * score > 0, jnp.full_like(score, 2.0), 0.0)
     terms = Terms(price, fresh + 2 * y * score - old, logs + close)
-    return _tally.add(tally, feedback, dot(u, x), asks(feedback), terms)
+    return sketch.add(tally, feedback, dot(u, x), asks(feedback), terms)
 
 
 def both_sides(hp: DiagonalAROWHparams, tally: Tally, u: PyTree) -> Certificate:
-    return _tally.sides(tally)
+    return sketch.sides(tally)
 
 
 updates_made = theorem(

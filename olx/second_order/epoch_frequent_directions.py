@@ -12,7 +12,7 @@ The trace that is lost is still at most $m\, \Omega_j / (m - j)$ for all $j < m$
 up to $2 m - 1$ rows, so the logarithm in the bound has the factor $2 m$.
 
 The squared length of a row of $S$ counts as at most about 2,900 alpha in float32, of a direction as
-of a vector of this epoch; see `olx.second_order._spectral`.
+of a vector of this epoch; see `olx.second_order.sketch`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithms 16 and 17, theorem 19.
 """
@@ -25,11 +25,15 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _safe as safe
 from olx.core import Scalar
-from olx.second_order import _spectral
-from olx.second_order._directions import gram_after, shrunk
+from olx.second_order import sketch
 from olx.second_order._root import changed
-from olx.second_order.directions_regret import THEOREMS
-from olx.second_order.frequent_directions import DirectionsHparams, check_size
+from olx.second_order.frequent_directions import (
+    THEOREMS,
+    DirectionsHparams,
+    check_size,
+    gram_after,
+    shrunk,
+)
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows, orthonormal
 
 
@@ -46,7 +50,7 @@ class Epoch(NamedTuple):
 
     def is_whole(self, alpha: Scalar) -> Bool[Array, ""]:
         """Whether the step uses all of S."""
-        return _spectral.is_whole(alpha, _squares(self))
+        return sketch.is_whole(alpha, _squares(self))
 
 
 def epoch_frequent_directions(size: int) -> Sketch:
@@ -82,7 +86,7 @@ def update(
 ) -> tuple[Epoch, Array]:
     k = hp.size - 1
     delta = (jnp.arange(len(zg), dtype=jnp.int32) == k + small.count).astype(zg.dtype)
-    share = _spectral.share(gg, _spectral.most(alpha, gg))
+    share = sketch.share(gg, sketch.most(alpha, gg))
     along = safe.sqrt(share) * _scale(alpha, small) * zg
     after = Epoch(
         small.energy,
@@ -106,7 +110,7 @@ def _end_of_epoch(alpha: Scalar, small: Epoch) -> Epoch:
         new.energy,
         frame,
         small.gram,
-        jnp.diag(1 / jnp.sqrt(alpha + _spectral.counted(alpha, energies))),
+        jnp.diag(1 / jnp.sqrt(alpha + sketch.counted(alpha, energies))),
         jnp.sum(new.energy),
         small.count,
         small.lost + new.lost,
@@ -142,8 +146,8 @@ def rebased(small: Epoch) -> Epoch:
 def _scale(alpha: Scalar, small: Epoch) -> Array:
     """The roots of the energies that count, then of the share of each vector that counts."""
     squares = _squares(small)
-    most = _spectral.most(alpha, squares)
-    energy, share = jnp.minimum(squares, most), _spectral.share(squares, most)
+    most = sketch.most(alpha, squares)
+    energy, share = jnp.minimum(squares, most), sketch.share(squares, most)
     return safe.sqrt(jnp.where(_is_direction(small), energy, share))
 
 

@@ -21,26 +21,68 @@ so $F$ shrinks and $Z$ grows, while the weights $\bar u + Z^\top b$ keep the $b$
 and their two parts would cancel. One direction alone is never badly conditioned. (Algorithm 19 of
 the thesis inverts $T$ also where it has no inverse.)
 
-Regret: `olx.second_order.directions_regret`. An energy counts as at most about 2,900 alpha in
-float32; see `olx.second_order._spectral`.
+Regret: `olx.second_order.frequent_directions`. An energy counts as at most about 2,900 alpha in
+float32; see `olx.second_order.sketch`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13 and 18 to 20, theorem 18; Ghashami,
 Liberty, Phillips, Woodruff, Frequent Directions: Simple and Deterministic Matrix Sketching, 2016.
+
+Eigenvectors of a sketch and some new rows, from inner products alone.
+
+$V$ has orthonormal rows with energies $e$, so it stands for $V^\top \text{diag}(e) V$. For new rows
+$G$ with $M = G V^\top$, let $G - M V = L Q$ with orthonormal rows $Q$; $L$ is a root of
+$G G^\top - M M^\top$. Then
+
+$$V^\top \text{diag}(e) V + G^\top G = [V; Q]^\top C\, [V; Q], \qquad
+  C = \text{diag}(e, 0) + [M\; L]^\top [M\; L],$$
+
+and the eigenvectors of the left side are those of the small matrix $C$ times $[V; Q]$. Frequent
+directions keep the first $k$ and subtract eigenvalue number $k + 1$ from all.
+
+Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13, 17 and 20.
+
+The regret of Newton steps with frequent directions, by the trace that the sketch lost.
+
+$S_t$ has at most $n$ rows: $n = m - 1$, or $2 m - 1$ in epochs. Let $\Delta_t$ be the trace of
+$\sum_{s \le t} \hat g_s \hat g_s^\top - S_t^\top S_t$, which is $m \sum_s \rho_s$ without epochs.
+For every $u$ with $|\langle u, x_s\rangle| \le C$
+
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
+  \frac{1}{2 (\sigma + \eta_t)} \Big( n \ln\Big( 1 + \frac{\text{tr}(S_t^\top S_t)}{n\, \alpha}
+  \Big) + \frac{\Delta_t}\alpha \Big) +
+  \frac12 \sum_{s \le t} \eta_s \langle g_s, w_s - u\rangle^2,$$
+
+and the last sum is at most $2 (C L)^2 \sum_s \eta_s$. The source has $n + 1$ for $n$.
+
+Proof: in `newton_regret` the matrices grow by at most $\hat g_s \hat g_s^\top$, which leaves the
+last sum. The trace of $A_s^{-1} (A_s - A_{s-1})$ is at most the growth of the log-determinant, and
+the trace of $A_s^{-1}$ times the rest of $\hat g_s \hat g_s^\top$ is at most the trace lost over
+$\alpha$.
+
+The proof needs all of $S_s$ in $A_s$. Where the step counts less, the certificate says so.
+
+`olx.second_order.best_rank_regret` bounds $\Delta_t$ by the spectrum of the gradients.
+
+Luo, Optimal and Adaptive Online Learning, 2016, theorems 18 and 19.
 """
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
+from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree, static
-from olx.core import Scalar
-from olx.second_order import _spectral
-from olx.second_order._directions import gram_after, shrunk
-from olx.second_order.directions_regret import THEOREMS
-from olx.second_order.sketch import PERIOD, Sketch, dtype_of, empty_rows, orthonormal
+from olx.certificate import Certificate
+from olx.core import Feedback, Scalar
+from olx.frameworks.lift import dot
+from olx.second_order import _slab, sketch
+from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
+from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
+from olx.theorem import theorem
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 
@@ -65,7 +107,7 @@ class Directions(NamedTuple):
 
     def is_whole(self, alpha: Scalar) -> Bool[Array, ""]:
         """Whether the step uses all of S."""
-        return _spectral.is_whole(alpha, self.energy)
+        return sketch.is_whole(alpha, self.energy)
 
 
 def frequent_directions(size: int) -> Sketch:
@@ -119,11 +161,11 @@ def update(
 
 
 def solve(alpha: Scalar, small: Directions, zx: Array, xx: Array) -> tuple[Array, Array]:
-    return _spectral.solve(alpha, small.frame, small.energy, zx, xx)
+    return sketch.solve(alpha, small.frame, small.energy, zx, xx)
 
 
 def energy(alpha: Scalar, small: Directions, zv: Array) -> Array:
-    return _spectral.square(alpha, small.frame, small.energy, zv)
+    return sketch.square(alpha, small.frame, small.energy, zv)
 
 
 def is_due(small: Directions) -> Array:
@@ -151,3 +193,133 @@ def check_size(owner: str, size: int) -> None:
     check.size(owner, "size", size)
     if size < 2:
         raise ValueError(f"{owner}: `size` must be at least 2, got {size}: one row is not kept.")
+
+
+class Shrunk(NamedTuple):
+    """The first k directions, which are turn V + take G, less eigenvalue number k + 1."""
+
+    energy: Float[Array, " k"]
+    turn: Float[Array, "k k"]  # rows of 0 for directions without energy
+    take: Float[Array, "k n"]
+    lost: Float[Array, ""]  # the trace of what was subtracted
+    dropped: Float[Array, " k+n"]  # the eigenvector number k + 1 in the basis [V; Q]
+    spread: Float[Array, "n k+n"]  # [M L]
+
+
+def shrunk(
+    energy: Float[Array, " k"], cross: Float[Array, "n k"], gram: Float[Array, "n n"]
+) -> Shrunk:
+    r"""energy: of the old directions. cross: $G V^\top$. gram: $G G^\top$.
+
+    A part of $G$ outside $V$ whose square is below eps$^{0.6}$ of the largest row counts as 0: its
+    direction would be known to fewer than half of the digits.
+    """
+    k, eps = len(energy), float(jnp.finfo(energy.dtype).eps)
+    squares, axes = _residual(gram - cross @ cross.T)
+    legal = squares > eps**0.6 * jnp.max(jnp.diagonal(gram))
+    lengths = jnp.where(legal, safe.sqrt(squares), 0.0)
+    spread = jnp.concatenate([cross, axes * lengths], axis=1)
+    old = jnp.concatenate([energy, jnp.zeros_like(lengths)])
+    values, vectors = eigh(jnp.diag(old) + spread.T @ spread)
+    values, vectors = jnp.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    left = values[:k] - values[k]
+    alive = left > 8 * len(values) * eps * values[0]
+    kept = jnp.where(alive[:, None], vectors[:, :k].T, 0.0)
+    take = kept[:, k:] @ (safe.divide(1.0, lengths)[:, None] * axes.T)
+    return Shrunk(
+        jnp.where(alive, left, 0.0),
+        kept[:, :k] - take @ cross,
+        take,
+        k * values[k] + jnp.sum(values[k:]),
+        vectors[:, k],
+        spread,
+    )
+
+
+def gram_after(
+    gram: Float[Array, "m m"], delta: Float[Array, " m"], zg: Float[Array, " m"], gg: Array
+) -> Float[Array, "m m"]:
+    r"""The Gram matrix $Z Z^\top$ after $Z \leftarrow Z + \delta g^\top$."""
+    change = jnp.multiply.outer(delta, zg + gg / 2 * delta)
+    return gram + change + change.T
+
+
+def _residual(gram: Array) -> tuple[Array, Array]:
+    return (gram[0], jnp.ones_like(gram)) if len(gram) == 1 else eigh(gram)
+
+
+@jax.custom_jvp
+def eigh(a: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+    """Eigenvalues, the smallest first, and eigenvectors as columns, with finite derivatives.
+
+    Eigenvectors of equal eigenvalues do not turn into each other in the derivative. Nothing that
+    depends only on the sum of squares sees this.
+    """
+    values, vectors = jnp.linalg.eigh(a)
+    return values, vectors
+
+
+@eigh.defjvp
+def _eigh_jvp(primals, tangents):
+    values, vectors = eigh(*primals)
+    change = vectors.T @ tangents[0] @ vectors
+    gap = values[None, :] - values[:, None]
+    least = len(values) * float(jnp.finfo(values.dtype).eps) * jnp.max(jnp.abs(values))
+    turn = safe.divide(change, gap, 0.0, jnp.abs(gap) > least)
+    return (values, vectors), (jnp.diagonal(change), vectors @ turn)
+
+
+class Account(NamedTuple):
+    slab: _slab.Account
+    start: Float[Array, ""]  # alpha |u - w_1|^2
+    total: Float[Array, ""]  # the trace of S'S
+    lost: Float[Array, ""]
+    rows: Float[Array, ""]  # n
+    whole: Bool[Array, ""]  # whether all steps used all of S
+
+
+def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
+    u = check.comparator("certify", u, state.base)
+    apart = tree.sub(u, state.base)
+    start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
+    zero = jnp.zeros_like(start)
+    rows, whole = zero + len(state.small.frame), jnp.ones((), bool)
+    return Account(_slab.open_account(start), start, zero, zero, rows, whole)
+
+
+def add_round(
+    hp: SketchedNewtonHparams,
+    account: Account,
+    state: SketchedNewtonState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
+    along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
+    drift = now.eta * (slope * (feedback.action - along)) ** 2
+    slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)
+    small = now.after.small
+    whole = account.whole & small.is_whole(hp.alpha)
+    return Account(slab, account.start, small.total, small.lost, account.rows, whole)
+
+
+def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
+    right = bound(hp, account, account.lost, account.rows, account.slab.drift / 2)
+    steps = _slab.steps(hp.slab, account.slab)
+    published = bound(hp, account, account.lost, account.rows + 1, steps)
+    return _slab.sides(account.slab, right, published).given(WHOLE, account.whole)
+
+
+def bound(
+    hp: SketchedNewtonHparams, account: Account, lost: Array, rows: Array, drift: Array
+) -> Array:
+    """The right side for a given trace lost, number of rows and last sum."""
+    grown = rows * jnp.log1p(account.total / (rows * hp.alpha))
+    rate = 2 * (hp.slab.curvature + account.slab.eta)
+    return account.start / 2 + (grown + lost / hp.alpha) / rate + drift
+
+
+directions_regret = theorem(
+    "directions_regret", "Luo 2016, theorems 18 and 19", open_account, add_round, both_sides
+)
+THEOREMS = (directions_regret,)

@@ -29,7 +29,7 @@ $F \leftarrow I$.
   not depend on the scale of the rows; $\Lambda_t$ is the mean of all $v^2$.
 
 An energy $t \Lambda$ counts as at most about 2,900 alpha in float32; see
-`olx.second_order._spectral`.
+`olx.second_order.sketch`.
 
 There is no bound on the regret against an adversary.
 
@@ -54,7 +54,7 @@ from olx._clock import Clock
 from olx._pytree import pytree, static
 from olx._sum import Sum
 from olx.core import Scalar
-from olx.second_order import _spectral
+from olx.second_order import sketch
 from olx.second_order.sketch import PERIOD, Sketch, columns, orthonormal
 
 
@@ -144,11 +144,11 @@ def update(
 
 
 def solve(alpha: Scalar, small: OjaState, zx: Array, xx: Array) -> tuple[Array, Array]:
-    return _spectral.solve(alpha, small.frame.value, _eigenvalues(small), zx, xx)
+    return sketch.solve(alpha, small.frame.value, _eigenvalues(small), zx, xx)
 
 
 def energy(alpha: Scalar, small: OjaState, zv: Array) -> Array:
-    return _spectral.square(alpha, small.frame.value, _eigenvalues(small), zv)
+    return sketch.square(alpha, small.frame.value, _eigenvalues(small), zv)
 
 
 def is_due(small: OjaState) -> Array:

@@ -8,26 +8,69 @@ vector $\hat g$ counts as at most about 5e11 alpha, in float32 150,000 alpha: $r
 longer vector, else the downdate would lose all digits.
 
 Theorem (conditional form): while $(1 - \epsilon)\, \hat G_t^\top \hat G_t \preceq S_t^\top S_t$ for
-the matrix $\hat G_t$ with the rows $\hat g_s$, see `olx.second_order.projection_terms`. For $m$ of
+the matrix $\hat G_t$ with the rows $\hat g_s$, see `olx.second_order.random_projection`. For $m$ of
 the order of (rank + $\ln T$) / $\epsilon^2$ the condition holds with high probability. What the
 draws add to the regret is bounded in expectation, see `olx.second_order.projection_drift`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 12 and theorem 17.
+
+What a random projection costs, in the two terms of `newton_regret`.
+
+Let $\hat G_t$ have the rows $\hat g_1, \dots, \hat g_t$. If in every round
+$(1 - \epsilon)\, \hat G_t^\top \hat G_t \preceq S_t^\top S_t$, then
+
+$$\sum_{s \le t} g_s^\top A_s^{-1} g_s \le \frac{1}{1 - \epsilon} \sum_{s \le t} g_s^\top
+  (\alpha I + \hat G_s^\top \hat G_s)^{-1} g_s.$$
+
+The left side is the second term of `newton_regret`. The condition holds with probability at least
+$1 - \delta$ for $m$ of the order of $(\text{rank} + \ln(T / \delta)) / \epsilon^2$; the account
+checks it by eigenvalues. It keeps a matrix with one row and one column per coordinate, so this
+theorem, `projection_terms`, is for few coordinates.
+
+The third term of `newton_regret` sums up $(w_s - u)^\top \Delta_s (w_s - u)$ for $\Delta_s = A_s -
+A_{s-1} - \sigma g_s g_s^\top$. In expectation over the draws,
+
+$$\mathbb E \sum_{s \le t} (w_s - u)^\top \Delta_s (w_s - u) = \mathbb E \sum_{s \le t} \eta_s
+  \langle g_s, w_s - u\rangle^2 \le 4 (C L)^2 \sum_{s \le t} \eta_s,$$
+
+because $w_s$ and $g_s$ are known before $r_s$ is drawn. With $a_s = \langle\hat g_s, w_s -
+u\rangle$ and $z_s = S_{s-1} (w_s - u)$ the draw enters by $X_s = 2 a_s \langle r_s, z_s\rangle +
+a_s^2 |r_s|^2$. So `projection_drift` says of a single run: for any rate $\lambda > 0$, with
+probability at least $1 - \delta$ for all $t$ at once,
+
+$$\sum_{s \le t} (w_s - u)^\top \Delta_s (w_s - u) \le
+  \sum_{s \le t} \eta_s \langle g_s, w_s - u\rangle^2 +
+  \frac1\lambda \Big( \ln\frac1\delta + \sum_{s \le t} K_s \Big), \qquad
+  K_s = \frac m2 \big( -\ln(1 - q_s) - q_s \big) + \frac{\lambda q_s |z_s|^2}{1 - q_s},$$
+
+with $q_s = 2 \lambda a_s^2 / m < 1$. Proof: $e^{K_s}$ is the mean of $e^{\lambda (X_s - a_s^2)}$,
+where $X_s$ is a quadratic function of $m$ normal numbers of variance $1 / m$. The product of all
+$e^{\lambda (X_s - a_s^2) - K_s}$ is a martingale, and it ever exceeds $1 / \delta$ with probability
+at most $\delta$.
+
+Luo, Optimal and Adaptive Online Learning, 2016, theorem 17.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
+from optax import tree
 
 from olx import _check as check
 from olx import _safe as safe
 from olx._pytree import pytree, static
-from olx.core import Scalar
-from olx.second_order import _spectral
+from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.core import Feedback, Scalar
+from olx.frameworks.lift import dot
+from olx.second_order import _slab, sketch, sketched_newton
 from olx.second_order._root import changed
-from olx.second_order.sketch import Sketch, dtype_of, empty_rows
+from olx.second_order.sketch import Sketch, combined, dtype_of, empty_rows, product
+from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
+from olx.theorem import About, Theorem, theorem
 
 
 @pytree
@@ -72,7 +115,7 @@ def update(
 ) -> tuple[Projection, Array]:
     later, now = jax.random.split(small.key)
     r = jax.random.normal(now, zg.shape, zg.dtype) / jnp.sqrt(jnp.asarray(hp.size, zg.dtype))
-    r = safe.sqrt(_spectral.share(gg, _spectral.most(alpha, gg, 0.75))) * r
+    r = safe.sqrt(sketch.share(gg, sketch.most(alpha, gg, 0.75))) * r
     q = zg + gg / 2 * r
     total = jnp.maximum(small.total + 2 * jnp.vdot(q, r), 0.0)
     return Projection(changed(small.root, q, r), total, later), r
@@ -86,3 +129,138 @@ def solve(alpha: Scalar, small: Projection, zx: Array, xx: Array) -> tuple[Array
 
 def energy(alpha: Scalar, small: Projection, zv: Array) -> Array:
     return jnp.vdot(zv, zv)
+
+
+CLOSE = "the sketch must be at least 1 - `epsilon` times what it stands for"
+
+
+class Account(NamedTuple):
+    gram: Float[Array, "d d"]  # the sum of ghat ghat'
+    sketched: Float[Array, ""]  # the sum of g'A^(-1) g
+    full: Float[Array, ""]  # the same with the full matrix
+    close: Bool[Array, ""]
+    unit: Bool[Array, ""]
+
+
+def projection_terms(epsilon: Scalar) -> Theorem:
+    """The gradients in the norm of a random projection, against those in the full norm.
+
+    epsilon: in [0, 1).
+    """
+    epsilon = check.between("projection_terms", "epsilon", epsilon, 0.0, 0.999999)
+    parts = (Partial(part, epsilon) for part in (open_account, add_round, both_sides))
+    return theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
+
+
+def open_account(
+    epsilon: Scalar, hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree
+) -> Account:
+    flat, _ = ravel_pytree(state.base)
+    zero, yes = jnp.zeros((), flat.dtype), jnp.ones((), bool)
+    return Account(jnp.zeros((flat.size, flat.size), flat.dtype), zero, zero, yes, yes)
+
+
+def add_round(
+    epsilon: Scalar,
+    hp: SketchedNewtonHparams,
+    account: Account,
+    state: SketchedNewtonState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    now, (x, _) = step(hp, state, feedback), ravel_pytree(feedback.context)
+    g, ghat = feedback.grad * x, now.ghat * x
+    gram = account.gram + jnp.outer(ghat, ghat)
+    rows = jax.vmap(lambda row: ravel_pytree(row)[0])(now.after.rows)
+    rest = jnp.linalg.eigvalsh(rows.T @ rows - (1 - epsilon) * gram)[0]
+    rounding = 64 * len(x) * jnp.finfo(x.dtype).eps * jnp.trace(gram)
+    full = jnp.vdot(g, jnp.linalg.solve(gram + hp.alpha * jnp.eye(len(x), dtype=x.dtype), g))
+    return Account(
+        gram,
+        account.sketched + now.energy,
+        account.full + full,
+        account.close & (rest >= -rounding),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def both_sides(
+    epsilon: Scalar, hp: SketchedNewtonHparams, account: Account, u: PyTree
+) -> Certificate:
+    right = account.full / (1 - epsilon)
+    proof = Certificate(account.sketched, right, 10 * (account.sketched + right))
+    return proof.under({CLOSE: account.close, UNIT_WEIGHTS: account.unit})
+
+
+NARROW = "`rate` must be below m / (2 a^2) for the size m of the sketch and a = <ghat, w - u>"
+
+
+class Drift(NamedTuple):
+    newton: sketched_newton.Account
+    mean: Float[Array, ""]  # the sum of eta <g, w - u>^2
+    luck: Float[Array, ""]  # the sum of K
+    narrow: Bool[Array, ""]
+
+
+def projection_drift(delta: Scalar, rate: Scalar) -> Theorem:
+    r"""The third term of `newton_regret` for a random projection, with probability $1 - \delta$.
+
+    `published` replaces the sum of $\eta_s \langle g_s, w_s - u\rangle^2$ by its bound.
+
+    delta: in (0, 1].
+    rate: $\lambda$, positive, fixed before the draws. The best one is about
+        $\sqrt{m \ln(1 / \delta) / (2 \sum_s a_s^2 |z_s|^2)}$.
+    """
+    delta = check.above("projection_drift", "delta", delta, 0.0, 1.0)
+    rate = check.positive("projection_drift", "rate", rate)
+    parts = open_drift, Partial(add_drift, rate), Partial(drift_sides, delta, rate)
+    return theorem("projection_drift", "Luo 2016, theorem 17 (1)", *parts, about=_PROJECTION)
+
+
+def open_drift(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Drift:
+    newton = sketched_newton.open_account(hp, state, u)
+    zero = jnp.zeros_like(newton.terms)
+    return Drift(newton, zero, zero, jnp.ones((), bool))
+
+
+def add_drift(
+    rate: Scalar,
+    hp: SketchedNewtonHparams,
+    account: Drift,
+    state: SketchedNewtonState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Drift:
+    now, apart = step(hp, state, feedback), feedback.action - dot(u, feedback.context)
+    gap = tree.sub(combined(state.rows, now.mix, now.base), u)
+    z = product(state.rows, gap)
+    q = 2 * rate * (now.ghat * apart) ** 2 / hp.sketch.size
+    legal = q < 1
+    q = jnp.where(legal, q, 0.0)
+    luck = hp.sketch.size / 2 * (-jnp.log1p(-q) - q) + rate * q * jnp.vdot(z, z) / (1 - q)
+    return Drift(
+        sketched_newton.add_round(hp, account.newton, state, feedback, u),
+        account.mean + now.eta * (feedback.grad * apart) ** 2,
+        account.luck + luck,
+        account.narrow & legal,
+    )
+
+
+def drift_sides(
+    delta: Scalar, rate: Scalar, hp: SketchedNewtonHparams, account: Drift, u: PyTree
+) -> Certificate:
+    slab = account.newton.slab
+    spread = (account.luck + jnp.log(1 / jnp.asarray(delta, slab.drift.dtype))) / rate
+    right, published = (side + spread for side in (account.mean, 2 * _slab.steps(hp.slab, slab)))
+    proof = Certificate(slab.drift, right, account.newton.terms + right, published)
+    met = {_slab.INSIDE: slab.inside, _slab.STEEP: slab.flat}
+    return proof.under(met | {UNIT_WEIGHTS: slab.unit, NARROW: account.narrow})
+
+
+def _is_projection(learner: Any) -> bool:
+    hp = learner.hparams
+    own = isinstance(hp, SketchedNewtonHparams)
+    return own and hp.sketch.init_fn is init
+
+
+_PROJECTION = About("`sketched_newton` with a random projection", _is_projection)

@@ -25,8 +25,7 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
 from olx.losses.signs import signs
-from olx.second_order import _tally
-from olx.second_order._tally import Tally
+from olx.second_order import sketch
 from olx.second_order.arow import growth
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -41,6 +40,7 @@ from olx.second_order.rank_one import (
     vector,
     weight_if,
 )
+from olx.second_order.sketch import Tally
 from olx.theorem import theorem
 
 
@@ -80,7 +80,7 @@ def errs(feedback: Feedback) -> Array:
 
 
 def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return _tally.open_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
+    return sketch.open_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
 
 
 def add_round(
@@ -89,11 +89,11 @@ def add_round(
     x = vector(feedback.context)
     row, along = look(state, x)[0], jnp.vdot(vector(u), x)
     terms = growth(1.0, row, feedback.outcome, along)
-    return _tally.add(tally, feedback, along, errs(feedback), terms)
+    return sketch.add(tally, feedback, along, errs(feedback), terms)
 
 
 def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
-    return _tally.sides(tally)
+    return sketch.sides(tally)
 
 
 mistakes_made = theorem(

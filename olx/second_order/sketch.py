@@ -15,19 +15,39 @@ g^\top$. So a round touches only the coordinates of its row.
 
 Luo, Optimal and Adaptive Online Learning, 2016, chapter 4; Luo, Agarwal, Cesa-Bianchi, Langford,
 Efficient Second Order Online Learning by Sketching, 2016.
+
+The matrix of a sketch with orthonormal directions, as steps and theorems count it.
+
+For $S = e^{1/2} V$ with orthonormal rows $V$ the step uses
+
+$$A = \alpha I + V^\top \text{diag}(\bar e) V, \qquad
+  \bar e = \min\big( e,\; \alpha\, (\epsilon^{-1/2} - 1) \big),$$
+
+with $\epsilon$ the spacing of floats: an energy counts as at most about 2,900 alpha in float32 and
+67 million alpha in float64. With a larger one, small errors of $V$ would make $A$ indefinite. The
+sketch keeps the energies $e$ themselves; it needs them to tell its directions apart.
+
+The account of the mistake bounds of second-order classifiers.
+
+The rounds that count are those with an update: mistakes $M$, and margin errors $U$ if the rule is
+aggressive. $H$ is the sum of the hinge losses of $u$ over them. The bounds have the form
+$H + \sqrt{\text{price} \cdot \text{growth}}$, where the price is a squared norm of $u$.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
+from olx import _safe as safe
 from olx._pytree import pytree, static
-from olx.core import Scalar
+from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx.core import Feedback, Scalar
+from olx.losses.margin import mistaken
 from olx.theorem import Theorem
 
 
@@ -136,3 +156,91 @@ def dtype_of(params: PyTree) -> Any:
 def columns(params: PyTree) -> int:
     """The number of coordinates."""
     return int(tree.size(params))
+
+
+WHOLE = "energies of the sketch must not exceed `alpha` / eps^(1/2), where the step counts less"
+
+
+def solve(alpha: Scalar, frame: Array, energy: Array, zx: Array, xx: Array) -> tuple[Array, Array]:
+    """The solution for directions V = frame Z; nothing cancels."""
+    v = frame @ zx
+    rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
+    left = alpha / (alpha + counted(alpha, energy))
+    return ((1 - left) * v) @ frame, rest + jnp.sum(left * v**2)
+
+
+def square(alpha: Scalar, frame: Array, energy: Array, zv: Array) -> Float[Array, ""]:
+    r"""$v^\top (A - \alpha I) v$."""
+    return jnp.sum(counted(alpha, energy) * (frame @ zv) ** 2)
+
+
+def is_whole(alpha: Scalar, energy: Array) -> Bool[Array, ""]:
+    """Whether all energies count in full."""
+    return jnp.all(energy <= most(alpha, energy))
+
+
+def counted(alpha: Scalar, energy: Array) -> Array:
+    r"""$\bar e$."""
+    return jnp.minimum(energy, most(alpha, energy))
+
+
+def share(square: Array, most: Array) -> Array:
+    """The share of a squared length that counts, if it counts as at most `most`."""
+    return safe.divide(jnp.minimum(square, most), square, 1.0)
+
+
+def most(alpha: Scalar, energy: Array, power: float = 0.5) -> Array:
+    r"""$\alpha\, (\epsilon^{-p} - 1)$."""
+    return alpha * jnp.asarray(float(jnp.finfo(energy.dtype).eps) ** -power - 1, energy.dtype)
+
+
+class Tally(NamedTuple):
+    mistakes: Float[Array, ""]  # |M|
+    close: Float[Array, ""]  # |U|
+    gaps: Float[Array, ""]  # H
+    price: Float[Array, ""]
+    growth: Float[Array, ""]  # as the proof has it
+    published: Float[Array, ""]  # as the source prints it
+    unit: Bool[Array, ""]  # whether all weights were 1
+
+
+class Terms(NamedTuple):
+    """What a round adds to the fields of these names if it counts."""
+
+    price: Array
+    growth: Array
+    published: Array
+
+
+def open_tally(price: Array) -> Tally:
+    zero = jnp.zeros_like(price)
+    return Tally(zero, zero, zero, price, zero, zero, jnp.ones((), bool))
+
+
+def add(tally: Tally, feedback: Feedback, along: Array, counts: Array, terms: Terms) -> Tally:
+    """Add a round.
+
+    along: the score of `u`.
+    counts: whether the round had an update.
+    """
+    y = feedback.outcome
+    wrong = mistaken(feedback.action, y)
+    one, if_counts = jnp.ones_like(along), lambda value: jnp.where(counts, value, 0.0)
+    return Tally(
+        tally.mistakes + jnp.where(wrong, one, 0.0),
+        tally.close + if_counts(jnp.where(wrong, 0.0, one)),
+        tally.gaps + if_counts(jnp.maximum(1 - y * along, 0.0)),
+        tally.price + if_counts(terms.price),
+        tally.growth + if_counts(terms.growth),
+        tally.published + if_counts(terms.published),
+        tally.unit & (jnp.asarray(feedback.weight) == 1),
+    )
+
+
+def sides(tally: Tally) -> Certificate:
+    r"""$|M| + |U| \le H + \sqrt{\text{price} \cdot \text{growth}}$."""
+    left = tally.mistakes + tally.close
+    most = lambda growth: tally.gaps + jnp.sqrt(tally.price * jnp.maximum(growth, 0.0))
+    right = most(tally.growth)
+    proof = Certificate(left, right, left + right, most(tally.published))
+    return proof.given(UNIT_WEIGHTS, tally.unit)
