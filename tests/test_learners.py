@@ -10,8 +10,8 @@ import quick
 from table import EACH, TABLE
 
 import olx
+from olx.testing.implementations import check_widths
 from olx.testing.ties import tied_rounds
-from olx.testing.widths import check_widths
 
 
 @pytest.mark.parametrize("name", EACH)

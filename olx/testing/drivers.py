@@ -10,8 +10,7 @@ from jaxtyping import PyTree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.run import run, sweep
 from olx.engine.serve import step
-from olx.testing.played import after, movable, with_numbers
-from olx.testing.report import close, fail, tolerance
+from olx.testing.report import after, close, fail, movable, tolerance, with_numbers
 
 FACTORS = 1.0, 0.9, 0.7  # of the numbers of the learners in a sweep
 

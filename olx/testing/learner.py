@@ -11,12 +11,21 @@ from jaxtyping import PyTree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 from olx.testing.drivers import check_drivers
-from olx.testing.forms import check_dictionary, check_lowering
-from olx.testing.played import after, before_update, is_real, study, weighed, with_numbers
-from olx.testing.report import close, fail, numbers, tolerance
+from olx.testing.implementations import check_dictionary, check_lowering, check_widths
+from olx.testing.report import (
+    after,
+    before_update,
+    close,
+    fail,
+    is_real,
+    numbers,
+    study,
+    tolerance,
+    weighed,
+    with_numbers,
+)
 from olx.testing.theorems import check_theorems
 from olx.testing.ties import tied_rounds
-from olx.testing.widths import check_widths
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 

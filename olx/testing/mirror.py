@@ -1,6 +1,11 @@
-"""The conformance kit for mirror maps: checks of convex duality."""
+"""The conformance kit for mirror maps: checks of convex duality.
 
-from typing import NamedTuple
+The conformance kit for regularizers that change with time.
+
+The conformance kit for losses of a score: its value and its slope.
+"""
+
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +16,11 @@ from optax import tree
 
 from olx import _check as check
 from olx._cache import compiled
+from olx.core import Loss, Process, Rounds
+from olx.engine.rollout import rollout
+from olx.frameworks.ftrl import ftrl
+from olx.frameworks.lift import linear
+from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
 from olx.testing.report import close, fail
 
@@ -179,3 +189,74 @@ def _geometry(mirror: MirrorMap, thetas: PyTree, ws: PyTree, others: PyTree) -> 
         jax.vmap(mirror.bregman)(others, ws),
         mirror.modulus * apart**2 / 2,
     )
+
+
+def check_regularizer(regularizer: Process, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """Check `regularizer` on a short stream; an AssertionError names the property that it breaks.
+
+    Its statistics keep their structure. In the first, a middle and the last round it gives a mirror
+    map, the same with and without jit, that passes `check_mirror` near the dual of `ftrl`. A stream
+    with a context is played by a linear predictor.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=6, features=4)
+    >>> olx.testing.check_regularizer(
+    ...     olx.regularizers.adagrad(), olx.losses.squared, rounds, jnp.zeros(4)
+    ... )
+    """
+    learner = ftrl(0.1, regularizer)
+    if rounds.context is not None:
+        learner = linear(learner)
+    keep = lambda state, feedback: (state, feedback.context)
+    trace = rollout(learner, loss, rounds, params, record=keep).trace
+    length = jax.tree.leaves(rounds)[0].shape[0]
+    for t in {0, length // 2, length - 1}:
+        state, context = jax.tree.map(lambda leaf, t=t: leaf[t], trace)
+        f = regularizer.at(state.stats, context)
+        if not isinstance(f, MirrorMap):
+            fail(f"at round {t} the regularizer gives a {type(f).__name__}, not a MirrorMap")
+        theta = state.theta.value
+        slow, fast = f.conjugate(theta), jax.jit(_conjugate_at)(regularizer, state, context)
+        close(f"jit changes the conjugate at round {t}", fast, slow, 1e-6)
+        noise = tree.random_like(jax.random.key(t), theta, dtype=jnp.result_type(slow))
+        check_mirror(f, tree.add(theta, noise))
+
+
+def _conjugate_at(regularizer: Process, state, context):
+    return regularizer.at(state.stats, context).conjugate(state.theta.value)
+
+
+def check_loss(loss: ScoreLoss, scores: Any, outcomes: Any) -> None:
+    """Check that a loss and its slope agree; an AssertionError names what differs.
+
+    `value_and_slope_fn`, if given, must give the values of `value_fn` and their derivative. The
+    values must be those of the batch if they are computed one by one.
+
+    scores, outcomes: arrays with one score and one outcome per entry of the first axis; scores that
+        avoid the kinks of the loss. Use float64.
+
+    >>> import jax.numpy as jnp, olx
+    >>> scores = jnp.linspace(-3.0, 3.0, 7)
+    >>> olx.testing.check_loss(olx.losses.logistic, scores, jnp.ones(7))
+    """
+    check.instance("check_loss", "loss", loss, ScoreLoss)
+    check.numbers("check_loss", "scores", scores)
+    check.numbers("check_loss", "outcomes", outcomes)
+    scores, outcomes = jnp.asarray(scores), jnp.asarray(outcomes)
+    if scores.ndim < 1 or scores.shape[:1] != outcomes.shape[:1]:
+        raise TypeError(
+            f"check_loss: `scores` has shape {scores.shape}, `outcomes` {outcomes.shape}; give one "
+            "outcome per score."
+        )
+    (values, slopes), (wanted, derivatives), whole = _look_at_loss(loss, scores, outcomes)
+    rtol = 1e-12 if scores.dtype == np.float64 else 1e-5
+    close("a batch of scores changes the values", whole, wanted, rtol)
+    close("`value_and_slope_fn` gives other values than `value_fn`", values, wanted, rtol)
+    close("`value_and_slope_fn` gives another slope than `jax.grad`", slopes, derivatives, rtol)
+
+
+@compiled
+def _look_at_loss(loss: ScoreLoss, scores: jax.Array, outcomes: jax.Array) -> tuple:
+    given = jax.vmap(loss.value_and_slope)(scores, outcomes)
+    derived = jax.vmap(jax.value_and_grad(loss))(scores, outcomes)
+    return given, derived, loss(scores, outcomes)

@@ -10,8 +10,7 @@ from olx.core import Learner, Loss, Rounds
 from olx.engine.certify import certify
 from olx.engine.rollout import rollout
 from olx.record import trace
-from olx.testing.played import weighed
-from olx.testing.report import close, fail, numbers
+from olx.testing.report import close, fail, numbers, weighed
 
 
 def check_theorems(

@@ -12,7 +12,7 @@ import olx
 from olx import convex, losses, mirrors, regularizers, schedules, streams
 from olx.convex import sets
 from olx.meta import average, averaged, rising
-from olx.testing.widths import check_widths
+from olx.testing.implementations import check_widths
 
 T, WIDTH = 80, 23
 DRAW = np.random.default_rng(0)

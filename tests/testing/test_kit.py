@@ -13,9 +13,9 @@ import olx
 from olx import losses, mirrors, streams
 from olx.convex import norms, sets
 from olx.facts import AddsContext, AddsGradient
+from olx.testing.implementations import check_widths
 from olx.testing.theorems import check_theorems
 from olx.testing.ties import tied_rounds, with_more_features
-from olx.testing.widths import check_widths
 
 GOOD = mirrors.euclidean()
 THETA = jnp.array([0.5, -1.0, 2.0])

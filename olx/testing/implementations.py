@@ -4,28 +4,35 @@ The engine plays a learner in blocks of rounds if its updates add multiples of t
 the coordinates of a sparse row if it is separable. The form depends on the number of configurations
 and on the kind of rows, so several numbers and both kinds are checked. A point learner is checked
 inside `linear`, on a stream made for this, because its facts are about that.
+
+The forms of the engine in single precision, and with a matrix of weights on sparse rows.
+
+A check of `Separable.still`: a coordinate with zero gradient keeps its decision.
+
+Checks of other forms of a learner: dictionaries of parameters, programs for other devices.
 """
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jax.export import export
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 from scipy.sparse import csr_array
 
-from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.implementations.blocks import ROWS
+from olx._pytree import as_tree
+from olx.core import Feedback, Learner, Loss, Rounds, Run
+from olx.engine.implementations.blocks import LEAST, ROWS
 from olx.engine.rollout import rollout
 from olx.engine.run import run, sweep
-from olx.facts import AddsGradient, Facts, Linear, Lumps, Refreshed, Rowwise
+from olx.facts import AddsGradient, Facts, Linear, Lumps, Refreshed, Rowwise, Separable
 from olx.frameworks.lift import linear
 from olx.losses.entropic import logistic
 from olx.streams.sparse_rows import sparse_rows
-from olx.testing.played import movable
-from olx.testing.report import close, tolerance
-from olx.testing.single import check_single
-from olx.testing.still import check_still
+from olx.testing.report import close, fail, movable, tolerance
 from olx.testing.ties import tied_rounds, with_more_features
 
 WIDTHS = (1, 64, 65)  # on both sides of the switch to blocks, at 65
@@ -139,3 +146,121 @@ def _scaled(learner: Learner, factors: np.ndarray, moves: list[bool]) -> Learner
 
     leaves, structure = jax.tree.flatten(learner)
     return jax.tree.unflatten(structure, map(stack, leaves, moves))
+
+
+_ROUNDING = 1e-3  # of float32, over a few dozen rounds
+
+
+def check_single(
+    learners: Learner, loss: Loss, rounds: Rounds, params: PyTree, sparse: bool
+) -> None:
+    """In float32 a sweep in blocks and sparse rows give the losses of `rollout`.
+
+    Sparse rows are played by the first of the learners. If each of its coordinates is alone, and if
+    it takes matrices, it gets two rows of weights and two scores; the second loss counts half.
+
+    Only losses are compared: some states hold small differences of large numbers.
+    """
+    learners, loss, rounds, params = _in_float32((learners, as_tree(loss), rounds, params))
+    play = lambda learner: rollout(learner, loss, rounds, params)
+    if learners.facts.adds is not None and jax.tree.leaves(learners):
+        some = jax.tree.map(lambda leaf: leaf[:LEAST], learners)
+        wanted = jax.jit(jax.vmap(play))(some)
+        _compare_single(
+            "a sweep in float32 is not rollout", sweep(some, loss, rounds, params), wanted
+        )
+    if sparse:
+        one = jax.tree.map(lambda leaf: leaf[0], learners)
+        matrix = jnp.stack([params, params])
+        if isinstance(one.facts.coordinates, Linear) and _takes(one, rounds, matrix):
+            params, loss = matrix, Partial(_of_scores, loss)
+        wanted = jax.jit(lambda one: rollout(one, loss, rounds, params))(one)
+        rows = rounds._replace(context=sparse_rows(csr_array(rounds.context)))
+        _compare_single("sparse rows in float32 differ", run(one, loss, rows, params), wanted)
+
+
+def _compare_single(what: str, seen: Run, wanted: Run) -> None:
+    close(what, seen.losses, wanted.losses, _ROUNDING)
+
+
+def _takes(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
+    """Whether the learner can predict from such a start; some compare decisions with contexts."""
+    try:
+        jax.eval_shape(lambda: learner.predict(learner.init(params), rounds.context[0]))
+    except TypeError:
+        return False
+    return True
+
+
+def _of_scores(loss: Partial, scores: Array, outcome: PyTree) -> Array:
+    return loss(scores[0], outcome) + 0.5 * loss(scores[1], outcome)
+
+
+def _in_float32(tree: PyTree) -> Any:
+    def cast(leaf: Any) -> Any:
+        real = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        return np.asarray(leaf, np.float32) if real else leaf
+
+    return jax.tree.map(cast, tree)
+
+
+def check_still(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """If the learner inside a `linear` one says that it is still, this is true.
+
+    Entries of the context that are zero have zero gradient. Other rounds must move them, since a
+    decision that has never moved may stay where it is for another reason.
+    """
+    if not isinstance(learner.facts.coordinates, Linear):
+        return
+    inner = learner.facts.coordinates.inner_fn(learner.hparams)
+    stated = inner.facts.coordinates
+    if not isinstance(stated, Separable) or not stated.still:
+        return
+
+    def decisions(state: PyTree, feedback: Feedback) -> tuple[PyTree, PyTree]:
+        return inner.predict(state), inner.predict(state, feedback.context)
+
+    play = lambda rounds: rollout(learner, loss, rounds, params, record=decisions)
+    done = jax.jit(play)(rounds)
+    alone, seeing = map(np.asarray, done.trace)
+    rtol = tolerance(done)
+    close(
+        "the learner says it is still, but its decision depends on the context", seeing, alone, rtol
+    )
+    rows = np.asarray(rounds.context)
+    rows = rows if rows.ndim == alone.ndim else rows[:, None]  # a row of weights per class
+    kept = np.where(rows[:-1] == 0, alone[:-1], alone[1:])
+    what = "the learner says it is still, but a decision changes though its gradient is zero"
+    close(what, alone[1:], kept, rtol)
+
+
+def check_dictionary(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, done: Run
+) -> None:
+    """A dictionary of two vectors gives the same losses as one vector.
+    Skipped if the parameters are not one vector, or if a number of the learner is an array."""
+    shaped = any(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(learner))
+    if not isinstance(params, jax.Array) or params.ndim != 1 or params.size < 2 or shaped:
+        return
+    split = lambda leaf: (
+        {"a": leaf[..., :1], "b": leaf[..., 1:]} if leaf.shape[-1:] == params.shape else leaf
+    )
+    vectors = lambda tree: jax.tree.map(lambda leaf: split(leaf) if leaf.ndim > 1 else leaf, tree)
+    parted = Rounds(vectors(rounds.context), vectors(rounds.outcome), rounds.weight)
+    other = jax.jit(lambda learner: rollout(learner, loss, parted, split(params)))(learner)
+    close("a dictionary of parameters differs from one vector", other.losses, done.losses, 1e-6)
+
+
+def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
+    """The program of a run and of its gradient can be lowered for every platform."""
+    learner = jax.tree.map(jnp.asarray, learner)
+    try:
+        export(play, platforms=platforms)(learner, rounds)
+        return
+    except Exception:
+        pass  # find out below which platform it is
+    for platform in platforms:
+        try:
+            export(play, platforms=(platform,))(learner, rounds)
+        except Exception as error:
+            fail(f"the program does not lower for {platform}: {error}")
