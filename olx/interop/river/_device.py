@@ -2,21 +2,139 @@
 
 A new coordinate is where `init` puts it. This is right only if a feature that was always 0 has
 changed nothing so far. That is tried out on a few rounds before the first growth.
+
+The compiled programs of a game on rows of one width.
+
+A call of a small program costs more than the round itself, and each argument costs more than its
+numbers. So all real numbers of a state are one vector, and so are those of the learner and the
+loss. A row is one vector too: the outcome, the weight, then the features.
+
+States that grow with the number of features and of classes.
 """
 
 import copy
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jax import lax
+from jaxtyping import Array, Float, PyTree
 
-from olx.core import Learner, Rounds
+from olx._cache import Recent, cached
+from olx._pytree import as_tree
+from olx.core import Learner, Loss, Rounds
 from olx.engine.game import first_state
-from olx.interop.river._growth import copied, grows, kept, put, starts_alike
-from olx.interop.river._programs import LEAD, Programs, own_of, programs
+from olx.engine.round import feedback_of
 from olx.losses.score import ScoreLoss
 from olx.streams.checks import judge, needs_of
+
+LEAD = 2  # numbers of a row before its features: the outcome and the weight
+
+
+class Packing(NamedTuple):
+    """How the leaves of a tree lie in one vector of float64 and a list of other arrays."""
+
+    structure: Any
+    kinds: tuple[tuple[tuple[int, ...], Any], ...]  # the shape and the dtype of each leaf
+
+    def pack(self, tree: PyTree) -> tuple[Float[Array, " n"], tuple]:
+        leaves = jax.tree.leaves(tree)
+        real = [jnp.ravel(leaf) for leaf, kind in self._pairs(leaves) if _is_real(kind)]
+        vector = jnp.concatenate(real) if real else jnp.zeros(0)
+        return vector, tuple(leaf for leaf, kind in self._pairs(leaves) if not _is_real(kind))
+
+    def unpack(self, vector: Any, others: tuple) -> PyTree:
+        left, leaves, begin = list(others), [], 0
+        for shape, kind in self.kinds:
+            if not _is_real(kind):
+                leaves.append(left.pop(0))
+                continue
+            size = int(np.prod(shape, dtype=int))
+            leaves.append(vector[begin : begin + size].reshape(shape))
+            begin += size
+        return jax.tree.unflatten(self.structure, leaves)
+
+    def _pairs(self, leaves: list) -> zip:
+        return zip(leaves, (kind for _, kind in self.kinds), strict=True)
+
+
+class Programs(NamedTuple):
+    """What is compiled for a learner, a loss, and a width; `own` and `state` are packed trees."""
+
+    packing: Packing  # of the state
+    shape: tuple[int, ...]  # of the decision
+    start: Callable[..., Any]  # own -> state
+    pair: Callable[..., Any]  # (own, state, 2 rows) -> (state, scores)
+    block: Callable[..., Any]  # (own, state, rows) -> state
+    many: Callable[..., Any]  # (own, state, rows) -> scores
+
+
+def packing_of(tree: PyTree) -> Packing:
+    leaves, structure = jax.tree.flatten(tree)
+    kinds = tuple((np.shape(leaf), _kind(leaf)) for leaf in leaves)
+    return Packing(structure, kinds)
+
+
+def own_of(learner: Learner, loss: Loss) -> tuple[Packing, PyTree]:
+    """The numbers of a learner and of a loss."""
+    both = learner, as_tree(loss)
+    packing = packing_of(both)
+    return packing, jax.tree.map(np.asarray, packing.pack(both))
+
+
+@cached
+def programs(own: Packing, shape: tuple[int, ...], labels: bool) -> Programs:
+    """The programs of all games of one structure.
+
+    shape: of the decision; the last number is the width.
+    labels: whether outcomes are numbers of classes.
+    """
+
+    def begin(numbers: tuple) -> PyTree:
+        return own.unpack(*numbers)[0].init(jnp.zeros(shape))
+
+    vector = sum(int(np.prod(size, dtype=int)) for size, kind in own.kinds if _is_real(kind))
+    others = tuple(jax.ShapeDtypeStruct(*kind) for kind in own.kinds if not _is_real(kind[1]))
+    held = packing_of(jax.eval_shape(begin, (jax.ShapeDtypeStruct((vector,), jnp.float64), others)))
+
+    def start(numbers: tuple) -> tuple:
+        return held.pack(jax.tree.map(jnp.asarray, begin(numbers)))
+
+    def learn(numbers: tuple, state: tuple, row: Array) -> tuple:
+        (learner, loss), kept = own.unpack(*numbers), held.unpack(*state)
+        outcome, weight, x = row[0], row[1], row[LEAD:]
+        outcome = outcome.astype(jnp.int32) if labels else outcome
+        feedback = feedback_of(loss, x, learner.predict(kept, x), outcome, weight)
+        return held.pack(learner.update(kept, feedback))
+
+    def score(numbers: tuple, state: tuple, row: Array) -> Array:
+        learner = own.unpack(*numbers)[0]
+        return learner.predict(held.unpack(*state), row[LEAD:])
+
+    def pair(numbers: tuple, state: tuple, rows: Array) -> tuple:
+        after = learn(numbers, state, rows[0])
+        return after, score(numbers, after, rows[1])
+
+    def block(numbers: tuple, state: tuple, rows: Array) -> tuple:
+        step = lambda state, row: (learn(numbers, state, row), None)
+        return lax.scan(step, state, rows)[0]
+
+    def many(numbers: tuple, state: tuple, rows: Array) -> Array:
+        return jax.vmap(lambda row: score(numbers, state, row))(rows)
+
+    return Programs(held, shape, jax.jit(start), jax.jit(pair), jax.jit(block), jax.jit(many))
+
+
+def _kind(leaf: Any) -> Any:
+    plain = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+    return np.dtype(np.float64) if plain else jnp.result_type(leaf)
+
+
+def _is_real(kind: Any) -> bool:
+    return kind == np.float64
+
 
 _MADE = ("programs", "own", "packing", "needs")  # from the other fields
 
@@ -138,3 +256,96 @@ def _check_action(device: Device, state: PyTree, row: np.ndarray) -> None:
             f"{jax.tree.map(np.shape, action)}; make a point learner a predictor, as "
             "`olx.linear(olx.ogd(0.1))`."
         )
+
+
+_WIDTHS = 2, 5
+_SEEN: Recent[bool] = Recent()  # what was tried, by learner and loss
+
+
+def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
+    """The state `small` in the room of the state `large`; what is new stays as it is in `large`."""
+
+    def one(old: Any, new: Any) -> Any:
+        if _is_key(old):
+            return old
+        new = np.array(new)
+        new[tuple(map(slice, np.shape(old)))] = np.asarray(old)
+        return new
+
+    return now.pack(jax.tree.map(one, before.unpack(*small), now.unpack(*large)))
+
+
+def copied(before: Packing, now: Packing, state: tuple) -> tuple:
+    """The stacked states of more copies; each new one is a copy of the last."""
+
+    def one(old: Any, shape: tuple[int, ...]) -> Any:
+        more = shape[0] - np.shape(old)[0]
+        return jnp.concatenate([old, jnp.repeat(old[-1:], more, 0)])
+
+    shapes = jax.tree.unflatten(now.structure, [shape for shape, _ in now.kinds])
+    return now.pack(jax.tree.map(one, before.unpack(*state), shapes))
+
+
+def grows(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
+    """Whether features that are always 0 change nothing, in the start and in a few rounds.
+
+    packing, own: of the learner and the loss.
+    """
+    numbers = (np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own) if not _is_key(leaf))
+    key = packing, *numbers, rows, labels
+    found = _SEEN.get(key)
+    return _SEEN.put(key, _tried(packing, own, rows, labels)) if found is None else found
+
+
+def _tried(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
+    """Play a few rounds with few and with more features."""
+    lead = () if rows is None else (rows,)
+    before, now = (programs(packing, (*lead, width), labels) for width in _WIDTHS)
+    if not _nested(before.packing, now.packing):
+        return False
+    drawn = np.random.default_rng(0).normal(size=(3, LEAD + _WIDTHS[1]))
+    drawn[:, 0] = np.arange(3) % 2 if labels else 1.0
+    drawn[:, 1] = 1.0
+    drawn[:, LEAD + _WIDTHS[0] :] = 0.0
+    small, large = before.start(own), now.start(own)
+    fresh = large
+    for _ in range(2):  # the second time, every coordinate has moved
+        seen = put(before.packing, now.packing, small, fresh), large
+        if not all(jax.tree.leaves(jax.tree.map(_near, *seen))):
+            return False
+        small = before.block(own, small, drawn[:, : LEAD + _WIDTHS[0]])
+        large = now.block(own, large, drawn)
+    scores = before.many(own, small, drawn[:, : LEAD + _WIDTHS[0]]), now.many(own, large, drawn)
+    seen = put(before.packing, now.packing, small, fresh), large
+    return all(jax.tree.leaves(jax.tree.map(_near, (seen[0], scores[0]), (seen[1], scores[1]))))
+
+
+def starts_alike(before: Programs, now: Programs, own: PyTree, other: PyTree) -> bool:
+    """Whether the start of a learner with more rows of weights begins with that of fewer rows."""
+    if not _nested(before.packing, now.packing):
+        return False
+    fresh = now.start(other)
+    seen = put(before.packing, now.packing, before.start(own), fresh), fresh
+    return all(jax.tree.leaves(jax.tree.map(_near, *seen)))
+
+
+def kept(leaf: Any) -> Any:
+    """A leaf as NumPy holds it: JAX would read float64 from a pickle as float32."""
+    return leaf if _is_key(leaf) else np.asarray(leaf)
+
+
+def _nested(small: Packing, large: Packing) -> bool:
+    """Whether every array of a state fits into that of a larger one."""
+    if small.structure != large.structure:
+        return False
+    fits = lambda a, b: len(a) == len(b) and all(i <= j for i, j in zip(a, b, strict=True))
+    pairs = zip(small.kinds, large.kinds, strict=True)
+    return all(fits(one, two) for (one, _), (two, _) in pairs)
+
+
+def _near(one: Any, two: Any) -> bool:
+    return _is_key(one) or np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -7,20 +7,30 @@ the new one in one call.
 
 The first row says how many features there are. When more come, the width becomes the next power of
 2, so that programs are compiled seldom, and models share them.
+
+Frames of rows: what `learn_many` and `predict_many` read.
+
+The classes of a classifier, which are met one by one, and their places in its game.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
+from river.utils import dataframe
 
 from olx.core import Learner
+from olx.interop._estimator import Diverged, parts
 from olx.interop.river._device import Device
-from olx.interop.river._lane import Lane, lane_of
+from olx.interop.river._numpy_round import Lane, lane_of
 from olx.interop.river._rows import Layout, Table
+from olx.losses.class_hinges import multiclass_zero_one
+from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
+from olx.multiclass._copies import ReductionHparams
+from olx.multiclass.reductions import one_vs_rest
 
 _QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more
@@ -175,3 +185,93 @@ class Game:
     def __getstate__(self) -> dict[str, Any]:
         self.flush()
         return dict(vars(self), lane=None, tried=False)
+
+
+def features(estimator: Any, X: Any) -> tuple[np.ndarray, list]:
+    """The numbers of a frame, and the names of its columns; refuses what is not a finite number."""
+    frame = dataframe.into_frame(X)
+    names, owner = list(frame.columns), type(estimator).__name__
+    if len(set(names)) < len(names):
+        raise ValueError(f"{owner}: the columns must have different names, got {names}.")
+    try:
+        matrix = dataframe.to_numpy(frame)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{owner}: the columns must hold numbers: {error}.") from None
+    bad = ~np.isfinite(matrix)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"{owner}: the feature {names[column]!r} must be a finite number, got "
+            f"{matrix[row, column]} in row {row}; fill gaps first."
+        )
+    return matrix, names
+
+
+def weights(estimator: Any, w: Any, matrix: np.ndarray) -> np.ndarray:
+    """One weight per row."""
+    plain = isinstance(w, int | float)
+    given = np.full(len(matrix), float(w)) if plain else dataframe.into_series(w).to_numpy()
+    if given.shape != (len(matrix),) or not ((given >= 0) & np.isfinite(given)).all():
+        raise ValueError(
+            f"{type(estimator).__name__}: `w` must be a finite number of at least 0 per row, got "
+            f"{w!r:.60}."
+        )
+    return given.astype(float)
+
+
+_COPIES = 3  # at first: two classes, and those that are still to come
+
+
+def known_with(label: Hashable) -> tuple:
+    """The labels that are known with this one: False and True come together."""
+    return (False, True) if isinstance(label, bool | np.bool_) else (label,)
+
+
+def check_label(label: Any) -> None:
+    """Refuse None and NaN: a label that is missing is no class."""
+    if label is None or label != label:
+        raise label_error(label)
+
+
+def label_error(label: Any) -> ValueError:
+    return ValueError(
+        f"OnlineClassifier: `y` must be a label, such as 1, True or a word, got {label!r:.60}; "
+        "leave out rows without a label."
+    )
+
+
+def finite(model: Any, scores: np.ndarray) -> np.ndarray:
+    if not np.isfinite(scores).all():
+        raise Diverged(model)
+    return scores
+
+
+def seat(model: Any) -> None:
+    """Make room in the game for the classes of a model; refuses more than the learner can have."""
+    k = len(model._labels)
+    if model._game is None:
+        model._game = _opened(model, k)
+    game = model._game
+    device, own = game.device, game.device.learner.hparams
+    if model._inner is not None and k + 1 > own.code.classes:
+        game.reseat(one_vs_rest(model._inner, 2 * k, loss=own.loss), None)
+    elif device.rows is not None and k > device.rows:
+        game.reseat(device.learner, k)
+    elif isinstance(own, ReductionHparams) and k > own.code.classes:
+        raise ValueError(
+            f"OnlineClassifier: `learner` is made for {own.code.classes} classes, the labels are "
+            f"of {k}: {model._labels}."
+        )
+    two = model._inner is not None and k == 2
+    game.alone = (model._inner, own.loss, model._positive) if two else None
+
+
+def _opened(model: Any, k: int) -> Game:
+    owner, intercept = type(model).__name__, model.fit_intercept
+    learner, loss = parts(model, logistic)
+    if loss.of_classes:
+        copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
+        return Game(owner, learner, loss, intercept, None if copies else max(2, k), labels=True)
+    model._inner, copies = learner, max(_COPIES, k + 1)
+    learner = one_vs_rest(learner, copies, loss=loss)
+    return Game(owner, learner, multiclass_zero_one, intercept, labels=True)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from olx.interop.river._programs import LEAD
+from olx.interop.river._device import LEAD
 
 _MOST = 64  # layouts that are remembered
 

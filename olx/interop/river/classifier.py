@@ -31,8 +31,15 @@ from river.utils import dataframe
 
 from olx.core import Learner
 from olx.interop._estimator import has_link
-from olx.interop.river._classes import check_label, finite, known_with, label_error, seat
-from olx.interop.river._many import features, weights
+from olx.interop.river._game import (
+    check_label,
+    features,
+    finite,
+    known_with,
+    label_error,
+    seat,
+    weights,
+)
 from olx.losses.score import ScoreLoss
 
 

@@ -17,8 +17,7 @@ from river.utils import dataframe
 
 from olx.core import Learner
 from olx.interop._estimator import Diverged, parts
-from olx.interop.river._game import Game
-from olx.interop.river._many import features, weights
+from olx.interop.river._game import Game, features, weights
 from olx.losses.residual import squared
 from olx.losses.score import ScoreLoss
 
