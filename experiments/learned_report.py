@@ -10,7 +10,7 @@ import numpy as np
 
 import olx
 from experiments.learned_games import mean_and_error
-from olx.certificate import Certificates
+from olx.theorem import Certificates
 
 BEST = "learned network"
 WAYS = {

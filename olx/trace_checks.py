@@ -10,11 +10,10 @@ from jaxtyping import Array, Bool, PyTree
 
 from olx import _check as check
 from olx._cache import compiled
-from olx._not_kept import NotKept
-from olx._sum import Sum
-from olx.certificate import Certificate
+from olx._numeric import Sum
+from olx._pytree import NotKept
 from olx.core import Learner, Run, Trace
-from olx.theorem import Theorem
+from olx.theorem import Certificate, Theorem
 
 ITS_OWN = "the run must be one of this learner"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import olx
-from olx import _sum, mirrors
+from olx import _numeric, mirrors
 from olx.convex import sets
 from olx.core import Learner
 
@@ -118,7 +118,7 @@ def test_the_gap_is_not_made_of_rounding():
 
 
 def add_init(step, params):
-    return _sum.start(params)
+    return _numeric.start(params)
 
 
 def add_predict(step, state, context):
@@ -126,7 +126,7 @@ def add_predict(step, state, context):
 
 
 def add_update(step, state, feedback):
-    return _sum.add(state, step * feedback.outcome)
+    return _numeric.add(state, step * feedback.outcome)
 
 
 def value(action, outcome):
@@ -153,8 +153,8 @@ def test_a_sum_has_the_derivative_of_its_terms():
 
 
 def test_a_sum_that_overflows_is_infinite():
-    total = _sum.start(jnp.asarray(3e38, jnp.float32))
+    total = _numeric.start(jnp.asarray(3e38, jnp.float32))
     for _ in range(3):
-        total = _sum.add(total, jnp.asarray(2e38, jnp.float32))
+        total = _numeric.add(total, jnp.asarray(2e38, jnp.float32))
     assert np.isposinf(total.value)
     assert float(total.rest) == 0

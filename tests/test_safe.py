@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from olx import _safe as safe
+from olx import _numeric as safe
 
 X = jnp.array([-1.0, 0.0, 4.0])
 

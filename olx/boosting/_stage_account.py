@@ -25,10 +25,10 @@ from optax import tree
 from olx import _clock as clock
 from olx._clock import Clock
 from olx.boosting._stages import Stages
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import LiftHparams
 from olx.frameworks.regret import CONVEX
+from olx.theorem import UNIT_WEIGHTS, Certificate
 
 BOUNDED = "base predictions must not exceed `bound`"
 STEEP = "slopes must not exceed the Lipschitz constant of `loss`"

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.boosting.booster import Coefficient, largest, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.core import Learner, Scalar

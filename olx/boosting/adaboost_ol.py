@@ -68,14 +68,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock, tick
 from olx._pytree import pytree
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, cumulative, sign
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.theorem import About, Theorem, is_about, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, is_about, theorem
 
 
 @pytree

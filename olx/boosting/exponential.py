@@ -25,9 +25,8 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx.boosting.booster import BoosterHparams
-from olx.certificate import Certificate
 from olx.core import Feedback
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 EDGE = "every edge must be at least the promised `gamma`"
 LIGHT = "weights of rounds must be at most 1"

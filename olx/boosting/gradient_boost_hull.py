@@ -36,12 +36,11 @@ from olx._pytree import as_tree, pytree, static
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 OWNER = "gradient_boost_hull"
 

@@ -37,12 +37,11 @@ from olx.boosting.gradient_boost import (
     stages_of,
 )
 from olx.boosting.gradient_boost import learn as learn_from
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.frameworks.regret import CONVEX
 from olx.losses.score import ScoreLoss
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 
 def gradient_boost_linearized(

@@ -44,11 +44,10 @@ from olx.boosting._stages import Tangent
 from olx.boosting.gradient_boost import stages_of as span_stages_of
 from olx.boosting.gradient_boost_hull import HullHparams, steps_of
 from olx.boosting.gradient_boost_hull import stages_of as hull_stages_of
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.needs import PARTS, within
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
 
 
 @pytree

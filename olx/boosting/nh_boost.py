@@ -32,14 +32,13 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.boosting.booster import BoosterHparams, Coefficient, one, weighted
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams
 from olx.experts.normal_hedge import normal_hedge
 from olx.experts.normal_hedge_dt import normal_hedge_dt
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
 
 AHEAD = "the mean edge must be more than half of `theta`"
 

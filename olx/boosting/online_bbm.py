@@ -50,17 +50,16 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx import _sum
+from olx import _numeric
+from olx._numeric import Sum
 from olx._pytree import pytree
-from olx._sum import Sum
 from olx.boosting import _tables as lattice
 from olx.boosting._tables import at_most_half, from_middle, log_middle
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import About, Theorem, is_about, theorem
+from olx.theorem import About, Certificate, Theorem, is_about, theorem
 
 
 @pytree
@@ -101,9 +100,9 @@ class Account(NamedTuple):
 
 def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:
     gamma, zeros = _gamma(hp, state), jnp.zeros(hp.n, state.rule.p.dtype)
-    none = _sum.start(zeros[0])
+    none = _numeric.start(zeros[0])
     first, largest = at_most_half(gamma, hp.n), largest_weights(gamma, hp.n)
-    return Account(first, largest, none, none, _sum.start(zeros), zeros)
+    return Account(first, largest, none, none, _numeric.start(zeros), zeros)
 
 
 def largest_weights(gamma: Array, n: int) -> Float[Array, " n"]:
@@ -121,9 +120,9 @@ def add_round(
     return Account(
         account.first,
         account.largest,
-        _sum.add(account.rounds, weight),
-        _sum.add(account.mistakes, jnp.where(mistaken(feedback.action, y), weight, 0.0)),
-        _sum.add(account.short, p * (_gamma(hp, state) - y * h)),
+        _numeric.add(account.rounds, weight),
+        _numeric.add(account.mistakes, jnp.where(mistaken(feedback.action, y), weight, 0.0)),
+        _numeric.add(account.short, p * (_gamma(hp, state) - y * h)),
         account.paid + p,
     )
 

@@ -29,18 +29,17 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx import _sum
+from olx import _numeric
+from olx import _numeric as safe
+from olx._numeric import Sum
 from olx._pytree import as_tree, pytree
-from olx._sum import Sum
 from olx.boosting import _tables as lattice
 from olx.boosting._tables import at_most
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 
 @pytree
@@ -123,7 +122,7 @@ def potential_mistakes(gamma: Scalar) -> Theorem:
 
 def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:
     zero, yes = jnp.zeros((), state.rule.p.dtype), jnp.ones((), bool)
-    return Account(_sum.start(zero), _sum.start(zero), zero, yes, yes)
+    return Account(_numeric.start(zero), _numeric.start(zero), zero, yes, yes)
 
 
 def add_round(
@@ -141,8 +140,8 @@ def add_round(
     mistake, slack = count(after[-1] <= 0), 1e3 * jnp.finfo(kind).eps
     played = count(mistaken(feedback.action, label(feedback, h)))
     return Account(
-        _sum.add(account.bound, weighed * (start + jnp.sum(w * (gamma - z)))),
-        _sum.add(account.mistakes, weighed * played),
+        _numeric.add(account.bound, weighed * (start + jnp.sum(w * (gamma - z)))),
+        _numeric.add(account.mistakes, weighed * played),
         account.paid + weighed * (start + 2 * jnp.sum(jnp.abs(w))),
         account.covers & (end >= mistake * (1 - slack)),
         account.falls & jnp.all(mean <= prior + slack * (jnp.abs(mean) + jnp.abs(prior))),

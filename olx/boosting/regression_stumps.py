@@ -27,7 +27,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner
 from olx.needs import within

@@ -18,8 +18,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from olx._pytree import pytree, static
-from olx._words import call, numbers
+from olx._pytree import call, numbers, pytree, static
 from olx.core import Scalar
 from olx.theorem import Theorem
 

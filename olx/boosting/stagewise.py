@@ -35,10 +35,9 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.boosting.booster import in_unit
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.schedules.decay import as_schedule
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 STEPS = "steps must be at most 1"
 UNIT = "hypotheses must be at most 1 in mean square"

@@ -37,9 +37,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -47,7 +46,7 @@ from olx.losses.hinges import hinge
 from olx.losses.margin import margin, short
 from olx.losses.signs import signs
 from olx.mirrors.base import MirrorMap
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, theorem
 
 
 @pytree

@@ -48,17 +48,16 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import mistaken
 from olx.losses.signs import signs
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, About, Certificate, Theorem, theorem
 
 
 @pytree

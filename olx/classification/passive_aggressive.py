@@ -54,9 +54,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
@@ -65,7 +64,7 @@ from olx.losses.labels import labels, of_classes
 from olx.losses.margin import margin, mistaken
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
-from olx.theorem import theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
 
 
 @pytree

@@ -18,7 +18,6 @@ chapter 14.
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -35,7 +34,7 @@ from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import hinge
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.pnorm import pnorm
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 
 def perceptron() -> Learner:

@@ -36,16 +36,15 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import margin, short
 from olx.losses.signs import signs
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -19,7 +19,6 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.convex.norms import Norm
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.aggressive import aggressive
@@ -29,7 +28,7 @@ from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import margin_hinge
 from olx.mirrors.base import MirrorMap
 from olx.schedules.mistakes import mistakes
-from olx.theorem import About, theorem
+from olx.theorem import About, Certificate, theorem
 
 
 def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx.certificate import Certificate
 from olx.convex import norms
 from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -28,7 +27,7 @@ from olx.frameworks.primal_dual import DualAscentHparams
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
 from olx.schedules.mistakes import MistakesStats, mistakes
-from olx.theorem import About, Theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def self_tuned_winnow() -> Learner:

@@ -31,8 +31,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -50,7 +49,7 @@ from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.orthant_entropy import unnormalized_entropy
 from olx.mirrors.signed_entropy import signed_entropy
-from olx.theorem import About, Theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:

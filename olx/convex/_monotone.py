@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.roots import search, with_slope
 from olx.core import Scalar
 

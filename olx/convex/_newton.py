@@ -14,7 +14,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx.core import Scalar
 

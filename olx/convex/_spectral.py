@@ -28,7 +28,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 
 _NODES, _MASSES = np.polynomial.legendre.leggauss(4)

@@ -22,7 +22,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex._levels import meet
 from olx.core import Scalar
 

@@ -23,7 +23,7 @@ from jax.scipy.special import logsumexp
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.roots import root
 from olx.core import Scalar
 

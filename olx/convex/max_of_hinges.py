@@ -26,7 +26,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.projections import subsimplex
 from olx.core import Scalar
 

@@ -8,7 +8,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Scalar
 from olx.facts import Lump

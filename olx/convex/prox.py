@@ -17,7 +17,7 @@ from jaxtyping import Array
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import like, pytree, static
 from olx.convex import _domain
 from olx.convex import _spectral as spectral

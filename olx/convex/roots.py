@@ -22,7 +22,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Int, PyTree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 
 _STEPS = 400
 _GROWTH = 8

@@ -20,7 +20,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import tangents
 from olx.convex.roots import with_slope
 from olx.convex.tangents import Bracket, Seen

@@ -20,7 +20,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import _interval
 from olx.convex import _spectral as spectral
 from olx.core import Scalar

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.core import Scalar
 
 Points = Array  # [T]

@@ -15,7 +15,6 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._cache import compiled
-from olx.certificate import Certificates
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.arguments import check_game
 from olx.engine.chunks import peek
@@ -27,7 +26,7 @@ from olx.engine.with_theorems import sides, with_theorems
 from olx.frameworks.lift import inside
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
-from olx.theorem import Theorem, follow, is_about, start
+from olx.theorem import Certificates, Theorem, follow, is_about, start
 from olx.trace_checks import accept, check_rows, finite, vouched
 
 

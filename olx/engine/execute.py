@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import PyTree
 from tqdm import tqdm
 
-from olx._not_kept import NOT_KEPT
+from olx._pytree import NOT_KEPT
 from olx.core import Rounds, Run
 from olx.engine import device
 from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe

@@ -30,11 +30,11 @@ from jax import lax, nn
 
 LEARNERS = (  # packages and modules whose functions and records make learners
     "olx._clock",
-    "olx._safe",
-    "olx._sum",
+    "olx._numeric",
+    "olx._numeric",
     "olx.alignment",
     "olx.boosting",
-    "olx.certificate",
+    "olx.theorem",
     "olx.classification",
     "olx.convex",
     "olx.core",

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.facts import Facts, Refresh
 from olx.needs import PARTS, within
-from olx.theorem import Ledger, Theorem, follow, start
+from olx.theorem import Certificate, Ledger, Theorem, follow, start
 
 
 @pytree

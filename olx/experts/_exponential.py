@@ -13,9 +13,9 @@ from jax.scipy.special import xlogy
 from jaxtyping import Array, Bool, Float
 
 from olx import _check as check
-from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Scalar
+from olx.theorem import DOMAIN, Certificate
 
 
 class Account(NamedTuple):

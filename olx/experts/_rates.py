@@ -18,10 +18,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from olx.certificate import Certificate
 from olx.experts.account import Account, certificate, expert_theorem, mixture
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights
-from olx.theorem import Theorem
+from olx.theorem import Certificate, Theorem
 
 
 class RatesStats(NamedTuple):

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.core import Scalar
 
 

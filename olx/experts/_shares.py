@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.experts._vectors import highest, lowest
 
 

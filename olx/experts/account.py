@@ -21,14 +21,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import as_tree
-from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Scalar
 from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
 
 LIGHT = "weights must be at most 1"
 

@@ -24,13 +24,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
-from olx.theorem import About, Theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 class AdaNormalHedgeStats(NamedTuple):

@@ -19,13 +19,13 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Learner, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import highest, lowest
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.theorem import Certificate
 
 
 class AdaHedgeStats(NamedTuple):

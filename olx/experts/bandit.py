@@ -28,9 +28,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.experts._needs import unit
 from olx.experts.account import LIGHT
@@ -39,7 +38,7 @@ from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
 from olx.needs import Need, within
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -23,14 +23,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Rounds
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.base import ExpertState
 from olx.experts.paths import Path, along, awake, filled, on_edges, path_losses, places
 from olx.losses.points import linear_feedback
 from olx.needs import Need, within
-from olx.theorem import theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
 
 
 @pytree

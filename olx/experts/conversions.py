@@ -23,10 +23,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.needs import within
-from olx.theorem import INNER, About, Theorem, View, theorem, through
+from olx.theorem import INNER, About, Certificate, Theorem, View, theorem, through
 
 
 @pytree

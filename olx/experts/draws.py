@@ -24,8 +24,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import Account, add_round, certificate, mixture, open_account
 from olx.experts.ada_normal_hedge import weigh as by_ada_normal
@@ -40,7 +39,7 @@ from olx.experts.sampled import (
     update,
     update_committed,
 )
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 
 class Luck(NamedTuple):

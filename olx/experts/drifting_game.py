@@ -33,10 +33,9 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._recursion import lattice, potentials, solve
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 _LARGEST_TABLE = 2**27
 

@@ -19,13 +19,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts import _exponential
 from olx.experts._exponential import Account
 from olx.experts._needs import prior_need
 from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 class WeightsState(NamedTuple):

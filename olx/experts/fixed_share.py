@@ -23,7 +23,6 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import lowest
@@ -39,7 +38,7 @@ from olx.experts.account import (
     relative_entropy,
 )
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
-from olx.theorem import About, theorem
+from olx.theorem import About, Certificate, theorem
 
 
 @pytree

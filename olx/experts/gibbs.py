@@ -19,14 +19,13 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts import _exponential
 from olx.experts._exponential import Account
 from olx.experts._needs import prior_need
 from olx.experts.particles import mean_of
 from olx.experts.sampled import draw
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -21,13 +21,13 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 
-from olx.certificate import Certificate
 from olx.core import Learner, Process, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 from olx.schedules._scalar import no_stats
 from olx.schedules.decay import as_schedule
+from olx.theorem import Certificate
 
 
 class HedgeStats(NamedTuple):

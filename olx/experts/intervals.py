@@ -20,7 +20,6 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.experts import streaming, tracking
 from olx.experts.account import (
@@ -35,7 +34,7 @@ from olx.experts.account import (
 from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
 from olx.experts.streaming import StreamingHparams
 from olx.experts.tracking import COPIED, TrackingHparams
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 
 def interval_from(start: int | Array) -> Theorem:

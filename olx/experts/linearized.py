@@ -19,11 +19,10 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
 from olx.needs import Need, within
-from olx.theorem import Theorem, theorem
+from olx.theorem import Certificate, Theorem, theorem
 
 
 def linearized(inner: Learner) -> Learner:

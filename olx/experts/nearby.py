@@ -17,13 +17,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import for_mixtures, unit_of
 from olx.experts.base import ExpertHparams
 from olx.experts.particles import ParticlesHparams, as_experts
 from olx.experts.quantiles import Share, at_quantile, rank_of
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
 
 
 class Account(NamedTuple):

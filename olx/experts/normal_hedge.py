@@ -16,12 +16,12 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.convex.roots import root
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
+from olx.theorem import Certificate
 
 
 def normal_hedge(

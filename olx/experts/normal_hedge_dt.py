@@ -20,11 +20,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _clock as clock
 from olx._clock import Clock
-from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.theorem import Certificate
 
 
 class NormalHedgeDTStats(NamedTuple):

@@ -19,11 +19,10 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.needs import within
-from olx.theorem import Theorem, theorem
+from olx.theorem import Certificate, Theorem, theorem
 
 
 @pytree

@@ -26,11 +26,10 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import LIGHT, Account, add_round, open_account
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 Potential = Callable[[Array, Array], Array]
 

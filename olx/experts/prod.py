@@ -17,12 +17,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts._needs import light
 from olx.experts._vectors import below_top
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.theorem import Certificate
 
 
 def prod(

@@ -21,12 +21,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.experts.account import Account, add_round, for_mixtures, in_units, open_account, unit_of
 from olx.experts.base import ExpertHparams, ExpertState, seen
 from olx.experts.hedge import has_fixed_step, step_of
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 UNIFORM = "the prior must be uniform"
 

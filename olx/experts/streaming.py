@@ -19,12 +19,12 @@ from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 from olx.experts.tracking import price, together
+from olx.theorem import Certificate
 
 
 @pytree

@@ -24,11 +24,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.theorem import Certificate
 
 COPIED = "intervals must start in the first `rounds` rounds"
 

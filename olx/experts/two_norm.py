@@ -16,12 +16,12 @@ Luo, Optimal and Adaptive Online Learning, 2016, lemma 1, corollary 1.
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture
 from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
+from olx.theorem import Certificate
 
 
 def two_norm(

@@ -22,7 +22,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable

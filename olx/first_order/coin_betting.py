@@ -28,13 +28,12 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import like, pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise, Separable
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -31,12 +31,11 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -37,10 +37,10 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx import _sum
+from olx import _numeric
+from olx import _numeric as safe
+from olx._numeric import Sum
 from olx._pytree import pytree
-from olx._sum import Sum
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 
@@ -84,7 +84,7 @@ def normalized_adagrad(eta: Scalar, curvature: Scalar = 1.0) -> Learner:
 
 def init(hp: NAGHparams, params: PyTree) -> NAGState:
     zeros = tree.zeros_like(params)
-    none = _sum.start(jnp.zeros((), jnp.result_type(*jax.tree.leaves(params))))
+    none = _numeric.start(jnp.zeros((), jnp.result_type(*jax.tree.leaves(params))))
     return NAGState(zeros, zeros, zeros, none, none)
 
 
@@ -98,8 +98,8 @@ def update(hp: NAGHparams, state: NAGState, feedback: Feedback) -> NAGState:
     largest = _larger(state, x)
     units = _scaled(x, largest)
     own = jnp.asarray(feedback.weight, state.weight.value.dtype)
-    norms = _sum.add(state.norms, own * tree.vdot(units, units))
-    weight = _sum.add(state.weight, own)
+    norms = _numeric.add(state.norms, own * tree.vdot(units, units))
+    weight = _numeric.add(state.weight, own)
     squares = jax.tree.map(lambda past, x: past + own * (slope * x) ** 2, state.squares, x)
     level = safe.sqrt(safe.divide(weight.value, norms.value))
     steps = jax.tree.map(lambda x, g: level * safe.divide(x, safe.sqrt(g)), x, squares)  # c s

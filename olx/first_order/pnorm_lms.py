@@ -22,14 +22,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.lift import dot
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.pnorm import pnorm
 from olx.regularizers.largest_context import largest_context
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, theorem
 
 
 def pnorm_lms(q: Scalar = 2.0) -> Learner:

@@ -20,13 +20,12 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
 from olx.regularizers.scale_invariant_pnorm import exponent, level
 from olx.regularizers.scale_invariant_pnorm import scale_invariant_pnorm as regularizer
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:

@@ -27,16 +27,15 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _sum
+from olx import _numeric
+from olx._numeric import Sum
 from olx._pytree import pytree
-from olx._sum import Sum
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import master
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree
@@ -78,7 +77,7 @@ def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 
 
 def init(hp: SelfConfidentHparams, params: PyTree) -> SelfConfidentState:
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
-    return SelfConfidentState(tree.zeros_like(params), _sum.start(zero))
+    return SelfConfidentState(tree.zeros_like(params), _numeric.start(zero))
 
 
 def predict(hp: SelfConfidentHparams, state: SelfConfidentState, context: PyTree) -> PyTree:
@@ -90,7 +89,7 @@ def update(
 ) -> SelfConfidentState:
     theta, z = hp.mirror.center(state.theta), _move(feedback)
     gap = _gap(_at(hp, state.paid.value), theta, z)
-    return SelfConfidentState(tree.add(theta, z), _sum.add(state.paid, gap))
+    return SelfConfidentState(tree.add(theta, z), _numeric.add(state.paid, gap))
 
 
 class Account(NamedTuple):

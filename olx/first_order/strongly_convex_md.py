@@ -18,7 +18,6 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
 from olx.frameworks.md import MDHparams, MDState, md
@@ -33,7 +32,7 @@ from olx.frameworks.regret import (
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.decay import DecayHparams, decay
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
 
 
 def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:

@@ -32,7 +32,6 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
@@ -40,7 +39,7 @@ from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regr
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.start import start_inside
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 @pytree

@@ -13,10 +13,10 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Scalar
 from olx.frameworks.master import constants
 from olx.mirrors.base import MirrorMap
+from olx.theorem import Certificate
 
 
 class Account(NamedTuple):

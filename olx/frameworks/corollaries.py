@@ -27,7 +27,6 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process
 from olx.frameworks.corollary_forms import COMPOSITE, LEADER, ROOT, Form
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, downhill
@@ -36,7 +35,7 @@ from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer, constant
 from olx.regularizers.constant import init as unchanging
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
 
 Penalized = Callable[[PyTree], Array]
 GROWS = "`base` must not be negative and must not shrink"

@@ -17,11 +17,10 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Loss
 from olx.frameworks.lift import dot
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
 
 
 class Descent(NamedTuple):

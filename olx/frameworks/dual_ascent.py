@@ -24,7 +24,6 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
@@ -49,7 +48,7 @@ from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
 from olx.schedules.decay import as_schedule
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 def dual_ascent(

@@ -21,9 +21,9 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _sum
+from olx import _numeric
+from olx._numeric import Sum
 from olx._pytree import as_tree, pytree
-from olx._sum import Sum
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.frameworks import master
@@ -84,7 +84,7 @@ def ftrl(
 
 
 def init(hp: FTRLHparams, params: PyTree) -> FTRLState:
-    return FTRLState(_sum.start(tree.zeros_like(params)), hp.regularizer.init(params))
+    return FTRLState(_numeric.start(tree.zeros_like(params)), hp.regularizer.init(params))
 
 
 def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
@@ -93,7 +93,7 @@ def predict(hp: FTRLHparams, state: FTRLState, context: PyTree) -> PyTree:
 
 def update(hp: FTRLHparams, state: FTRLState, feedback: Feedback) -> FTRLState:
     f = hp.regularizer.at(state.stats, feedback.context)
-    theta = _sum.add(Sum(f.center(state.theta.value), state.theta.rest), _move(hp, feedback))
+    theta = _numeric.add(Sum(f.center(state.theta.value), state.theta.rest), _move(hp, feedback))
     return FTRLState(theta, hp.regularizer.update(state.stats, feedback))
 
 

@@ -11,12 +11,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback
 from olx.frameworks import primal_dual
 from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState, finite
 from olx.losses.margin import mistaken
-from olx.theorem import theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
 
 
 class HingeAccount(NamedTuple):

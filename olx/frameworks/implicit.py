@@ -25,16 +25,15 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.losses.labels import of_classes
 from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

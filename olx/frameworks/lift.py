@@ -21,8 +21,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import as_tree, pytree
-from olx._words import words
+from olx._pytree import as_tree, pytree, words
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import (
     AddsContext,

@@ -29,11 +29,10 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._sum import Sum
-from olx.certificate import DOMAIN, Certificate
+from olx._numeric import Sum
 from olx.core import Feedback, Scalar
 from olx.mirrors.base import MirrorMap
-from olx.theorem import Theorem, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem, theorem
 
 
 class Step(NamedTuple):

@@ -26,7 +26,6 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
@@ -38,7 +37,7 @@ from olx.mirrors.euclidean import euclidean
 from olx.mirrors.start import start_inside
 from olx.schedules._scalar import no_stats
 from olx.schedules.decay import as_schedule
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 @pytree

@@ -21,7 +21,6 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.ascents.uniform import uniform
@@ -31,7 +30,7 @@ from olx.losses.class_hinges import multiclass_hinge
 from olx.losses.hinges import hinge
 from olx.losses.margin import margin, mistaken
 from olx.mirrors.base import MirrorMap
-from olx.theorem import About, Theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, About, Certificate, Theorem
 
 
 class Tally(NamedTuple):

@@ -22,14 +22,13 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, Certificate
 from olx.core import HINT, Feedback, Learner, Process, Scalar
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
 from olx.frameworks.hints import last_gradient
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.start import start_inside
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 @pytree

@@ -25,7 +25,6 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Process
 from olx.frameworks.ascents.base import Ascent, Problem, move, slope
 from olx.frameworks.lift import dot
@@ -33,7 +32,7 @@ from olx.frameworks.master import constants
 from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
 from olx.schedules import _scalar
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 @pytree

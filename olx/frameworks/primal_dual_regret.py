@@ -13,8 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Feedback, Scalar
 from olx.frameworks.primal_dual import (
     Account,
@@ -29,7 +28,7 @@ from olx.schedules.fixed import SelfBoundedHparams, at_horizon
 from olx.schedules.own_loss import at as at_own_loss
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
-from olx.theorem import Theorem, theorem
+from olx.theorem import Certificate, Theorem, theorem
 
 ENERGY = "half the squared norm of a subgradient must be at most `energy`"
 ALLOWED = "subgradients must be at most what the schedule allows for"

@@ -21,8 +21,8 @@ from optax import tree
 from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
+from olx.theorem import UNIT_WEIGHTS, Certificate
 
 CONVEX = "losses must be convex: not below their linearizations at `u`"
 STRONGLY_CONVEX = "losses must be `sigma`-strongly convex: not below their parabolas at `u`"

@@ -41,7 +41,6 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.games.base import Game, HingeRule, Turn
 from olx.frameworks.games.rules import projected_ascent
@@ -49,7 +48,7 @@ from olx.frameworks.master import constants
 from olx.frameworks.primal_dual import finite
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 @pytree

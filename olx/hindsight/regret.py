@@ -37,7 +37,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._not_kept import NotKept
+from olx._pytree import NotKept
 from olx.convex import norms
 from olx.convex.norms import Norm
 from olx.core import Learner, Loss, Rounds, Run

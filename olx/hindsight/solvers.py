@@ -34,7 +34,7 @@ from jax import lax
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import tangents
 from olx.convex.sets import ConvexSet
 from olx.core import Scalar

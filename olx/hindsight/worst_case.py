@@ -43,10 +43,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._cache import compiled
 from olx._pytree import as_tree, pytree, static
-from olx.certificate import Certificates
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.arguments import check_game
@@ -59,7 +58,7 @@ from olx.losses.points import linear_loss
 from olx.record import trace
 from olx.streams.checks import check_params, judge, needs_of
 from olx.streams.stream import Stream
-from olx.theorem import Theorem
+from olx.theorem import Certificates, Theorem
 
 
 class Game(NamedTuple):

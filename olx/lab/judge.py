@@ -13,13 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from olx.certificate import DIVERGED, DOMAIN, Certificate, Certificates, SoFar
 from olx.core import Learner
 from olx.engine.certify import asked_of, replayed
 from olx.lab.comparators import Comparator, best_sequence, in_double
 from olx.lab.plan import Asked, Part
 from olx.lab.sweeps import Game, one
-from olx.theorem import Theorem
+from olx.theorem import DIVERGED, DOMAIN, Certificate, Certificates, SoFar, Theorem
 
 Shown = tuple[np.ndarray, np.ndarray]  # rounds, and the cumulative loss after each of them
 

@@ -35,7 +35,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses._classes import balanced, checked, dual, of_classes, top_sums

@@ -32,7 +32,7 @@ from jax import lax
 from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.log_sum_exp import soft_shares
 from olx.convex.roots import root
 from olx.losses._classes import checked, dual, of_classes

@@ -20,7 +20,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx.core import Feedback, Rounds, Scalar
 from olx.needs import Need

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from olx import _check as check
-from olx import _safe as safe
-from olx._remedies import seen_as
+from olx import _numeric as safe
+from olx._check import seen_as
 from olx.core import Scalar
 from olx.losses.margin import ROUNDING
 from olx.losses.score import ScoreLoss

@@ -17,7 +17,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 import jax.numpy as jnp
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
 from olx.losses.score import ScoreLoss

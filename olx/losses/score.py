@@ -31,8 +31,7 @@ from jax.core import Tracer
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
-from olx._pytree import pytree, static
-from olx._words import call, numbers
+from olx._pytree import call, numbers, pytree, static
 from olx.convex import scalar
 from olx.core import Scalar
 from olx.losses.ball import BallConstants

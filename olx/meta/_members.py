@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Batch, Feedback, Learner
+from olx.theorem import Certificate
 
 
 def its_own(learner: Learner, state: PyTree, feedback: Feedback) -> Feedback:

@@ -19,10 +19,10 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
 from olx.meta._members import its_own, mean
+from olx.theorem import DOMAIN, Certificate
 
 NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite
 

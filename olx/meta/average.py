@@ -22,11 +22,11 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
-from olx import _sum
+from olx import _numeric
+from olx import _numeric as safe
 from olx._clock import Clock
+from olx._numeric import Sum
 from olx._pytree import pytree
-from olx._sum import Sum
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.needs import PARTS, within
@@ -106,7 +106,7 @@ def rising(shift: Scalar = 1.0) -> Process:
 def init(hp: AverageHparams, params: PyTree) -> AverageState:
     inner, zeros = hp.inner.init(params), tree.zeros_like(params)
     latest = hp.inner.predict(inner) if _is_still(hp.inner) else zeros
-    total = _sum.start(jnp.zeros((), jnp.result_type(*jax.tree.leaves(params))))
+    total = _numeric.start(jnp.zeros((), jnp.result_type(*jax.tree.leaves(params))))
     return AverageState(inner, zeros, zeros, latest, total, hp.weights.init(params))
 
 
@@ -118,7 +118,7 @@ def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> Avera
     check.same_shape("average", "the action", feedback.action, "`params`", state.mean)
     inner = hp.inner.update(state.inner, feedback)
     own = feedback.weight * hp.weights.at(state.stats, feedback.context)
-    total = _sum.add(state.total, own)
+    total = _numeric.add(state.total, own)
     stats = hp.weights.update(state.stats, feedback)
     bring = lambda mean, since, w: _until(total.value, mean, since, w)
     if not _is_still(hp.inner):

@@ -20,12 +20,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.meta._members import check_members, count, each, its_own, mean, over, stacked
 from olx.needs import PARTS, within
-from olx.theorem import Theorem, theorem
+from olx.theorem import Certificate, Theorem, theorem
 
 
 @pytree

@@ -16,7 +16,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap
 

@@ -36,7 +36,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap

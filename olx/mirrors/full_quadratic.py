@@ -26,7 +26,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.convex import _domain
 from olx.convex.norms import Norm

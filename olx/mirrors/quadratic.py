@@ -18,7 +18,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import like
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty

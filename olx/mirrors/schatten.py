@@ -17,7 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import largest, schatten_norm

@@ -23,7 +23,7 @@ from jax.scipy.special import entr
 from jax.tree_util import Partial
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import _domain, norms
 from olx.convex.roots import root
 from olx.core import Scalar

@@ -18,7 +18,7 @@ from jax import lax
 from jax.tree_util import Partial
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import trace_norm
 from olx.core import Scalar

@@ -36,7 +36,6 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import margin
 from olx.multiclass._second_order import by_classes, comparator, difference, duel
@@ -54,7 +53,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 def arow(r: Scalar) -> Learner:

@@ -39,14 +39,13 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.frameworks.mistakes import solved
 from olx.losses.labels import labels, of_classes
 from olx.losses.margin import hot
-from olx.theorem import theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
 
 
 @pytree

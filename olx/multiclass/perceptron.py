@@ -32,7 +32,6 @@ Analysis of Machine Learning Algorithms, 2023, chapter 14.
 
 from jaxtyping import PyTree
 
-from olx.certificate import Certificate
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -43,7 +42,7 @@ from olx.frameworks.primal_dual import DualAscentHparams
 from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.pnorm import pnorm
-from olx.theorem import About, Theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def perceptron() -> Learner:

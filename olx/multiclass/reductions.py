@@ -31,7 +31,6 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.losses.hinges import hinge
 from olx.losses.margin import mistaken
@@ -44,7 +43,7 @@ from olx.multiclass._copies import (
     signs_of,
     votes_of,
 )
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:

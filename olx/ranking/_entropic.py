@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
-from olx import _sum
-from olx._sum import Sum
+from olx import _numeric
+from olx import _numeric as safe
+from olx._numeric import Sum
 from olx.convex import _domain
 from olx.convex.balanced_logits import balanced_logits
 from olx.core import Scalar
@@ -30,11 +30,11 @@ class EntropicState(NamedTuple):
 def init(params: Array) -> EntropicState:
     labels, size = params.shape
     level = jnp.full(labels, jnp.log(jnp.asarray(size, params.dtype)))
-    return EntropicState(jnp.zeros_like(params), _sum.start(level))
+    return EntropicState(jnp.zeros_like(params), _numeric.start(level))
 
 
 def at(c: Scalar, acc: Array) -> EntropicState:
-    return EntropicState(acc / c, _sum.start(logsumexp(acc / c, axis=1)))
+    return EntropicState(acc / c, _numeric.start(logsumexp(acc / c, axis=1)))
 
 
 def scores(state: EntropicState, x: Array) -> Array:
@@ -62,7 +62,7 @@ def every(now: Ranked) -> Array:
 def move(c: Scalar, state: EntropicState, x: Array, scores: Array, steps: Array) -> EntropicState:
     delta = steps / c
     theta = state.theta + delta[:, None] * x
-    return EntropicState(theta, _sum.add(state.level, _rise(scores, delta)))
+    return EntropicState(theta, _numeric.add(state.level, _rise(scores, delta)))
 
 
 def square_of(x: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.balanced import balanced_search
 from olx.core import Scalar
 from olx.ranking._round import Geometry, Ranked

@@ -30,15 +30,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.ranks import average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
 from olx.needs import within
 from olx.ranking.rows import row_scores
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -83,7 +83,6 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks, parted
@@ -109,7 +108,7 @@ from olx.ranking._rule import (
 from olx.schedules.decay import as_schedule
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
-from olx.theorem import theorem
+from olx.theorem import DOMAIN, Certificate, theorem
 
 
 def label_ranking(

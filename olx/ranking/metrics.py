@@ -29,7 +29,7 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.losses.margin import short
 from olx.losses.ranks import check_length, is_degree
 

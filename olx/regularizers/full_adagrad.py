@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex import _spectral as spectral
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap

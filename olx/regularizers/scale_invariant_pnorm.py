@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.convex import norms
 from olx.convex.norms import Norm

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx.convex.norms import Norm

@@ -12,7 +12,7 @@ $\beta = (|r|_H / |q|_H)^{1/2}$ makes $v$ smallest: it is 0 if $q$ and $r$ are p
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from olx import _safe as safe
+from olx import _numeric as safe
 
 
 def changed(

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
+from olx.theorem import UNIT_WEIGHTS, Certificate
 
 INSIDE = "scores of `u` must not exceed `bound`"
 CURVED = "losses must have the curvature that was given"

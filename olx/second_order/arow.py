@@ -27,7 +27,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order import sketch
@@ -45,7 +44,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 def arow(r: Scalar) -> Learner:

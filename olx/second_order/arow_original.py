@@ -20,7 +20,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order import sketch
@@ -38,7 +37,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
 
 
 def arow_original(r: Scalar) -> Learner:

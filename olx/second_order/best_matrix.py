@@ -30,14 +30,13 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx import _numeric as safe
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import alike
 from olx.frameworks.omd import OMDHparams, OMDState
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.full_quadratic import full_quadratic
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
 
 ZERO = "the first weights must be 0"
 

@@ -22,7 +22,6 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from olx.certificate import Certificate
 from olx.core import Feedback
 from olx.second_order import _slab
 from olx.second_order.frequent_directions import Account as Regret
@@ -31,7 +30,7 @@ from olx.second_order.frequent_directions import bound
 from olx.second_order.frequent_directions import open_account as open_regret
 from olx.second_order.sketch import WHOLE
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem, theorem
 
 
 class Account(NamedTuple):

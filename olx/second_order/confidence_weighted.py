@@ -33,7 +33,7 @@ from jax.scipy.special import ndtri
 from jaxtyping import Array
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs

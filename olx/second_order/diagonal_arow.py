@@ -25,7 +25,6 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -34,7 +33,7 @@ from olx.second_order import sketch
 from olx.second_order.arow import asks
 from olx.second_order.rank_one import weight_if
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

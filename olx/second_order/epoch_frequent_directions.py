@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.core import Scalar
 from olx.second_order import sketch
 from olx.second_order._root import changed

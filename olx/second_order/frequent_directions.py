@@ -74,15 +74,14 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Feedback, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 

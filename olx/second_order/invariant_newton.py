@@ -33,14 +33,13 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.rank_one import vector
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 class InvariantState(NamedTuple):

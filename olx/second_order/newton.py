@@ -33,8 +33,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import Account, SlabHparams
@@ -49,7 +48,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 def newton(

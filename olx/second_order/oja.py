@@ -48,11 +48,11 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
-from olx import _sum
+from olx import _numeric
+from olx import _numeric as safe
 from olx._clock import Clock
+from olx._numeric import Sum
 from olx._pytree import pytree, static
-from olx._sum import Sum
 from olx.core import Scalar
 from olx.second_order import sketch
 from olx.second_order.sketch import PERIOD, Sketch, columns, orthonormal
@@ -114,7 +114,7 @@ def init(hp: OjaHparams, alpha: Scalar, params: PyTree) -> tuple[OjaState, PyTre
     rows = jnp.linalg.qr(jax.random.normal(hp.key, (flat.size, hp.size), flat.dtype))[0].T
     eye, zeros = jnp.eye(hp.size, dtype=flat.dtype), jnp.zeros(hp.size, flat.dtype)
     zero = zeros[0]
-    small = OjaState(_sum.start(eye), zeros, clock.start(hp, params), zero, zero + hp.size)
+    small = OjaState(_numeric.start(eye), zeros, clock.start(hp, params), zero, zero + hp.size)
     return small, jax.vmap(unravel)(rows)
 
 
@@ -134,7 +134,7 @@ def update(
     less, other = growth / (root * (1 + root)), c * v / (sums * root)
     change = less[:, None] * frame + other[:, None] * _earlier(v[:, None] * frame)
     after = OjaState(
-        _sum.add(small.frame, -change),
+        _numeric.add(small.frame, -change),
         (1 - share) * small.energy + share * v**2,
         clock.advance(small.clock, True),
         work,
@@ -164,7 +164,7 @@ def basis(small: OjaState, gram: Array) -> Array:
 def rebased(small: OjaState) -> OjaState:
     eye = jnp.eye(len(small.energy), dtype=small.energy.dtype)
     square = jnp.full_like(small.square, len(small.energy))
-    return OjaState(_sum.start(eye), small.energy, small.clock, small.work, square)
+    return OjaState(_numeric.start(eye), small.energy, small.clock, small.work, square)
 
 
 def _earlier(terms: Array) -> Array:

@@ -61,16 +61,15 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree, static
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
 from olx.second_order._root import changed
 from olx.second_order.sketch import Sketch, combined, dtype_of, empty_rows, product
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import About, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
 
 
 @pytree

@@ -19,14 +19,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from olx import _safe as safe
-from olx.certificate import Certificate
+from olx import _numeric as safe
 from olx.core import Feedback, Learner
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.invariant_newton import InvariantState, add_slab, open_slab, update
 from olx.second_order.rank_one import vector
-from olx.theorem import About, theorem
+from olx.theorem import About, Certificate, theorem
 
 
 class Account(NamedTuple):

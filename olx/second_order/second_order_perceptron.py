@@ -21,7 +21,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
 from olx.losses.signs import signs
@@ -41,7 +40,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 def second_order_perceptron(a: Scalar = 1.0) -> Learner:

@@ -43,12 +43,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree, static
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import Theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 @pytree

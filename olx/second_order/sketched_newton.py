@@ -45,10 +45,9 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh, Refreshed, Rowwise
 from olx.frameworks.lift import dot
@@ -64,7 +63,7 @@ from olx.second_order.sketch import (
     product,
     products,
 )
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

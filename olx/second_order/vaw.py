@@ -27,7 +27,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -41,7 +40,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
 
 
 def vaw(a: Scalar) -> Learner:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Int, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import as_tree, pytree, static
 from olx.adversary import Adversary
 from olx.core import Loss, Rounds, Scalar

@@ -23,11 +23,11 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
-from olx.certificate import UNIT_WEIGHTS, Certificate
+from olx import _numeric as safe
 from olx.core import Feedback
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
+from olx.theorem import UNIT_WEIGHTS, Certificate
 
 
 class Account(NamedTuple):

@@ -23,8 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import pytree, static
-from olx._words import words
+from olx._pytree import pytree, static, words
 from olx.needs import Need
 from olx.structured.structure import Structure
 

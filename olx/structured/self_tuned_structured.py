@@ -26,9 +26,8 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import solved
 from olx.structured import ledger, walk
@@ -36,7 +35,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

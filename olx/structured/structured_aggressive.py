@@ -30,16 +30,15 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree, static
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.structured import ledger, walk
 from olx.structured.ledger import Account
 from olx.structured.losses import contrast, max_loss
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

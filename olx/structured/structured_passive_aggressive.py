@@ -25,15 +25,14 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx._pytree import pytree
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.structured import ledger, walk
 from olx.structured.ledger import Account
 from olx.structured.losses import Contrast, PartsLoss, contrast
 from olx.structured.walk import Walk
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 @pytree

@@ -23,7 +23,6 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx.certificate import Certificate
 from olx.core import Feedback, Learner
 from olx.frameworks.mistakes import solved
 from olx.structured import ledger, walk
@@ -31,7 +30,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import theorem
+from olx.theorem import Certificate, theorem
 
 
 class StructuredPerceptronState(NamedTuple):

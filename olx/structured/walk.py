@@ -19,10 +19,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
-from olx import _safe as safe
-from olx import _sum
-from olx._remedies import seen_as
-from olx._sum import Sum
+from olx import _numeric
+from olx import _numeric as safe
+from olx._check import seen_as
+from olx._numeric import Sum
 from olx.core import Feedback, Scalar
 from olx.structured.structure import Structure
 
@@ -36,14 +36,14 @@ class Walk(NamedTuple):
 def start(w: PyTree) -> Walk:
     w = jax.tree.map(jnp.asarray, w)
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(w)))
-    return Walk(w, tree.zeros_like(w), _sum.start(zero))
+    return Walk(w, tree.zeros_like(w), _numeric.start(zero))
 
 
 def step(
     structure: Structure, walk: Walk, factor: Scalar, feedback: Feedback, slope: PyTree
 ) -> Walk:
     """Add `factor` times the gradient in w, if `slope` is that in the parts."""
-    total = _sum.add(walk.total, jnp.asarray(feedback.weight, walk.total.value.dtype))
+    total = _numeric.add(walk.total, jnp.asarray(feedback.weight, walk.total.value.dtype))
     add = lambda w, factor: structure.add(w, factor, feedback.context, slope)
     return Walk(add(walk.w, factor), add(walk.late, total.value * factor), total)
 

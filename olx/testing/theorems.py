@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx.certificate import Certificate, Certificates
 from olx.core import Learner, Loss, Rounds
 from olx.engine.certify import certify
 from olx.engine.rollout import rollout
 from olx.record import trace
 from olx.testing.report import close, fail, numbers, weighed
+from olx.theorem import Certificate, Certificates
 
 
 def check_theorems(

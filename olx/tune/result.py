@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from olx._words import words
+from olx._pytree import words
 from olx.core import Learner
 
 

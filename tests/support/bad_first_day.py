@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import losses, mirrors, regularizers, schedules
-from olx._not_kept import NOT_KEPT
+from olx._pytree import NOT_KEPT
 from olx.convex import sets
 
 X = np.random.default_rng(0).normal(size=(4, 3))

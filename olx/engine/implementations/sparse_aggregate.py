@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Int
 
-from olx import _sum
+from olx import _numeric
 from olx.core import Feedback, Learner
 from olx.engine.implementations.sparse_layout import Layout, Packed, Whole, rows_of, state_of
 from olx.engine.implementations.sparse_rounds import Round, gather_rows, write_rows
@@ -77,7 +77,7 @@ def aggregate(
         rows = (new.table[:-1] + offset) / unit
         rows = jnp.where(same, lanes, rows)  # what did not change keeps its bits
         added, gone = (terms(lump, some, whole) for some in (rows, lanes))
-        total = _sum.add(whole.total, jnp.sum(added - gone))
+        total = _numeric.add(whole.total, jnp.sum(added - gone))
         least = jnp.where(jnp.any(rows != 0), 1.0, 0.0)  # tiny first weights need another level
         peak = jnp.maximum(jnp.maximum(whole.peak, total.value), least)
         peak = jnp.where(folds, jnp.inf, peak)
@@ -133,7 +133,7 @@ def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
         top = jnp.max(aggregate_of(learner).log_term(rows))
         level = jnp.where(jnp.isfinite(top), top, 0.0).astype(whole.level.dtype)
         total = jnp.sum(aggregate_of(learner).term(rows, level))
-        fresh = Whole(whole.scale, whole.shift, _sum.start(total), level, total)
+        fresh = Whole(whole.scale, whole.shift, _numeric.start(total), level, total)
         return jax.tree.map(lambda new, old: jnp.where(stale(whole), new, old), fresh, whole)
 
     def change(first: Int[Array, ""], whole: Whole) -> Whole:

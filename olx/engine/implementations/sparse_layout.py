@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _aligned as aligned
-from olx import _sum
+from olx import _numeric
 from olx._cache import cached, compiled, result_shapes
-from olx._sum import Sum
+from olx._numeric import Sum
 from olx.core import Learner, Rounds
 from olx.engine import round
 from olx.facts import Linear, Lumps, Refreshed, Rowwise
@@ -114,7 +114,7 @@ def pack(layout: Layout, state: PyTree) -> Packed:
     if not layout.lumps:
         return Packed(jnp.concatenate([table, table[:1]]), rest)
     zero = jnp.zeros((), table.dtype)  # the first round computes the sum, since the peak is higher
-    whole = Whole(zero + 1, zero, _sum.start(zero), zero, zero + jnp.inf)
+    whole = Whole(zero + 1, zero, _numeric.start(zero), zero, zero + jnp.inf)
     return Packed(jnp.concatenate([table, jnp.zeros_like(table[:1])]), rest, whole)
 
 

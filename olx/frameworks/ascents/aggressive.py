@@ -19,7 +19,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 from optax import tree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.roots import root
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 from olx.frameworks.lift import dot, transposed

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from optax import tree
 
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy

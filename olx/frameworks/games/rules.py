@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from olx import _check as check
-from olx import _safe as safe
+from olx import _numeric as safe
 from olx.convex.max_of_hinges import ascend_hinges, average_hinges
 from olx.frameworks.games.base import HingeRule, Turn
 

@@ -23,8 +23,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import pytree, static
-from olx._words import call, words
+from olx._pytree import call, pytree, static, words
 from olx.core import Feedback, Learner
 
 _LOOKED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from olx.certificate import DIVERGED
 from olx.lab.report.tables import Column, Table
 from olx.lab.report.words import short
+from olx.theorem import DIVERGED
 
 HOLDS, FAILS, LOST, NOT_MET = "holds", "fails", "diverged", "conditions not met"
 
