@@ -24,10 +24,7 @@ from olx._pytree import NOT_KEPT
 from olx.core import Rounds, Run
 from olx.engine import device
 from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe
-from olx.engine.chunks import Checks, Chunk, History, len_of, take
-from olx.engine.chunks import chunks_of as cut_chunks
-from olx.engine.chunks import pieces_of as read_pieces
-from olx.engine.chunks import plan_of as make_plan
+from olx.engine.chunks import Checks, Chunk, History, chunks_of, len_of, pieces_of, plan_of, take
 from olx.engine.compile import Program
 from olx.engine.compile import explain_launches as explain_launches
 from olx.engine.finite import Visible, candidates
@@ -35,7 +32,6 @@ from olx.engine.game import Known, refuse_tracers
 from olx.engine.outputs import Collector, fetch
 from olx.engine.processes import ProcessGroup
 from olx.engine.threads import ALONE, Shares, choose_program, close, joined_state, outputs_of
-from olx.engine.threads import joined_state as join_state
 from olx.keep import Keep
 
 
@@ -70,10 +66,10 @@ def execute(
     given = jax.tree.leaves(stream) if whole else []
     refuse_tracers(owner, [*jax.tree.leaves(state), *given])
     check_checkpoint(owner, checkpoint)
-    game, pieces = device.put_on_device(known.game), read_pieces(owner, stream)
+    game, pieces = device.put_on_device(known.game), pieces_of(owner, stream)
     first = next(pieces)
     ready = whole and all(isinstance(leaf, jax.Array) for leaf in given)
-    plan = make_plan(first, params, cut.configurations, whole, ready, light)
+    plan = plan_of(first, params, cut.configurations, whole, ready, light)
     shown = shows(game, state, plan, candidates(plan, known.parts))
     program = program_of(shown.fields)
     checks = Checks(owner, known.needs, params, shown.leaves)
@@ -81,7 +77,7 @@ def execute(
     width = _width(state)
     if crew is not None or checkpoint is not None:
         row = iter([take(first, 0, 1)])
-        one = next(cut_chunks(owner, row, plan._replace(capacity=1), checks))[:2]
+        one = next(chunks_of(owner, row, plan._replace(capacity=1), checks))[:2]
     if crew is not None:
         state, game, cut = crew.deal(program, width, cut, state, game, *one)
         progress = progress if jax.process_index() == 0 else False
@@ -102,7 +98,7 @@ def execute(
         bar = stack.enter_context(contextlib.closing(Progress(progress, length, collector.played)))
         desk = stack.enter_context(PendingChunk(owner, collector, bar, checkpoint))
         desk.digest = before.get(collector.played, b"")
-        ahead = cut_chunks(owner, itertools.chain([first], pieces), plan, checks, history)
+        ahead = chunks_of(owner, itertools.chain([first], pieces), plan, checks, history)
         call, numbers = None, game.numbers
         while (chunk := desk.wait_for(ahead, asked, state)) is not None:
             rest = device.put_rounds(chunk.rounds, chunk.span, plan.capacity)
@@ -130,7 +126,7 @@ def execute(
         if crew is not None:
             crew.tell(collector.played, desk.digest)
     losses, trace, curve = collector.result()
-    return Run(join_state(state), losses if curve is None else NOT_KEPT, trace, curve=curve)
+    return Run(joined_state(state), losses if curve is None else NOT_KEPT, trace, curve=curve)
 
 
 def _width(state: PyTree) -> int:

@@ -18,8 +18,7 @@ from olx.engine import round
 from olx.engine.round import Recorder, feedback_of
 from olx.engine.with_theorems import TheoremHparams
 from olx.frameworks.lift import LiftHparams, dot
-from olx.streams.checks import is_traced as is_tracer
-from olx.streams.checks import judge, needs_of, on_host
+from olx.streams.checks import is_traced, judge, needs_of, on_host
 from olx.streams.sparse_rows import SparseRows
 
 _TRACED = (
@@ -65,7 +64,7 @@ def of_action(game: Game, state: PyTree, error: Exception) -> str:
     lift = _lift_of(game.learner)
     if lift is None or lift.apply.func is not dot:
         what = "this learner" if lift is None else "the model `apply` of this learner"
-        if is_traced(error):
+        if is_about_tracers(error):
             return f"{what} cannot be traced; {TRACE_IT}"
         why = words_of_error(error)
         if row is None:
@@ -121,7 +120,7 @@ def of_loss(game: Game, action: PyTree, error: Exception) -> str:
             f"`params` of shape {_shape(start)} makes scores of shape {_shape(action)}, and `loss` "
             f"takes one score; start from {_start(one.context)}"
         )
-    if is_traced(error):
+    if is_about_tracers(error):
         return f"`loss` cannot be traced; {TRACE_IT}"
     if cause(error) is None:
         return words_of_error(error)
@@ -179,7 +178,7 @@ def words_of_error(error: Exception) -> str:
     return str(error).split("\n")[0].rstrip(".")
 
 
-def is_traced(error: Exception) -> bool:
+def is_about_tracers(error: Exception) -> bool:
     """Whether a function looked at the value of a traced number."""
     return isinstance(error, _TRACED)
 
@@ -237,7 +236,7 @@ class errors_explained:
     def _refuse_first_row(self) -> None:
         """Refuse a row that the learner or the loss does not take, in their own words."""
         owner, learner, loss, params, rounds = self.game
-        if params is not None and not is_tracer((params, rounds)):
+        if params is not None and not is_traced((params, rounds)):
             first = jax.tree.map(lambda leaf: on_host(leaf)[:1], rounds)
             judge(owner, needs_of(learner, loss), params, first)
 
@@ -274,7 +273,7 @@ def explain(
     if cause(error) is None:
         kind = ValueError if isinstance(error, ValueError) else TypeError
         return kind(f"{owner}: {words_of_error(error)}."), None
-    if is_traced(error) and (watch.record or watch.measure):
+    if is_about_tracers(error) and (watch.record or watch.measure):
         return TypeError(f"{owner}: `record` or `measure` cannot be traced; {TRACE_IT}."), error
     return None
 

@@ -31,10 +31,8 @@ from jax import lax, nn
 LEARNERS = (  # packages and modules whose functions and records make learners
     "olx._clock",
     "olx._numeric",
-    "olx._numeric",
     "olx.alignment",
     "olx.boosting",
-    "olx.theorem",
     "olx.classification",
     "olx.convex",
     "olx.core",

@@ -15,7 +15,6 @@ from olx._cache import Recent, cached, compiled
 from olx._pytree import as_tree
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine import round
-from olx.engine import round as cast_of
 from olx.engine.arguments import check_game, check_state
 from olx.engine.decision import start_like
 from olx.engine.explain import errors_explained
@@ -30,7 +29,7 @@ from olx.engine.implementations.sparse_layout import (
     packer,
     state_of,
 )
-from olx.engine.round import feedback_of
+from olx.engine.round import cast_context, feedback_of
 from olx.streams.checks import (
     check_finite,
     check_kind,
@@ -133,7 +132,7 @@ def _gathered(layout: Layout, learner: Learner, table: Any, rest: tuple, rows: B
 
 @compiled
 def _dense(learner: Learner, state: PyTree, start: PyTree, rows: PyTree) -> PyTree:
-    fit = (lambda x: x) if start is None else (lambda x: cast_of.cast_context(x, start))
+    fit = (lambda x: x) if start is None else (lambda x: cast_context(x, start))
     return jax.vmap(lambda x: learner.predict(state, fit(x)))(rows)
 
 

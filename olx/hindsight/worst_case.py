@@ -316,7 +316,7 @@ class WorstCase:
     regret: to `stream.truth`, after the last round. Another stream of the set may have a larger
         one.
     stream: the rounds, and the comparator. `olx.run` plays its rounds, and
-        `olx.streams.adversaries` makes an adversary of them.
+        `olx.streams.replaying` makes an adversary of them.
     each: the regret that each search reached. If the largest was reached once only, search longer.
     proofs: both sides of the theorems on this stream; None if the learner carries none.
     """

@@ -111,7 +111,11 @@ def test_a_stream_that_fits_goes_there_once_and_comes_back_once(seen, name):
     assert len(jax.tree.leaves(rounds)[0]) == 75
     assert span is None  # the compiler knows it, so the host does not ask after every round
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(outs))
-    assert seen[name].crossed == ["there", "there", "fetched"]  # numbers, rounds and the output
+    assert seen[name].crossed == [
+        "put_on_device",
+        "put_on_device",
+        "fetch",
+    ]  # numbers, rounds and the output
 
 
 @pytest.mark.parametrize("name", PLAYS)

@@ -93,7 +93,7 @@ COUNTS_MISTAKES = {
     ),
     "alma": (
         olx.classification.alma(0.9),
-        made(olx.classification.alma(0.1)),
+        made(olx.classification.alma_mistakes(0.1)),
     ),
     "self-tuned": (
         olx.classification.self_tuned_aggressive(mirrors.euclidean(), 2.0),

@@ -15,8 +15,6 @@ from jax import random
 import olx
 from olx import experts, hindsight, schedules, streams
 from olx._clock import Clock
-from olx.hindsight import regret
-from olx.hindsight import regret as notions
 
 T, N = 160, 10
 KEY = random.key(5)
@@ -492,7 +490,7 @@ STARTS, LOSSES = jnp.array([0, 1, 37]), jnp.asarray(ROWS["random"].losses)
 def tracked():
     """AdaNormalHedge.TV, its streaming version and Fixed Share on losses that switch."""
     losses = jnp.asarray(ROWS["switching"].losses)
-    path = hindsight.shifting.best_shifting_expert(losses, 4).path
+    path = hindsight.best_shifting_expert(losses, 4).path
     blurred = 0.7 * jax.nn.one_hot(path, N) + 0.1 * jax.nn.one_hot((path + 1) % N, N)
     corners = jnp.stack([jnp.eye(N)[i] for i in (0, 3, int(path[0]), int(path[-1]))])
     names = ("ada_normal_hedge_tv", "ada_normal_hedge_streaming", "fixed_share")
@@ -580,14 +578,16 @@ def test_a_comparator_that_changes_needs_a_row_for_every_round():
 @pytest.mark.parametrize("size", [1, 2, 7, 40])
 def test_a_sequence_is_a_sum_of_intervals_of_least_weight(size):
     v = np.round(RNG.random(size) * (RNG.random(size) < 0.8), 2)
-    pieces = regret.intervals(v)
+    pieces = hindsight.intervals(v)
     rebuilt = np.zeros(size)
     for piece in pieces:
         rebuilt[piece.start : piece.stop] += piece.weight
     np.testing.assert_allclose(rebuilt, v, atol=1e-12)
     total = sum(piece.weight for piece in pieces)
     np.testing.assert_allclose(total, ref.peeled(v), atol=1e-12)
-    np.testing.assert_allclose(total, regret.upward_variation(jnp.asarray(v)[:, None]), atol=1e-12)
+    np.testing.assert_allclose(
+        total, hindsight.upward_variation(jnp.asarray(v)[:, None]), atol=1e-12
+    )
 
 
 EPSILONS = (0.05, 0.3)
@@ -607,7 +607,7 @@ def looked_back():
             run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.record.trace)
             theorems = tuple(experts.quantile(learner, eps) for eps in EPSILONS)
             quantiles = list(olx.certify(learner, run, None, theorems=theorems))
-            seen[name] = notions.expert_regrets(learner, run), quantiles
+            seen[name] = hindsight.expert_regrets(learner, run), quantiles
             if name == "ada_normal_hedge":
                 small = lambda u, own=learner, run=run: olx.certify(own, run, u)["small_losses"]
                 seen["small losses"] = jax.vmap(small)(MIXTURES)

@@ -79,13 +79,13 @@ def test_the_bound_of_gradient_descent_is_attained(found):
 
 def test_other_functions_play_the_stream(found):
     rounds, loss = found.stream.rounds, olx.losses.linear_loss
-    nature = olx.streams.adversaries(loss, rounds)
+    nature = olx.streams.replaying(loss, rounds)
     played = olx.play(olx.ogd(ETA), nature, jnp.zeros(3), T + 1)
     theirs = olx.rollout(olx.ogd(ETA), loss, rounds, jnp.zeros(3))
     np.testing.assert_allclose(played.losses[:T], theirs.losses, rtol=1e-12)
     np.testing.assert_array_equal(played.rounds.outcome[T], rounds.outcome[0])
     with pytest.raises(ValueError, match=r"replaying: .* weights"):
-        olx.streams.adversaries(loss, rounds._replace(weight=jnp.ones(T)))
+        olx.streams.replaying(loss, rounds._replace(weight=jnp.ones(T)))
 
 
 def test_a_short_step_leaves_the_bound_loose():

@@ -174,12 +174,12 @@ BAD = {
         "certify: `interval` is about an `ada_normal_hedge_tv`",
     ),
     "ALMA's theorem for the Perceptron": Bad(
-        about(olx.classification.alma(0.1), PERCEPTRON),
+        about(olx.classification.alma_mistakes(0.1), PERCEPTRON),
         TypeError,
         "certify: `alma_mistakes` is about an `alma`, got a learner of",
     ),
     "a margin of 0": Bad(
-        lambda: olx.classification.alma(0.0),
+        lambda: olx.classification.alma_mistakes(0.0),
         ValueError,
         "alma_mistakes: `margin` must be positive, got 0.0",
     ),

@@ -136,7 +136,7 @@ def block_by_block(
     def step(k: Int[Array, ""], carry: Packed) -> Packed:
         index, x = now.block(k)
         state = state_of(layout, gather_rows(carry.table, index), packed.rest)
-        new = rows_of(layout, learn(inner, state, now, score, value, slope, x))
+        new = rows_of(layout, learn_block(inner, state, now, score, value, slope, x))
         return Packed(write_rows(carry.table, index, new.table), new.rest)
 
     empty = jnp.zeros_like(jax.eval_shape(products, now.first))
@@ -154,7 +154,7 @@ def inner_of(learner: Learner) -> Learner:
     return learner.facts.coordinates.inner_fn(learner.hparams)
 
 
-def learn(
+def learn_block(
     inner: Learner, state: PyTree, now: Round, score: Array, value: Array, slope: Array, x: Array
 ) -> PyTree:
     """The state of the inner learner on some coordinates, after the round."""
@@ -235,7 +235,7 @@ def lane_by_lane(
 
     def learn(inner: Learner, row: Array, rest: tuple, score, value, slope, x) -> Packed:
         state = state_of(layout, row, rest)
-        return columns_of(layout, learn(inner, state, now, score, value, slope, x))
+        return columns_of(layout, learn_block(inner, state, now, score, value, slope, x))
 
     def update(place: Int[Array, ""], x: Array) -> Packed:
         row = lax.dynamic_index_in_dim(copies, place)
