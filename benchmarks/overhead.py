@@ -25,8 +25,8 @@ from benchmarks.settings import Settings
 from olx.engine import chunks, compile
 from olx.engine.arguments import check_game
 from olx.engine.finite import candidates, visible_leaves
-from olx.engine.game import known, start_of
-from olx.engine.implementations.dense import single_program
+from olx.engine.game import numbers_of, one_game
+from olx.engine.implementations.dense import dense_program
 from olx.engine.round import Recorder
 
 WIDTHS = (10, 50, 64, 200, 1000)
@@ -89,17 +89,17 @@ def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], 
 
 
 def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
-    game = known("overhead", entry.learner, entry.loss, check_game)
-    state = start_of("overhead", game, start)
+    numbers = numbers_of("overhead", entry.learner, entry.loss, check_game)
+    game = one_game("overhead", numbers, rounds, start, Recorder())
     plan = chunks.plan_of(jax.tree.map(np.asarray, rounds), start, 1, True)
-    watched = visible_leaves(game.game, state, plan, candidates(plan, game.parts), batched=False)
-    given = game.game.numbers, rounds, np.array([0, chunks.len_of(rounds)], np.int32)
-    program = single_program(Recorder(fields=watched.fields))
-    call, path = program.forms(game.game).choose(start.size, state, *given)
+    visible = visible_leaves(game, plan, candidates(plan, numbers.parts))
+    given = numbers.leaves.numbers, rounds, np.array([0, chunks.len_of(rounds)], np.int32)
+    program = dense_program(Recorder(fields=visible.fields))
+    call, path = program.forms(numbers.leaves).choose(start.size, game.state, *given)
     if path != "one kernel":
         raise RuntimeError(f"{entry.name} is played as a {path}")
-    fresh = _copier(state)
-    return lambda: jax.block_until_ready(call(fresh(), *given))[0][1].paid[0]
+    fresh = _copier(game.state)
+    return lambda: jax.block_until_ready(call(fresh(), *given))[0][1].sums[0]
 
 
 def by_run(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:

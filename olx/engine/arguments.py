@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import PyTree
 
 from olx import _check as check
@@ -93,3 +94,25 @@ def check_state(owner: str, state: PyTree, like: PyTree) -> None:
             "`run.state` of a run of this learner, or `learner.init(params)` to begin."
         )
     check.same_shape(owner, "`state`", state, "the state of this learner", like)
+
+
+def check_batch(owner: str, learners: Learner, loss: Loss) -> None:
+    """Refuse all but a stack of learners and a loss of an action and an outcome."""
+    check_learners(owner, learners)
+    check_loss(owner, loss)
+    _check_stack(owner, learners)
+
+
+def _check_stack(owner: str, learners: Learner) -> None:
+    leaves = jax.tree.leaves(learners)
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        raise TypeError(
+            f"{owner}: compiles for itself, so it cannot be called inside jit, vmap or grad; "
+            "there, use jax.vmap of olx.rollout over the learners."
+        )
+    lengths = {np.shape(leaf)[:1] for leaf in leaves}
+    if len(lengths) != 1 or lengths == {()}:
+        raise TypeError(
+            f"{owner}: the leaves of `learners` share no leading axis; stack a factory with "
+            "`olx.batch(make, eta=etas)`, or play a single learner with `olx.run`."
+        )

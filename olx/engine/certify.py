@@ -16,12 +16,11 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
-from olx.engine.arguments import check_game
-from olx.engine.chunks import peek
-from olx.engine.game import known
-from olx.engine.implementations.sparse_layout import dense
+from olx.engine.arguments import check_batch, check_game
+from olx.engine.execute import Options, execute
+from olx.engine.game import many_games, numbers_of, one_game, padded, peek
 from olx.engine.round import Recorder
-from olx.engine.run import check_batch, padded, stream, streams
+from olx.engine.sparse_layout import dense
 from olx.engine.with_theorems import sides, with_theorems
 from olx.frameworks.lift import inside
 from olx.keep import Keep
@@ -162,15 +161,15 @@ def replayed(
     first, rounds = peek("certify", rounds)
     if isinstance(first.context, SparseRows):
         rounds = dense(rounds)
-    watch = Recorder(sides, after=True)
-    options = {"keep": keep, "progress": progress, "checkpoint": None, "explain": False}
+    recorder, options = Recorder(sides, after=True), Options(keep, progress)
     if isinstance(learner, Batch):
         player = with_theorems(learner.learners, asked, _repeated(u, len(learner)))
-        game, play = known("certify", player, loss, check_batch, padded), streams
+        numbers, games = numbers_of("certify", player, loss, check_batch, padded), many_games
     else:
         check_game("certify", learner, loss)
-        game, play = known("certify", with_theorems(learner, asked, u), loss, _any_game), stream
-    done = play(game, rounds, params, watch, owner="certify", **options)
+        player = with_theorems(learner, asked, u)
+        numbers, games = numbers_of("certify", player, loss, _any_game), one_game
+    done = execute(games("certify", numbers, rounds, params, recorder), options)
     if done.curve is None:
         kept = (dataclasses.replace(one, so_far=None) for one in done.trace)
     else:

@@ -36,8 +36,8 @@ from jaxtyping import PyTree
 from olx import _archive as archive
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds
+from olx.engine.collector import Collector, Segment
 from olx.engine.device import data_of, is_key
-from olx.engine.outputs import Collector, Segment
 from olx.keep import Keep, rounds_kept
 
 
@@ -60,12 +60,16 @@ def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     return Checkpoint(Path(directory).absolute(), every)
 
 
-def check_checkpoint(owner: str, given: Any) -> None:
-    if given is not None and not isinstance(given, Checkpoint):
+def check_checkpoint(owner: str, given: Any) -> "Checkpoint | None":
+    """The checkpoint of this process: each of several has a folder of its own."""
+    if given is None:
+        return None
+    if not isinstance(given, Checkpoint):
         raise TypeError(
             f"{owner}: `checkpoint` must be a Checkpoint, got {type(given).__name__}; make one "
             "with `olx.checkpoint(directory)`."
         )
+    return Checkpoint(own_folder(owner, given.directory), given.every)
 
 
 class Checkpoint:
@@ -76,13 +80,16 @@ class Checkpoint:
         self._seal = b""
         self._description: dict[str, str] = {}
 
-    def of_process(self, owner: str) -> "Checkpoint":
-        """The checkpoint of this process: each of several has a folder of its own."""
-        return Checkpoint(own_folder(owner, self.directory), self.every)
-
-    def held(self, owner: str) -> contextlib.AbstractContextManager[bool]:
+    def lock(self, owner: str) -> contextlib.AbstractContextManager[bool]:
         """Lock the directory against other runs."""
         return lock_folder(owner, self.directory)
+
+    def implementation(self) -> str | None:
+        """The name of the implementation that played the saved rounds; None if none is known."""
+        try:
+            return json.loads((self.directory / "run.json").read_text()).get("implementation")
+        except (OSError, ValueError, AttributeError):
+            return None  # a damaged description is refused when it is compared
 
     def restore(
         self, owner: str, description: dict[str, str], state: PyTree, collector: Collector
@@ -175,6 +182,7 @@ class Checkpoint:
                 "another directory, or remove this one."
             ) from None
         mine = self._description
+        other.setdefault("implementation", mine["implementation"])  # not in files of version 0.1
         if different := [name for name in mine if other.get(name) != mine[name]]:
             raise self._of_another(owner, different)
         return there

@@ -22,8 +22,10 @@ from olx import _aligned as aligned
 from olx import _check as check
 from olx.core import Rounds
 from olx.engine import device, round
-from olx.engine.implementations.sparse_layout import Room, blocks
+from olx.engine.game import Game, refuse_tracers
 from olx.engine.memory_map import Readahead
+from olx.engine.sparse_layout import Room, blocks
+from olx.record import actions
 from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown
 from olx.streams.sparse_rows import SparseRows
 
@@ -167,6 +169,37 @@ def plan_of(
     return Plan(first, dtypes, size, whole)
 
 
+class Stream:
+    """The rounds of a game as chunks: first the plan, then the chunks."""
+
+    def __init__(self, game: Game):
+        self.owner, self.whole = game.owner, isinstance(game.rounds, Rounds)
+        given = jax.tree.leaves(game.rounds) if self.whole else []
+        refuse_tracers(game.owner, [*jax.tree.leaves(game.state), *given])
+        self._pieces = pieces_of(game.owner, game.rounds)
+        self.first = next(self._pieces)
+        ready = self.whole and all(isinstance(leaf, jax.Array) for leaf in given)
+        light = game.batched and game.recorder.record in (None, actions)
+        count = game.configurations or 1
+        self.plan = plan_of(self.first, game.params, count, self.whole, ready, light)
+
+    @property
+    def length(self) -> int | None:
+        """The number of rounds; None if it is not known."""
+        return len_of(self.first) if self.whole else None
+
+    def one_round(self, checks: Checks) -> tuple[Rounds, np.ndarray]:
+        """A chunk of the first round alone, and its span."""
+        plan = self.plan._replace(capacity=1)
+        chunk = next(chunks_of(self.owner, iter([take(self.first, 0, 1)]), plan, checks))
+        return chunk.rounds, chunk.span
+
+    def chunks(self, checks: Checks, history: History | None) -> Iterator[Chunk]:
+        """All chunks; those that `history` says were played are skipped."""
+        pieces = itertools.chain([self.first], self._pieces)
+        return chunks_of(self.owner, pieces, self.plan, checks, history)
+
+
 def len_of(rounds: Rounds) -> int:
     return jax.tree.leaves(rounds)[0].shape[0]
 
@@ -174,19 +207,6 @@ def len_of(rounds: Rounds) -> int:
 def take(rounds: Rounds, start: int, stop: int) -> Rounds:
     every = lambda leaf: start == 0 and stop >= leaf.shape[0]  # a device would copy them
     return jax.tree.map(lambda leaf: leaf if every(leaf) else leaf[start:stop], rounds)
-
-
-def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
-    """The first piece, and the stream with that piece put back."""
-    if isinstance(stream, Rounds):
-        return stream, stream
-    check_iterable(owner, stream)
-    pieces = iter(stream)
-    first = next(pieces, None)
-    if first is None:
-        raise ValueError(f"{owner}: the stream is empty.")
-    check_piece(owner, first)
-    return first, itertools.chain([first], pieces)
 
 
 def pieces_of(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:

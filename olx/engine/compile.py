@@ -33,7 +33,7 @@ from olx._cache import cached
 from olx._memory import equations, refuse_large_arrays
 from olx.engine.chunks import len_of
 from olx.engine.device import accelerated
-from olx.engine.game import Game, Structure
+from olx.engine.game import Leaves, Structure
 from olx.engine.round import Output
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
@@ -64,14 +64,14 @@ class Program:
     fast: Callable | None = None
     share: Callable | None = None
 
-    def forms(self, game: Game) -> "Forms":
+    def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
 
 
 class Forms:
     """A fast and a plain compiled form of a function; the first argument is donated.
 
-    A form takes the numbers of a `Game` in place of the learner and the loss, and has a second
+    A form takes the numbers of a `Leaves` in place of the learner and the loss, and has a second
     result, to be ignored; see `_reading`. `choose` picks the form, once per shapes and dtypes of
     the arguments.
     """
@@ -182,7 +182,7 @@ def _of_numbers(
     """The function in a form that takes numbers; `make` is `_reading` or `as_kernel`."""
 
     def flat(state: Any, own: list, other: list, *rest: Any) -> Any:
-        return function(state, *Game(own, other, structure).parts(), *rest)
+        return function(state, *Leaves(own, other, structure).parts(), *rest)
 
     def whole(state: Any, numbers: tuple[list, list], *rest: Any) -> Any:
         return share(make(flat, True))(state, *numbers, *rest)
@@ -225,14 +225,16 @@ def nothing(seen: Output, capacity: int, rounds: int = 0) -> Output:
     """
     own = lambda leaf: leaf.shape[1:] if rounds else leaf.shape
     rows = lambda leaf: jnp.zeros((capacity, *own(leaf)), leaf.dtype)
-    paid, kept = jax.tree.map(rows, (seen.paid, seen.kept))
-    return Output(paid, kept, None if seen.alarm is None else jnp.zeros(seen.alarm.shape, bool))
+    paid, kept = jax.tree.map(rows, (seen.sums, seen.records))
+    return Output(
+        paid, kept, None if seen.nonfinite is None else jnp.zeros(seen.nonfinite.shape, bool)
+    )
 
 
 def added(write: Callable[[Array, Array], Array], out: Output, seen: Output) -> Output:
     """The output of a chunk, with that of more rounds; `write` puts their rows in their place."""
-    paid, kept = jax.tree.map(write, (out.paid, out.kept), (seen.paid, seen.kept))
-    return Output(paid, kept, jax.tree.map(jnp.logical_or, out.alarm, seen.alarm))
+    paid, kept = jax.tree.map(write, (out.sums, out.records), (seen.sums, seen.records))
+    return Output(paid, kept, jax.tree.map(jnp.logical_or, out.nonfinite, seen.nonfinite))
 
 
 FIRST = jax.ShapeDtypeStruct((), jnp.int32)  # the number of a round

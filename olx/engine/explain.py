@@ -32,7 +32,7 @@ TRACE_IT = (
 )
 
 
-class Game(NamedTuple):
+class RoundShapes(NamedTuple):
     """A round, as shapes."""
 
     owner: str  # of the message
@@ -42,7 +42,7 @@ class Game(NamedTuple):
     one: Rounds  # context, outcome and weight of one round
 
 
-def of_action(game: Game, state: PyTree, error: Exception) -> str:
+def of_action(game: RoundShapes, state: PyTree, error: Exception) -> str:
     """Why the learner cannot act."""
     row, start = game.one.context, game.params
     if start is None:
@@ -92,7 +92,7 @@ def of_action(game: Game, state: PyTree, error: Exception) -> str:
     )
 
 
-def of_loss(game: Game, action: PyTree, error: Exception) -> str:
+def of_loss(game: RoundShapes, action: PyTree, error: Exception) -> str:
     """Why the loss cannot judge the action."""
     one, start = game.one, game.params
     score = jax.ShapeDtypeStruct((), jnp.result_type(*jax.tree.leaves(start)))
@@ -207,12 +207,12 @@ class errors_explained:
         loss: Loss,
         params: PyTree,
         rounds: Rounds,
-        watch: Recorder | None = None,
+        recorder: Recorder | None = None,
         stacked: bool = False,
         state: PyTree = None,
     ):
-        self.game = Game(owner, learner, loss, params, rounds)
-        self.watch, self.stacked, self.state = watch or Recorder(), stacked, state
+        self.game = RoundShapes(owner, learner, loss, params, rounds)
+        self.recorder, self.stacked, self.state = recorder or Recorder(), stacked, state
 
     def __enter__(self) -> None:
         return None
@@ -245,11 +245,13 @@ class errors_explained:
         if self.stacked:
             learner = jax.tree.map(lambda leaf: leaf[0], learner)
         one = jax.tree.map(_row, rounds, is_leaf=lambda leaf: isinstance(leaf, SparseRows))
-        return explain(error, self.game._replace(learner=learner, one=one), self.watch, self.state)
+        return explain(
+            error, self.game._replace(learner=learner, one=one), self.recorder, self.state
+        )
 
 
 def explain(
-    error: Exception, game: Game, watch: Recorder, state: PyTree
+    error: Exception, game: RoundShapes, recorder: Recorder, state: PyTree
 ) -> tuple[Exception, Exception | None] | None:
     """An error that says what to do, in place of `error`, and its cause; None if none is found."""
     if isinstance(game.learner.hparams, TheoremHparams):
@@ -273,7 +275,7 @@ def explain(
     if cause(error) is None:
         kind = ValueError if isinstance(error, ValueError) else TypeError
         return kind(f"{owner}: {words_of_error(error)}."), None
-    if is_about_tracers(error) and (watch.record or watch.measure):
+    if is_about_tracers(error) and (recorder.record or recorder.measure):
         return TypeError(f"{owner}: `record` or `measure` cannot be traced; {TRACE_IT}."), error
     return None
 

@@ -62,26 +62,24 @@ def candidates(plan: Plan, told: Set[str]) -> tuple[int, ...]:
     )
 
 
-def visible_leaves(
-    game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...], batched: bool
-) -> Visible:
+def visible_leaves(game: Game, plan: Plan, leaves: tuple[int, ...]) -> Visible:
     """Which of these leaves show in a round of a game, for dense rows.
 
     leaves: the result of `candidates`.
-    batched: whether the numbers of the learner and `state` have a leading axis of configurations.
     """
     if not leaves:
         return Visible()
     rows, form = jax.tree.flatten(plan.first)
-    held, structure = jax.tree.flatten(state)
+    held, structure = jax.tree.flatten(game.state)
+    numbers, batched = game.numbers.leaves, game.batched
     kinds = (
-        tuple(_kind(leaf, batched) for leaf in game.own),
-        tuple(_kind(leaf, 0) for leaf in game.other),
+        tuple(_kind(leaf, batched) for leaf in numbers.own),
+        tuple(_kind(leaf, 0) for leaf in numbers.other),
         tuple(_kind(leaf, batched) for leaf in held),
         tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows)),
     )
     double = jax.config.read("jax_enable_x64")
-    both = game.structure.learner, game.structure.loss
+    both = numbers.structure.learner, numbers.structure.loss
     return _shown((*both, structure, form), kinds, leaves, double)
 
 

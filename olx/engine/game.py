@@ -1,15 +1,21 @@
-"""A learner, a loss and a start as a compiled program takes them.
+"""What is asked in one call: learners, a loss, rounds and a start, as an implementation takes them.
+
+`one_game` and `many_games` make a `Game` of the arguments of `run` and `sweep`, `certify` and
+`tune`. They refuse what cannot be played, before anything is traced.
 
 To take a learner apart into its numbers and to put it together costs more than a short run. So it
 is done once per learner: the engine remembers the last ones by their identity. A start that is
-traced cannot be refused; if it is not legal, the state is NaN. Affine learners are played as linear
-ones, on rows with a feature that is always 1: all fast implementations then apply, and sparse rows.
-A record or a measure could see the longer row, so such runs are played as they are.
+traced cannot be refused; if it is not legal, the state is NaN.
+
+Affine learners are played as linear ones, on rows with a feature that is always 1: all fast
+implementations then apply, and sparse rows. A record or a measure could see the longer row, so such
+runs are played as they are.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -22,18 +28,18 @@ from olx._cache import Recent, compiled, result_shapes
 from olx._memory import refuse_large_state
 from olx._pytree import as_tree, pytree, static
 from olx.core import Learner, Loss, Rounds
+from olx.engine.affine import with_ones
 from olx.engine.arguments import check_state
-from olx.engine.device import is_key
-from olx.engine.memory_map import Readahead
+from olx.engine.device import devices_of, is_key
 from olx.engine.round import Recorder
+from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
 from olx.frameworks.affine import as_linear, is_affine
 from olx.needs import Need
 from olx.record import actions
-from olx.streams.arrays import appended
 from olx.streams.checks import (
     check_iterable,
     check_params,
-    check_rounds,
+    check_piece,
     is_traced,
     needs_of,
     remedy_of,
@@ -50,7 +56,7 @@ class Structure:
 
 
 @pytree
-class Game:
+class Leaves:
     """A learner and a loss, taken apart into their numbers and their structure."""
 
     own: list  # the leaves of the learner
@@ -68,28 +74,111 @@ class Game:
         return learner, jax.tree.unflatten(self.structure.loss, self.other)
 
 
-class Known(NamedTuple):
-    """What does not change between the runs of a learner."""
+class Numbers(NamedTuple):
+    """What does not change between the runs of a learner, or of stacked learners."""
 
     learner: Learner  # kept, so that its `id` is not used again
     loss: Loss
-    game: Game
+    leaves: Leaves
     needs: list  # the result of `needs_of`
     parts: frozenset[str]  # of the rounds that these needs are about
 
 
-_SEEN: Recent[Known] = Recent()
+class Game(NamedTuple):
+    """What is asked in one call. It is played once: a program overwrites the state."""
+
+    owner: str  # the function that was called, for messages
+    numbers: Numbers
+    rounds: Rounds | Iterable[Rounds]
+    first: Rounds  # the first piece of the rounds
+    params: PyTree
+    recorder: Recorder
+    state: PyTree  # before the first round; of sparse rows in the form of the layout
+    configurations: int | None = None  # None for a single learner
+    layout: Layout | None = None  # of sparse rows
+    continued: bool = False  # whether `state` is that of an earlier run
+    rewrites: tuple[str, ...] = ()  # what was changed before the choice of an implementation
+
+    @property
+    def batched(self) -> bool:
+        return self.configurations is not None
+
+
+def one_game(
+    owner: str,
+    numbers: Numbers,
+    rounds: Rounds | Iterable[Rounds],
+    params: PyTree,
+    recorder: Recorder,
+    state: PyTree = None,
+) -> Game:
+    """The game of one learner; `state` is that of an earlier run, or None to begin."""
+    numbers, rounds, rewrites = _as_linear(owner, numbers, rounds, recorder)
+    first, rounds = peek(owner, rounds)
+    layout = _layout_of(owner, numbers, params, first, False)
+    if state is None:
+        start = start_of(owner, numbers, params)
+    else:
+        start = given_state(owner, numbers.learner, params, state)
+        start = jax.tree.map(jnp.array, start)  # a copy, since the program donates its state
+    start = start if layout is None else jax.jit(packer(layout))(start)
+    more = None, layout, state is not None, rewrites
+    return Game(owner, numbers, rounds, first, params, recorder, start, *more)
+
+
+def many_games(
+    owner: str,
+    numbers: Numbers,
+    rounds: Rounds | Iterable[Rounds],
+    params: PyTree,
+    recorder: Recorder,
+    state: PyTree = None,
+) -> Game:
+    """The game of stacked learners; `state` is that of an earlier sweep, or None to begin."""
+    numbers, rounds, rewrites = _as_linear(owner, numbers, rounds, recorder, padded)
+    first, rounds = peek(owner, rounds)
+    layout = _layout_of(owner, numbers, params, first, True)
+    form = (None, 0) if layout is None else (packer(layout), AXES)
+    start = states_of(owner, numbers, params, state, *form)
+    count = np.shape(jax.tree.leaves(numbers.learner)[0])[0]
+    more = count, layout, state is not None, rewrites
+    return Game(owner, numbers, rounds, first, params, recorder, start, *more)
+
+
+def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
+    """The first piece, and the stream with that piece put back."""
+    if isinstance(stream, Rounds):
+        return stream, stream
+    check_iterable(owner, stream)
+    pieces = iter(stream)
+    first = next(pieces, None)
+    if first is None:
+        raise ValueError(f"{owner}: the stream is empty.")
+    check_piece(owner, first)
+    return first, itertools.chain([first], pieces)
+
+
+def _layout_of(
+    owner: str, numbers: Numbers, params: PyTree, first: Rounds, batched: bool
+) -> Layout | None:
+    rows = first.context
+    if not isinstance(rows, SparseRows):
+        return None
+    return layout_of(owner, numbers.learner, params, rows, batched)
+
+
+_SEEN: Recent[Numbers] = Recent()
 _STRUCTURES: Recent[Structure] = Recent()
 
 
-def known(
+def numbers_of(
     owner: str,
     learner: Learner,
     loss: Loss,
     check: Callable[[str, Learner, Loss], object],
     arrange: Callable[[list], list] | None = None,
-) -> Known:
-    """The game of a learner and a loss.
+) -> Numbers:
+    """The numbers of a learner and a loss, remembered by identity.
 
     check: refuses what the `owner` does not play; a function at module level.
     arrange: changes the leaves of the learner; a function at module level.
@@ -99,20 +188,20 @@ def known(
     if found is not None:
         return found
     check(owner, learner, loss)
-    found = numbers_of(owner, learner, loss, arrange)
+    found = new_numbers(owner, learner, loss, arrange)
     leaves = jax.tree.leaves((learner, as_tree(loss)))
     if all(isinstance(leaf, int | float | jax.Array) for leaf in leaves):
         _SEEN.put(key, found)  # a NumPy array may change until the next run
     return found
 
 
-def is_known(learner: Learner, loss: Loss, check: Callable) -> bool:
+def has_numbers(learner: Learner, loss: Loss, check: Callable) -> bool:
     return _SEEN.get((check, None, id(learner), id(loss))) is not None
 
 
-def numbers_of(
+def new_numbers(
     owner: str, learner: Learner, loss: Loss, arrange: Callable[[list], list] | None = None
-) -> Known:
+) -> Numbers:
     """The same for a learner that is not asked for again."""
     own, first = jax.tree.flatten(learner)
     other, second = jax.tree.flatten(as_tree(loss))
@@ -122,8 +211,8 @@ def numbers_of(
     if structure is None:
         structure = _STRUCTURES.put((first, second), Structure(first, second))
     needs = needs_of(learner, loss)
-    game = Game(own, list(map(_argument, other)), structure)
-    return Known(learner, loss, game, needs, frozenset(need.where for need, _ in needs))
+    leaves = Leaves(own, list(map(_argument, other)), structure)
+    return Numbers(learner, loss, leaves, needs, frozenset(need.where for need, _ in needs))
 
 
 def refuse_tracers(
@@ -140,12 +229,13 @@ def _argument(leaf: Any) -> Any:
     return leaf if isinstance(leaf, int | float | jax.Array) else jnp.asarray(leaf)
 
 
-def start_of(owner: str, known: Known, params: PyTree) -> PyTree:
+def start_of(owner: str, numbers: Numbers, params: PyTree) -> PyTree:
     """The first state of a game; refuses `params` that the learner cannot start from."""
     check_params(owner, params)
-    start = _start_own(known.game.structure.learner, known.game.own, params)
-    state = _started(owner, known.learner, params, *start)
-    return _apart(state, (params, known.game))
+    leaves = numbers.leaves
+    start = _start_own(leaves.structure.learner, leaves.own, params)
+    state = _started(owner, numbers.learner, params, *start)
+    return _apart(state, (params, leaves))
 
 
 def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
@@ -164,7 +254,7 @@ def given_state(owner: str, learner: Learner, params: PyTree, state: PyTree) -> 
 
 def first_states(
     owner: str,
-    known: Known,
+    numbers: Numbers,
     params: PyTree,
     arrange: Callable[[PyTree], PyTree] | None = None,
     axes: PyTree = 0,
@@ -175,9 +265,9 @@ def first_states(
     axes: where the result has the axis of configurations.
     """
     check_params(owner, params)
-    structure, own = known.game.structure.learner, known.game.own
-    start = _start_each(arrange, axes, structure, own, params)
-    return _apart(_started(owner, known.learner, params, *start), (params, known.game))
+    leaves = numbers.leaves
+    start = _start_each(arrange, axes, leaves.structure.learner, leaves.own, params)
+    return _apart(_started(owner, numbers.learner, params, *start), (params, leaves))
 
 
 def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
@@ -233,7 +323,7 @@ def _about_params(learner: Learner) -> list[Need]:
 
 def states_of(
     owner: str,
-    known: Known,
+    numbers: Numbers,
     params: PyTree,
     state: PyTree,
     arrange: Callable[[PyTree], PyTree] | None = None,
@@ -246,12 +336,19 @@ def states_of(
     axes: where the result has the axis of configurations.
     """
     if state is None:
-        return first_states(owner, known, params, arrange, axes)
-    check_state(owner, state, result_shapes(_init, known.learner, params))
-    count = np.shape(jax.tree.leaves(known.learner)[0])[0]
-    short = np.shape(known.game.own[0])[0] - count
+        return first_states(owner, numbers, params, arrange, axes)
+    check_state(owner, state, result_shapes(_init, numbers.learner, params))
+    count = np.shape(jax.tree.leaves(numbers.learner)[0])[0]
+    short = np.shape(numbers.leaves.own[0])[0] - count
     state = jax.tree.map(lambda leaf: repeat_last(_copy(leaf), short), state)
     return state if arrange is None else _arranged(arrange, axes, state)
+
+
+def padded(leaves: list) -> list:
+    """The leaves of a batch, padded so that all devices get the same number of configurations."""
+    count = np.shape(leaves[0])[0]
+    short = -count % devices_of("sweep", count).all
+    return [repeat_last(jnp.asarray(leaf), short) for leaf in leaves]
 
 
 def repeat_last(leaf: jax.Array, short: int) -> jax.Array:
@@ -278,52 +375,24 @@ def _arranged(arrange: Callable, axes: PyTree, state: PyTree) -> PyTree:
     return jax.vmap(arrange, out_axes=axes)(state)
 
 
-_COPIED = 1 << 28  # bytes; longer rows of more than this are made in pieces
-_PART = 1 << 24  # bytes per piece
-
-
-def game_as_linear(
+def _as_linear(
     owner: str,
-    game: Known,
+    numbers: Numbers,
     rounds: Rounds | Iterable[Rounds],
-    watch: Recorder,
+    recorder: Recorder,
     arrange: Callable[[list], list] | None = None,
-) -> tuple[Known, Rounds | Iterable[Rounds]]:
-    """The game and its rounds, as those of a linear learner where that is the same.
+) -> tuple[Numbers, Rounds | Iterable[Rounds], tuple[str, ...]]:
+    """The numbers and the rounds, as those of a linear learner where that is the same; in words.
 
-    arrange: changes the leaves of the learner, as for `known`.
+    arrange: changes the leaves of the learner, as for `numbers_of`.
     """
-    seen = watch.record not in (None, actions) or watch.measure is not None
-    if seen or not is_affine(game.learner):
-        return game, rounds
-    game = numbers_of(owner, as_linear(game.learner), game.loss, arrange)
-    check_iterable(owner, rounds)
-    if isinstance(rounds, Rounds):
-        check_rounds(owner, rounds)
-        if not isinstance(rounds.context, np.ndarray) or rounds.context.nbytes <= _COPIED:
-            return game, rounds._replace(context=appended(owner, rounds.context))
-        rounds = _parts(rounds)
-    return game, _pieces(owner, rounds)
+    if not is_affine(numbers.learner):
+        return numbers, rounds, ()
+    if recorder.record not in (None, actions) or recorder.measure is not None:
+        return numbers, rounds, (_AS_IT_IS,)
+    numbers = new_numbers(owner, as_linear(numbers.learner), numbers.loss, arrange)
+    return numbers, with_ones(owner, rounds), (_AS_LINEAR,)
 
 
-def rows_as_linear(owner: str, learner: Learner, rows: Any) -> tuple[Learner, Any]:
-    """The same for the sparse rows of a prediction."""
-    if not is_affine(learner) or not isinstance(rows, SparseRows):
-        return learner, rows
-    return as_linear(learner), appended(owner, rows)
-
-
-def _parts(rounds: Rounds) -> Iterator[Rounds]:
-    """The rounds in pieces: a longer row is a copy, and there may be no memory for all of them."""
-    length = len(rounds.context)
-    step = max(1, _PART * length // rounds.context.nbytes)
-    with Readahead(rounds) as window:
-        for low in range(0, length, step):
-            window.move(low, low, min(low + step, length))
-            yield jax.tree.map(lambda leaf, rows=slice(low, low + step): leaf[rows], rounds)
-
-
-def _pieces(owner: str, rounds: Iterable[Rounds]) -> Iterator[Rounds]:
-    for piece in rounds:
-        check_rounds(owner, piece)
-        yield piece._replace(context=appended(owner, piece.context))
+_AS_LINEAR = "affine as linear, on rows with one more feature, which is 1"
+_AS_IT_IS = "affine as it is: `record` or `measure` could see a longer row"

@@ -1,140 +1,238 @@
-"""The outputs of the chunks, collected on the host; only the rounds to keep are stored."""
+"""What comes back from a program: collected, shown, saved, and given back as a `Run`.
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+The output of a chunk is held until the next chunk was given to the program: a device may still be
+computing it. Rounds with bad numbers are refused before their output is collected or saved.
+
+An exception in the middle of a chunk would free memory that a device still uses, and would lose the
+state. So a signal is noted, and raised after the chunk. A second signal is raised at once, and so
+is a signal while the run waits for its stream.
+"""
+
+import contextlib
+import functools
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
+from tqdm import tqdm
 
-from olx.core import Curve
-from olx.engine.chunks import Chunk
-from olx.engine.device import accelerated, data_of
-from olx.engine.round import Output
-from olx.keep import Keep, rounds_kept
-
-_MANY = 64  # parts; for fewer of them a Python loop of sums is faster
-
-
-class Segment(NamedTuple):
-    """The outputs of consecutive rounds; the first axis of every array is time."""
-
-    losses: np.ndarray | None  # of every round; None if only some rounds are kept
-    at: np.ndarray  # the numbers of the kept rounds; empty if all are kept
-    totals: PyTree  # the cumulative loss and the sums of `measure` after each kept round
-    trace: PyTree  # what `record` gave for each kept round
+from olx._pytree import NOT_KEPT
+from olx.core import Run
+from olx.engine.checkpoint import Checkpoint
+from olx.engine.chunks import Chunk, History, Stream
+from olx.engine.collector import Collector, fetch
+from olx.engine.processes import ProcessGroup
+from olx.engine.threads import joined_state, outputs_of
+from olx.keep import Keep
 
 
-class Collector:
-    """Collects segments. Totals are summed in float64, in any dtype of the run."""
+class Outputs:
+    """Collects what a program gives back for each chunk.
 
-    def __init__(self, keep: Keep | None):
-        self.keep = keep
-        self.segments: list[Segment] = []
-        self.saved = 0  # segments that a checkpoint holds; these do not change any more
-        self.played = 0
-        self.total: PyTree = None  # the last of `totals`
-        self._extra = False  # whether the last kept round is so only because its chunk ends there
-        self.structure: PyTree = None  # of the output for a chunk; used only to resume
+    When a run ends, also by an error, it waits for the device, which may still read the arrays.
+    """
 
-    @np.errstate(over="ignore", invalid="ignore")  # a configuration may diverge
-    def add(self, chunk: Chunk, outs: list[Output]) -> None:
-        """Add the output of the program for a chunk; waits until it is computed.
+    def __init__(
+        self,
+        owner: str,
+        keep: Keep | None,
+        checkpoint: Checkpoint | None,
+        group: ProcessGroup | None,
+    ):
+        self.history: History | None = None  # of the stream, if it is compared with another one
+        self._owner, self._checkpoint, self._group = owner, checkpoint, group
+        self._collector = Collector(keep)
+        self._pending: tuple[Chunk, Any] | None = None
+        self._digest = b""  # of the collected rounds
+        self._state: PyTree = None  # after the last chunk
+        self._stack = contextlib.ExitStack()
 
-        outs: one output for all configurations, or one for each share of them.
+    def __enter__(self) -> "Outputs":
+        self._asked = self._stack.enter_context(defer_signals(self._checkpoint is not None))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(Exception):  # the first error is being raised already
+            jax.block_until_ready(self._pending and self._pending[1])
+        self._stack.close()
+
+    def resume(self, program: Any, stream: Stream, state: PyTree, progress: bool | None) -> PyTree:
+        """The state to begin with: that of the checkpoint, if there is one.
+
+        program: the `Compiled` program, whose description tells runs apart.
         """
-        paid, trace = [out.paid for out in outs], [out.kept for out in outs]
-        played = lambda leaf: _played(leaf, *chunk.span)
-        stop = chunk.start + chunk.count
-        if self.keep is None:
-            paid, trace = _beside(played, paid), _beside(played, trace)
-            self.segments.append(Segment(paid[0], np.zeros(0, int), None, trace))
-            sums = jax.tree.map(lambda rows: rows.sum(0, dtype=np.float64), paid)
-            self.total = sums if self.total is None else jax.tree.map(np.add, self.total, sums)
-        else:
-            self._drop_end()
-            asked = rounds_kept(self.keep, chunk.start, stop)
-            kept = np.union1d(asked, [stop])
-            self._extra = stop not in asked
-            ends = kept - chunk.start
-            sums = _beside(lambda leaf: np.cumsum(_parts(played(leaf), ends), axis=0), paid)
-            if self.total is None:
-                self.total = jax.tree.map(lambda rows: np.zeros(rows.shape[1:]), sums)
-            totals = jax.tree.map(np.add, self.total, sums)
-            rows = chunk.span[0] + ends - 1
-            trace = _beside(lambda leaf: np.asarray(data_of(leaf))[rows], trace)
-            self.segments.append(Segment(None, kept, totals, trace))
-            self.total = jax.tree.map(lambda rows: rows[-1], totals)
-        self.played = stop
+        known: dict[int, bytes] = {}
+        if self._group is not None and self._group.peers is not None:
+            self.history = History({}, lambda *_: ValueError())  # they compare what they played
+        if self._checkpoint is not None:
+            self._stack.enter_context(self._checkpoint.lock(self._owner))
+            described, self._collector.structure = program.description(state, self._collector.keep)
+            state, known = self._checkpoint.restore(self._owner, described, state, self._collector)
+            self.history = History(known, functools.partial(self._checkpoint.changed, self._owner))
+        self._digest = known.get(self._collector.played, b"")
+        progress = progress if self._group is None or jax.process_index() == 0 else False
+        self._bar = Progress(progress, stream.length, self._collector.played)
+        self._stack.callback(self._bar.close)
+        self._state = state
+        return state
 
-    def _drop_end(self) -> None:
-        """Forget the last round of the chunk before, unless it is asked for or saved.
+    def read(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The chunks, as they come. An interruption while it waits saves the run first."""
+        while True:
+            try:
+                with self._asked.waiting():
+                    chunk = next(chunks, None)
+            except (KeyboardInterrupt, SystemExit):
+                self._stop()
+                raise
+            except Exception:
+                self._clear()  # a bad number of the chunk before is named first
+                raise
+            if chunk is None:
+                return
+            yield chunk
 
-        Else memory would grow with the number of chunks, by a number per configuration for each.
-        """
-        if self._extra and len(self.segments) > self.saved:
-            segment = self.segments.pop()
-            if len(segment.at) > 1:
-                self.segments.append(_rows(segment, slice(-1)))
+    def add(self, chunk: Chunk, out: Any, state: PyTree) -> None:
+        """Take the output of a chunk and the state after it; save if that is due."""
+        self.hold(chunk, out)
+        self._state = state
+        if self._asked.by is not None:
+            self._stop()
+            raise self._asked.error()
+        if self._group is not None and self._group.lost():
+            self._stop()
+            self._group.refuse_lost()
+        if self._checkpoint is not None and self._checkpoint.due():
+            self._save()
 
-    def restore(self, segments: list[Segment], played: int, total: PyTree) -> None:
-        """Continue from the segments that an earlier run saved."""
-        self.segments, self.saved = segments, len(segments)
-        self.played, self.total = played, total
+    def hold(self, chunk: Chunk, out: Any) -> None:
+        """Collect the chunk before, while the device computes this one. The device has then
+        finished with the memory that the next chunk is written to."""
+        self._clear()
+        self._pending = chunk, out
 
-    def empty(self) -> Segment:
-        """A segment without rounds, for its structure and dtypes."""
-        plain = jax.eval_shape(lambda out: jax.tree.map(data_of, out), self.structure)
-        paid, trace = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:]), leaf.dtype), plain)
-        if self.keep is None:
-            return Segment(paid[0], np.zeros(0, int), None, trace)
-        totals = jax.tree.map(lambda rows: rows.astype(float), paid)
-        return Segment(None, np.zeros(0, int), totals, trace)
+    def run(self) -> Run:
+        """The run of all chunks, after the last one is collected and saved."""
+        self._save()
+        if self._asked.by is not None:
+            raise self._asked.error()
+        if self._group is not None:
+            self._group.tell(self._collector.played, self._digest)
+        losses, trace, curve = self._collector.result()
+        state = joined_state(self._state)
+        return Run(state, losses if curve is None else NOT_KEPT, trace, curve=curve)
 
-    def joined(self, segments: list[Segment]) -> Segment:
-        """Several consecutive segments as one."""
-        if len(segments) == 1:
-            return segments[0]
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *segments)
+    def _save(self) -> None:
+        """Collect the last output, and save if there is a checkpoint."""
+        self._clear()
+        if self._checkpoint is not None:
+            self._checkpoint.save(joined_state(self._state), self._collector, self._digest)
 
-    def result(self) -> tuple[Any, PyTree, Curve | None]:
-        """Losses, trace and curve of all rounds; the axis of configurations is before time."""
-        segment = self.joined(self.segments)
-        if self.keep is not None:
-            at = segment.at
-            asked = np.isin(at, rounds_kept(self.keep, 0, self.played)) | (at == self.played)
-            segment = _rows(segment._replace(losses=None), np.flatnonzero(asked))
-        found = segment.losses, segment.trace, segment.totals
-        if self.total is not None and self.total[0].ndim:
-            found = jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, 1), found)
-        losses, trace, totals = found
-        return losses, trace, None if self.keep is None else Curve(segment.at, *totals)
+    def _stop(self) -> None:
+        """Save, and print the directory."""
+        self._save()
+        if self._checkpoint is not None:
+            print(
+                f"{self._owner}: interrupted after {self._collector.played} rounds, saved in "
+                f"{self._checkpoint.directory}; repeat the same call to continue.",
+                file=sys.stderr,
+                flush=True,
+            )
 
-
-def _beside(function: Callable[[Any], np.ndarray], trees: list[PyTree]) -> PyTree:
-    """`function` of every leaf of every share; the shares beside each other, on the second axis."""
-    both = lambda rows: rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
-    return jax.tree.map(lambda *leaves: both([function(leaf) for leaf in leaves]), *trees)
-
-
-def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The sums of the parts of `rows` that `ends` separates."""
-    starts = np.r_[0, ends[:-1]]
-    if len(ends) > _MANY:
-        return np.add.reduceat(rows.astype(np.float64), starts, axis=0)
-    exact = np.int32 if rows.dtype == bool else np.float64
-    return np.stack([rows[a:b].sum(0, dtype=exact) for a, b in zip(starts, ends, strict=True)])
-
-
-def fetch(outs: list[Output]) -> list[Output]:
-    """The outputs of a chunk; those of an accelerator come to the host here, and only here."""
-    return jax.device_get(jax.tree.map(data_of, outs)) if accelerated() else outs
+    def _clear(self) -> None:
+        """Collect the pending output; refuse bad numbers that it shows."""
+        if self._pending is None:
+            return
+        (chunk, out), self._pending = self._pending, None
+        outs = fetch(outputs_of(out))
+        collector = self._collector
+        if chunk.look is not None:
+            before = collector.total
+            finite = before is None or np.any(np.isfinite(before[0]))
+            losses = [np.asarray(out.sums[0])[slice(*chunk.span)] for out in outs if finite]
+            chunk.look.after([np.all(np.asarray(out.nonfinite)) for out in outs], losses)
+        collector.add(chunk, outs)
+        self._digest = chunk.digest
+        lowest = float(np.fmin.reduce(collector.total[0], None))
+        self._bar.advance(chunk.count, lowest / collector.played)
 
 
-def _played(leaf: Any, start: int, stop: int) -> np.ndarray:
-    rows = np.asarray(data_of(leaf))[start:stop]
-    return rows if 2 * len(rows) > len(leaf) else rows.copy()  # frees a large, mostly unused buffer
+class Progress:
+    """A progress bar; if `show` is None, it is shown on a terminal only."""
+
+    def __init__(self, show: bool | None, total: int | None, done: int):
+        hidden = not sys.stderr.isatty() if show is None else not show
+        self._bar: Any = None
+        if not hidden:
+            self._bar = tqdm(total=total, initial=done, unit=" rounds", smoothing=0.1)
+
+    def advance(self, rounds: int, mean_loss: float) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {mean_loss:.4g}", refresh=False)
+            self._bar.update(rounds)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
-def _rows(tree: PyTree, rows: Any) -> PyTree:
-    return jax.tree.map(lambda leaf: np.asarray(data_of(leaf))[rows], tree)
+class StopRequest:
+    """Whether a signal has asked the run to end."""
+
+    def __init__(self) -> None:
+        self.by: signal.Signals | None = None
+        self._waiting = False
+
+    def take(self, number: int, frame: Any = None) -> None:
+        """The handler of the signal."""
+        at_once = self._waiting or self.by is not None
+        self.by = signal.Signals(number)
+        if at_once:
+            raise self.error()
+
+    def error(self) -> BaseException:
+        """The exception that the signal usually raises; the process then ends with 130 or 143."""
+        if self.by == signal.SIGTERM:
+            return SystemExit(128 + signal.SIGTERM)
+        return KeyboardInterrupt()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While the run waits for its stream, a signal may raise at once."""
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
+
+
+@contextlib.contextmanager
+def defer_signals(saves: bool) -> Iterator[StopRequest]:
+    """Defer SIGINT, and SIGTERM if the run can be saved, unless the user has set a handler.
+
+    If a caller of this run already defers signals, its `StopRequest` is used.
+    """
+    present = signal.getsignal(signal.SIGINT)
+    around = getattr(present, "__self__", None)
+    if saves and isinstance(around, StopRequest):
+        yield around
+        return
+    asked, before = StopRequest(), {}
+    usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler}
+    if saves:
+        usual[signal.SIGTERM] = signal.SIG_DFL
+    if threading.current_thread() is threading.main_thread():
+        now = lambda number: present if number == signal.SIGINT else signal.getsignal(number)
+        before = {number: handler for number, handler in usual.items() if now(number) == handler}
+    for number in before:
+        signal.signal(number, asked.take)
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -35,7 +35,7 @@ from olx.core import Curve, Run
 from olx.engine.checkpoint import digest
 from olx.engine.compile import Program
 from olx.engine.device import Devices, data_of, is_key
-from olx.engine.game import Game
+from olx.engine.game import Leaves
 from olx.engine.threads import Shares, axes_of, part
 
 BEAT = 2.0  # seconds between two signs of life
@@ -198,8 +198,8 @@ class ProcessGroup:
         self.peers: Heartbeat | None = None  # None if each process plays the whole sweep
 
     def deal(
-        self, program: Program, width: int, cut: Shares, state: PyTree, game: Game, *row: Any
-    ) -> tuple[PyTree, Game, Shares]:
+        self, program: Program, width: int, cut: Shares, state: PyTree, game: Leaves, *row: Any
+    ) -> tuple[PyTree, Leaves, Shares]:
         """The part of this process.
 
         width: of the reductions of a round, for the choice of the form.
@@ -303,7 +303,7 @@ def _differ(name: str, process: int, me: int) -> str:
 
 
 def _is_cut(
-    program: Program, width: int, cut: Shares, state: PyTree, game: Game, row: tuple
+    program: Program, width: int, cut: Shares, state: PyTree, game: Leaves, row: tuple
 ) -> bool:
     """Whether the shares are played one by one, as one process would: a plain loop is not."""
     share, own = part(cut, 0, cut.width, state, game.own)

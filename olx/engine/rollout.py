@@ -155,7 +155,7 @@ def play(
         outcome, nature = adversary.answer(nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
         state, seen = finish_round(learner, learner.update, Recorder(record), state, feedback)
-        return (state, nature), (seen.paid[0], (seen.kept, Rounds(context, outcome)))
+        return (state, nature), (seen.sums[0], (seen.records, Rounds(context, outcome)))
 
     state = first_state("play", learner, params)
     states = jax.tree.map(jnp.asarray, (state, adversary.init()))

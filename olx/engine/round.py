@@ -28,9 +28,9 @@ Measure = Callable[[Feedback], PyTree]
 class Output(NamedTuple):
     """The output of a round, or of the rounds of a chunk."""
 
-    paid: tuple[Array, PyTree]  # what to sum: the loss and the result of `measure`
-    kept: PyTree  # the result of `record`
-    alarm: Array | None  # whether a number was not finite; one for all rounds of a chunk
+    sums: tuple[Array, PyTree]  # what to sum: the loss and the result of `measure`
+    records: PyTree  # the result of `record`
+    nonfinite: Array | None  # whether a number was not finite; one for all rounds of a chunk
 
 
 class Recorder(NamedTuple):
@@ -41,7 +41,7 @@ class Recorder(NamedTuple):
     after: bool = False  # whether `record` gets the state after the update, before a refresh
     fields: tuple[str, ...] = ()  # of the feedback: those whose numbers must be finite
 
-    def see(self, state: PyTree, feedback: Feedback) -> Output:
+    def output(self, state: PyTree, feedback: Feedback) -> Output:
         """The output of a round."""
         measured = None if self.measure is None else self.measure(feedback)
         kept = None if self.record is None else self.record(state, feedback)
@@ -98,7 +98,7 @@ def recorder_of(
 
 
 def finish_round(
-    learner: Learner, update: Callable, watch: Recorder, state: PyTree, feedback: Feedback
+    learner: Learner, update: Callable, recorder: Recorder, state: PyTree, feedback: Feedback
 ) -> tuple[PyTree, Output]:
     """Finish a round: the new state, and the output of the round.
 
@@ -106,7 +106,7 @@ def finish_round(
     """
     new = update(state, feedback)
     _check_state(learner, state, new)
-    seen = watch.see(new if watch.after else state, feedback)
+    seen = recorder.output(new if recorder.after else state, feedback)
     return new, seen
 
 

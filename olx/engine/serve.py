@@ -15,11 +15,13 @@ from olx._cache import Recent, cached, compiled
 from olx._pytree import as_tree
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine import round
+from olx.engine.affine import rows_as_linear
 from olx.engine.arguments import check_game, check_state
 from olx.engine.decision import start_like
 from olx.engine.explain import errors_explained
-from olx.engine.game import Game, Known, Structure, is_known, known, refuse_tracers, rows_as_linear
-from olx.engine.implementations.sparse_layout import (
+from olx.engine.game import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
+from olx.engine.round import cast_context, feedback_of
+from olx.engine.sparse_layout import (
     Blocks,
     Layout,
     Room,
@@ -29,7 +31,6 @@ from olx.engine.implementations.sparse_layout import (
     packer,
     state_of,
 )
-from olx.engine.round import cast_context, feedback_of
 from olx.streams.checks import (
     check_finite,
     check_kind,
@@ -214,15 +215,15 @@ def step(
     0.20, 3.92
     """
     given = (state, context, outcome, weight)
-    if is_traced(given) or (not is_known(learner, loss, check_game) and is_traced(learner)):
+    if is_traced(given) or (not has_numbers(learner, loss, check_game) and is_traced(learner)):
         return _round(learner, as_tree(loss), None, *given)
-    game = known("step", learner, loss, check_game)
+    game = numbers_of("step", learner, loss, check_game)
     _check_kinds(given[1:])
     one = Rounds(*jax.tree.map(_row, given[1:]))
     play = _play_of(game, state, one.context)
     _judge(game, play, one)
     try:
-        return play.program([*game.game.own, *game.game.other], *given)
+        return play.program([*game.leaves.own, *game.leaves.other], *given)
     except (TypeError, ValueError, AttributeError) as error:
         _explain(error, game, play, state, one)
         raise
@@ -240,11 +241,11 @@ class Play(NamedTuple):
 _SEEN: Recent[Play] = Recent()
 
 
-def _play_of(game: Known, state: PyTree, rows: PyTree) -> Play:
+def _play_of(game: Numbers, state: PyTree, rows: PyTree) -> Play:
     """rows: the context as arrays with a leading axis."""
     leaves, tree = jax.tree.flatten((state, rows))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves if is_array(leaf)]
-    key = game.game.structure, tree, *kinds
+    key = game.leaves.structure, tree, *kinds
     found = _SEEN.get(key)
     if found is not None:
         return found
@@ -252,7 +253,7 @@ def _play_of(game: Known, state: PyTree, rows: PyTree) -> Play:
     decision = widest_float(state)
     largest = float(jnp.finfo(jnp.float32 if decision is None else decision).max)
     most = min(largest * largest, sys.float_info.max)
-    program = _program(game.game.structure, *_shape_of(start))
+    program = _program(game.leaves.structure, *_shape_of(start))
     return _SEEN.put(key, Play(start, decision, most, program))
 
 
@@ -290,7 +291,7 @@ def _program(structure: Structure, tree: Any, kinds: tuple) -> Callable[..., Ste
     count = structure.learner.num_leaves
 
     def play(leaves: list, *rest: Any) -> Step:
-        game = Game(leaves[:count], leaves[count:], structure)
+        game = Leaves(leaves[:count], leaves[count:], structure)
         return _play(*game.parts(), start, *rest)
 
     return jax.jit(play)
@@ -301,7 +302,7 @@ def _shape_of(start: PyTree) -> tuple[Any, tuple]:
     return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
-def _judge(game: Known, play: Play, one: Rounds) -> None:
+def _judge(game: Numbers, play: Play, one: Rounds) -> None:
     """Refuse a bad round; a round has no number here, and its parts are arguments."""
     try:
         if not _is_fine(game, play, one):
@@ -312,7 +313,7 @@ def _judge(game: Known, play: Play, one: Rounds) -> None:
         raise kind(f"step: {said.replace(' at row 0', '').removeprefix('step: ')}") from None
 
 
-def _explain(first: Exception, game: Known, play: Play, state: PyTree, one: Rounds) -> None:
+def _explain(first: Exception, game: Numbers, play: Play, state: PyTree, one: Rounds) -> None:
     """Say why a round cannot be played, if that can be found out."""
     if one.context is not None:
         start_like("step", game.learner, state, _kinds(one.context))
@@ -328,7 +329,7 @@ def _kinds(rows: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
 
 
-def _is_fine(game: Known, play: Play, one: Rounds) -> bool:
+def _is_fine(game: Numbers, play: Play, one: Rounds) -> bool:
     """A fast test; False if the round must be looked at closely."""
     for need, own in game.needs:
         legal = need.legal_fn(own, play.start, one)

@@ -22,7 +22,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx.engine.compile import Program
 from olx.engine.device import data_of
-from olx.engine.game import Game
+from olx.engine.game import Leaves
 from olx.engine.round import Output
 
 _MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk,
@@ -130,7 +130,7 @@ class ThreadedSweep:
     thread of the caller.
     """
 
-    def __init__(self, cut: Shares, threads: int, state: PyTree, game: Game):
+    def __init__(self, cut: Shares, threads: int, state: PyTree, game: Leaves):
         alone = any(getattr(jax.config, name) for name in _OF_ONE_THREAD)
         self._cut, self._threads = cut, 1 if alone else min(threads, cut.shares)
         self._states, owns = split(cut, state, game.own)
@@ -203,13 +203,13 @@ class _Output(NamedTuple):
         real = self.cut.configurations - (self.cut.shares - 1) * self.cut.width
         if real < self.cut.width:
             own = lambda leaf: np.asarray(data_of(leaf))[:, :real]
-            paid, kept = jax.tree.map(own, (outs[-1].paid, outs[-1].kept))
-            outs[-1] = outs[-1]._replace(paid=paid, kept=kept)
+            paid, kept = jax.tree.map(own, (outs[-1].sums, outs[-1].records))
+            outs[-1] = outs[-1]._replace(sums=paid, records=kept)
         return outs
 
 
 def choose_program(
-    program: Program, cut: Shares, threads: int, width: int, state: PyTree, game: Game, *rest: Any
+    program: Program, cut: Shares, threads: int, width: int, state: PyTree, game: Leaves, *rest: Any
 ) -> tuple[PyTree, Callable, str]:
     """The state for the first call, the form to call, and which form it is, in words."""
     if cut.shares > 1 or cut.of:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from olx.engine.execute import StopRequest
+from olx.engine.outputs import StopRequest
 
 
 class Held(StopRequest):

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
-from olx.engine.game import known
+from olx.engine.arguments import check_batch
+from olx.engine.execute import Options, execute
+from olx.engine.game import many_games, numbers_of, padded
 from olx.engine.round import recorder_of
-from olx.engine.run import check_batch, padded, streams
 from olx.keep import totals
 
 
@@ -22,17 +23,7 @@ def paid(
     state: PyTree = None,
 ) -> Run:
     """`olx.sweep` that keeps totals only, in the name of `owner`."""
-    game = known(owner, learners, loss, check_batch, padded)
-    watch = recorder_of(owner, None, measure, totals)
-    return streams(
-        game,
-        rounds,
-        params,
-        watch,
-        owner=owner,
-        state=state,
-        keep=totals,
-        progress=False,
-        checkpoint=None,
-        explain=False,
-    )
+    numbers = numbers_of(owner, learners, loss, check_batch, padded)
+    recorder = recorder_of(owner, None, measure, totals)
+    game = many_games(owner, numbers, rounds, params, recorder, state)
+    return execute(game, Options(totals, progress=False))

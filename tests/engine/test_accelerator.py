@@ -16,7 +16,7 @@ import scipy.sparse
 
 import olx
 from olx import boosting, losses
-from olx.engine import chunks, compile, device, execute, outputs
+from olx.engine import chunks, collector, compile, device, outputs
 from olx.engine.threads import shape_of
 
 X = np.random.default_rng(0).normal(size=(75, 6)).astype(np.float32)
@@ -57,7 +57,7 @@ class Seen:
 
     def __init__(self, play):
         self.calls, self.outputs, self.crossed, words = [], [], [], io.StringIO()
-        choose, add = compile.Forms.choose, outputs.Collector.add
+        choose, add = compile.Forms.choose, collector.Collector.add
 
         def chosen(forms, width, *given):
             call, path = choose(forms, width, *given)
@@ -71,9 +71,9 @@ class Seen:
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(words):
             elsewhere(patch)
             patch.setattr(compile.Forms, "choose", chosen)
-            patch.setattr(outputs.Collector, "add", added)
+            patch.setattr(collector.Collector, "add", added)
             patch.setattr(device, "put_on_device", self._counted(device.put_on_device))
-            patch.setattr(execute, "fetch", self._counted(execute.fetch))
+            patch.setattr(outputs, "fetch", self._counted(outputs.fetch))
             self.run = play(explain=True)
         self.said = words.getvalue()
 
@@ -146,8 +146,8 @@ def test_a_sweep_that_goes_on_in_the_middle_plays_the_rounds_that_are_left(seen)
     (_, out), _ = call(
         start, seen["blocks"].numbers, olx.Rounds(X, LABELS), np.array([0, 40], np.int32)
     )
-    np.testing.assert_allclose(out.paid[0][:40], seen["blocks"].run.losses.T[:40], 1e-5, 1e-5)
-    assert not np.any(out.paid[0][64:])  # the last block of 32 rounds ends there
+    np.testing.assert_allclose(out.sums[0][:40], seen["blocks"].run.losses.T[:40], 1e-5, 1e-5)
+    assert not np.any(out.sums[0][64:])  # the last block of 32 rounds ends there
 
 
 def test_it_says_what_a_round_costs(seen):

@@ -125,14 +125,14 @@ def test_what_is_played_is_never_the_memory_of_an_iterable(monkeypatch):
     x = aligned((1024, 4))
     x[:] = 1.0
     seen = []
-    chunks = olx.engine.execute.chunks_of
+    chunks = olx.engine.chunks.chunks_of
 
     def watched(*given):
         for chunk in chunks(*given):
             seen.extend(np.shares_memory(chunk.rounds.context, leaf) for leaf in [x])
             yield chunk
 
-    monkeypatch.setattr(olx.engine.execute, "chunks_of", watched)
+    monkeypatch.setattr(olx.engine.chunks, "chunks_of", watched)
     learner = olx.linear(olx.ogd(0.1))
     olx.run(learner, losses.squared, [olx.Rounds(x, x[:, 0])], jnp.zeros(4))
     assert seen == [False]

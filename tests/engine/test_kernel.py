@@ -9,8 +9,9 @@ import olx
 from olx import losses, mirrors, regularizers
 from olx.convex import sets
 from olx.engine import compile
-from olx.engine.game import known
-from olx.engine.implementations.dense import single_program, sweep_program
+from olx.engine.game import numbers_of
+from olx.engine.implementations import IMPLEMENTATIONS
+from olx.engine.implementations.dense import dense_program
 from olx.engine.round import Recorder
 
 ON_CPU = jax.default_backend() == "cpu"
@@ -49,7 +50,13 @@ def test_this_version_of_jax_still_takes_the_attribute():
 @pytest.mark.skipif(not ON_CPU, reason="one kernel is for the CPU")
 def test_the_euclidean_map_is_one_kernel(capsys):
     run(LEARNERS["euclidean"], explain=True)
-    assert capsys.readouterr().out == "run: one kernel; chunks of 64 rounds on cpu.\n"
+    first, *table = capsys.readouterr().out.splitlines()
+    assert first == "run: one kernel; chunks of 64 rounds on cpu."
+    reasons = dict(line.split(maxsplit=1) for line in table)
+    assert list(reasons) == [one.name for one in IMPLEMENTATIONS]
+    assert reasons["dense"] == "used"
+    assert reasons["blocks"] == "one learner is played, not a batch"
+    assert reasons["sparse_rows"] == "the rows are dense"
 
 
 @pytest.mark.skipif(not ON_CPU, reason="one kernel is for the CPU")
@@ -112,7 +119,7 @@ def arguments(inner, width=5):
 
 
 def game_of(learner):
-    return known("run", learner, losses.squared, lambda *_: None).game
+    return numbers_of("run", learner, losses.squared, lambda *_: None).leaves
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -121,7 +128,7 @@ def test_it_is_lowered_for_other_devices_without_a_word_about_cpus(name, platfor
     monkeypatch.setattr(compile, "unavailable", lambda: "elsewhere")
     game, state, *rest = arguments(LEARNERS[name])
     given = state, game.numbers, *rest
-    call, _ = single_program(Recorder()).forms(game).choose(5, *given)
+    call, _ = dense_program(Recorder()).forms(game).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert exported.platforms == (platform,)
     assert "xla_cpu" not in exported.mlir_module()
@@ -136,6 +143,6 @@ def test_a_sweep_is_lowered_for_other_devices(platform, monkeypatch):
     states = jax.vmap(lambda learner: learner.init(jnp.zeros(5)))(learners)
     game = game_of(learners)
     given = states, game.numbers, rounds, count
-    call, _ = sweep_program(Recorder()).forms(game).choose(5, *given)
+    call, _ = dense_program(Recorder(), batched=True).forms(game).choose(5, *given)
     exported = jax.export.export(jax.jit(call), platforms=[platform])(*given)
     assert "xla_cpu" not in exported.mlir_module()

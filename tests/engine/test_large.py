@@ -8,7 +8,7 @@ import pytest
 
 import olx
 from olx import losses
-from olx.engine import chunks, game, memory_map, outputs
+from olx.engine import affine, chunks, collector, memory_map
 
 COUNT, WIDTH = 6000, 16
 X = np.random.default_rng(0).normal(size=(COUNT, WIDTH)).astype(np.float32)
@@ -34,13 +34,13 @@ def run(rounds, learner=LEARNER, start=START, **options):
 @pytest.mark.parametrize("keep", [olx.keep.totals, olx.keep.every(500)])
 def test_only_the_rounds_asked_for_are_held(small_chunks, monkeypatch, keep):
     held = []
-    add = outputs.Collector.add
+    add = collector.Collector.add
 
     def watched(collector, *given):
         add(collector, *given)
         held.append(sum(len(segment.at) for segment in collector.segments))
 
-    monkeypatch.setattr(outputs.Collector, "add", watched)
+    monkeypatch.setattr(collector.Collector, "add", watched)
     curve = run(ROUNDS, keep=keep).curve
     asked = list(keep(0, COUNT))
     assert len(held) == 47
@@ -108,12 +108,12 @@ def test_other_arrays_are_left_alone(make, file):
 def test_longer_rows_of_a_large_array_are_made_in_pieces(monkeypatch):
     learner, start = olx.affine(olx.ogd(0.01)), jnp.zeros(WIDTH + 1, jnp.float32)
     wanted = run(ROUNDS, learner, start)
-    monkeypatch.setattr(game, "_COPIED", 1000)
-    monkeypatch.setattr(game, "_PART", 1000 * 4 * WIDTH)
+    monkeypatch.setattr(affine, "_COPIED", 1000)
+    monkeypatch.setattr(affine, "_PART", 1000 * 4 * WIDTH)
     sizes = []
-    appended = game.appended
+    appended = affine.appended
     watched = lambda owner, rows: sizes.append(len(rows)) or appended(owner, rows)
-    monkeypatch.setattr(game, "appended", watched)
+    monkeypatch.setattr(affine, "appended", watched)
     seen = run(ROUNDS, learner, start)
     assert sizes == [1000] * 6
     np.testing.assert_array_equal(seen.losses, wanted.losses)

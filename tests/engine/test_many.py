@@ -16,7 +16,7 @@ from two_processes import DENSE, ETAS, SWEEPS, numbers, pieces, swept
 import olx
 from olx.engine import processes, threads
 from olx.engine.device import Devices, devices_of
-from olx.engine.game import Game
+from olx.engine.game import Leaves
 
 PROGRAM = Path(two_processes.__file__)
 
@@ -121,7 +121,7 @@ def test_every_share_is_dealt_once(count, monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: count)
     monkeypatch.setattr(processes, "_is_cut", lambda *_: True)
     monkeypatch.setattr(processes, "Heartbeat", lambda *_: None)
-    game = Game([ETAS], [], ())
+    game = Leaves([ETAS], [], ())
     for i in range(count):
         monkeypatch.setattr(jax, "process_index", lambda i=i: i)
         crew = processes.ProcessGroup("sweep", Devices(1, 1), False)
@@ -140,7 +140,7 @@ def test_a_plain_loop_is_played_whole_by_each_process(monkeypatch):
     monkeypatch.setattr(processes, "part", lambda cut, start, stop, state, own: (state, own))
     forms = SimpleNamespace(plain=0, choose=lambda *_: (0, "plain loop"))
     program = SimpleNamespace(forms=lambda _: forms)
-    given = threads.Shares(131, 4, 33), ETAS, Game([ETAS], [], ())
+    given = threads.Shares(131, 4, 33), ETAS, Leaves([ETAS], [], ())
     crew = processes.ProcessGroup("sweep", Devices(1, 1), False)
     found = crew.deal(program, 32, *given)
     assert all(one is other for one, other in zip(found, (*given[1:], given[0]), strict=True))

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from olx import _aligned as aligned
-from olx.engine.implementations.sparse_layout import Room, blocks
+from olx.engine.sparse_layout import Room, blocks
 from olx.streams.sparse_rows import sparse_rows
 
 CAPACITY = 16

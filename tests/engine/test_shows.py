@@ -10,7 +10,8 @@ import olx
 from olx import losses, mirrors, streams
 from olx.engine import chunks, finite
 from olx.engine.arguments import check_game
-from olx.engine.game import known
+from olx.engine.game import numbers_of, one_game
+from olx.engine.round import Recorder
 
 ROWS, CHUNK, WIDTH = 200, 64, 3
 DRAW = np.random.default_rng(0)
@@ -83,9 +84,9 @@ def wanted(learner, loss, rounds, owner, start=ZEROS):
 def fields_of(learner, loss, rounds, params=ZEROS):
     first = jax.tree.map(np.asarray, rounds)
     plan = chunks.plan_of(first, params, 1, True)
-    game = known("run", learner, loss, check_game).game
-    leaves = finite.candidates(plan, set())
-    return finite.visible_leaves(game, learner.init(params), plan, leaves, batched=False)
+    numbers = numbers_of("run", learner, loss, check_game)
+    game = one_game("run", numbers, rounds, params, Recorder())
+    return finite.visible_leaves(game, plan, finite.candidates(plan, set()))
 
 
 SUMS = {

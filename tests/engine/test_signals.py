@@ -13,7 +13,7 @@ import pytest
 
 import olx
 from olx import losses
-from olx.engine.execute import PendingChunk
+from olx.engine.outputs import Outputs
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 LEARNER = olx.linear(olx.ogd(0.1))
@@ -55,10 +55,10 @@ def test_a_run_that_waits_for_its_stream_is_saved(number, tmp_path, capsys):
 
 @pytest.mark.parametrize("number", ENDS)
 def test_a_run_at_work_is_saved_after_its_chunk(number, tmp_path, capsys, monkeypatch):
-    put = PendingChunk.put
+    hold = Outputs.hold
     with monkeypatch.context() as patch:
-        kill = lambda self, chunk, out: (sent(number, 200)(chunk.start), put(self, chunk, out))
-        patch.setattr(PendingChunk, "put", kill)
+        kill = lambda self, chunk, out: (sent(number, 200)(chunk.start), hold(self, chunk, out))
+        patch.setattr(Outputs, "hold", kill)
         ended(lambda: play(pieces(), checkpoint=olx.checkpoint(tmp_path)), number)
     assert "run: interrupted after 300 rounds, saved in" in capsys.readouterr().err
     seen = play(pieces(), checkpoint=olx.checkpoint(tmp_path))
@@ -66,14 +66,14 @@ def test_a_run_at_work_is_saved_after_its_chunk(number, tmp_path, capsys, monkey
 
 
 def test_without_a_checkpoint_it_ends_after_its_chunk(monkeypatch, capsys):
-    seen, put = [], PendingChunk.put
+    seen, hold = [], Outputs.hold
 
     def kill(self, chunk, out):
         os.kill(os.getpid(), signal.SIGINT)
         seen.append(chunk.start)
-        put(self, chunk, out)
+        hold(self, chunk, out)
 
-    monkeypatch.setattr(PendingChunk, "put", kill)
+    monkeypatch.setattr(Outputs, "hold", kill)
     ended(lambda: play(pieces()), signal.SIGINT)
     assert seen == [0]
     assert capsys.readouterr().err == ""
@@ -85,7 +85,7 @@ def test_a_second_signal_is_not_put_off(monkeypatch, tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
         raise AssertionError
 
-    monkeypatch.setattr(PendingChunk, "put", kill)
+    monkeypatch.setattr(Outputs, "hold", kill)
     ended(lambda: play(pieces(), checkpoint=olx.checkpoint(tmp_path)), signal.SIGINT)
 
 

@@ -1,5 +1,6 @@
 """A sweep is a loop of runs, labelled, on as many devices as there are."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ from several_devices import sweep_ten
 import olx
 from olx import convex, losses, mirrors, regularizers
 from olx.convex import sets
-from olx.engine.implementations.dense import takes_turns
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -240,16 +240,14 @@ def test_many_additive_configurations_are_played_in_blocks(capsys):
 
 
 @pytest.mark.parametrize("keep", [None, olx.keep.every(7)])
-def test_learners_that_keep_a_matrix_are_played_one_after_the_other(keep):
+def test_learners_that_keep_a_matrix_are_played_one_after_the_other(keep, capsys):
     wide = np.random.default_rng(1).normal(size=(50, 33))
     rounds, start = olx.Rounds(wide, np.sign(wide[:, 0])), jnp.zeros(33)
     learners = olx.batch(olx.second_order.arow, r=jnp.array([0.3, 1.0, 3.0]))
-    assert takes_turns(jax.vmap(lambda one: one.init(start))(learners.learners))
-    seen = olx.sweep(learners, losses.hinge, rounds, start, record=olx.record.actions, keep=keep)
-    apart = [
-        olx.run(learners[i], losses.hinge, rounds, start, record=olx.record.actions, keep=keep)
-        for i in range(3)
-    ]
+    options = {"record": olx.record.actions, "keep": keep}
+    seen = olx.sweep(learners, losses.hinge, rounds, start, explain=True, **options)
+    assert re.search(r"in_turn +used\n", capsys.readouterr().out)
+    apart = [olx.run(learners[i], losses.hinge, rounds, start, **options) for i in range(3)]
     wanted = jax.tree.map(lambda *leaves: np.stack(leaves), *apart)
     np.testing.assert_allclose(seen.trace, wanted.trace, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(seen.total, wanted.total, rtol=1e-12)

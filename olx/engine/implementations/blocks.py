@@ -21,6 +21,10 @@ from jaxtyping import Array, Float, Int, PyTree
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
 from olx.engine.compile import FIRST, Program, added, as_kernel, at, nothing, put
+from olx.engine.finite import visible_leaves
+from olx.engine.game import Game
+from olx.engine.implementations.base import Implementation, needs_dense_rows, needs_sweep
+from olx.engine.implementations.dense import spread
 from olx.engine.round import Output, Recorder, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
@@ -29,31 +33,35 @@ ROWS = 32  # at most so many rounds per block, `stage.ZEROS` at most; very wide 
 LEAST = 65  # configurations; for fewer of them the loop over rounds is faster
 
 
-def fits(
-    learners: Learner, watch: Recorder, rounds: Any, state: PyTree, configurations: int
-) -> bool:
-    """Whether a sweep can be played in blocks, and is faster so."""
-    shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
-    return (
-        configurations >= LEAST
-        and isinstance(learners.facts.adds, AddsContext)
-        and watch.record in (None, actions)
-        and isinstance(rounds, Rounds)
-        and hasattr(rounds.context, "shape")
-        and len(rounds.context.shape) == 2
-        and shapes == [rounds.context.shape[1:]]
-        and rounds.context.shape[0] >= ROWS
-    )
+def _cannot(game: Game) -> str:
+    if reason := needs_sweep(game) or needs_dense_rows(game):
+        return reason
+    if not isinstance(game.numbers.learner.facts.adds, AddsContext):
+        return "the learner does not state that an update adds a multiple of the row"
+    if game.recorder.record not in (None, actions):
+        return "`record` may see the state after each round"
+    if not isinstance(game.rounds, Rounds):
+        return "the rounds come in pieces"
+    x = game.rounds.context
+    shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(game.state)]
+    if not hasattr(x, "shape") or len(x.shape) != 2 or shapes != [x.shape[1:]]:
+        return "the state is not one vector as long as a row"
+    return "" if x.shape[0] >= ROWS else f"there are fewer than {ROWS} rounds"
+
+
+def _slower(game: Game) -> str:
+    return "" if (game.configurations or 1) >= LEAST else f"fewer than {LEAST} configurations"
 
 
 @cached
-def block_program(watch: Recorder, share) -> Program:
+def block_program(recorder: Recorder, layout: None, batched: bool, devices: int) -> Program:
     """Play a batch of learners on the same chunk, a block of rounds at a time."""
-    one = functools.partial(_one, watch)
+    one = functools.partial(_one, recorder)
     each = jax.vmap(one, in_axes=(0, None, 0, None))
     fast = functools.partial(_triangle, each, _added_in_turn)
     slow = functools.partial(_triangle, each, _added_at_once)
-    return Program(functools.partial(_play, slow), functools.partial(_play_kernels, fast), share)
+    kernels = functools.partial(_play_kernels, fast)
+    return Program(functools.partial(_play, slow), kernels, spread(devices))
 
 
 def _play_kernels(triangle, *given: Any) -> tuple[PyTree, Output]:
@@ -63,17 +71,17 @@ def _play_kernels(triangle, *given: Any) -> tuple[PyTree, Output]:
 
 
 def _one(
-    watch: Recorder, learner: Learner, loss: Loss, product: Array, here: Rounds
+    recorder: Recorder, learner: Learner, loss: Loss, product: Array, here: Rounds
 ) -> tuple[Array, Output]:
     """The coefficient of the row, and the output of the round."""
     weight = 1.0 if here.weight is None else here.weight
     adds = learner.facts.adds
-    assert isinstance(adds, AddsContext)  # checked by `fits`
+    assert isinstance(adds, AddsContext)  # else `_cannot` says so
     score = adds.score(learner.hparams, product)
     feedback = feedback_of(loss, here.context, score, here.outcome, weight)
     a = adds.coefficient_fn(learner.hparams, feedback)
     a = jnp.where(jnp.asarray(weight) == 0, jnp.zeros_like(score), a)
-    return a, watch.see(None, feedback)
+    return a, recorder.output(None, feedback)
 
 
 def _added_in_turn(line: Array, coefficients: Array, score: Array, i: Int[Array, ""]) -> Array:
@@ -161,3 +169,5 @@ def _filled(leaf: Array, short: int) -> Array:
 
 
 product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+
+BLOCKS = Implementation("blocks", _cannot, block_program, visible_leaves, _slower, least=128)

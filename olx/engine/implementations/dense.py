@@ -23,69 +23,70 @@ from jaxtyping import Array, Bool, Int, PyTree
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
 from olx.engine.compile import Program, alone, at, over_rounds, unavailable
+from olx.engine.finite import visible_leaves
+from olx.engine.game import Game
+from olx.engine.implementations.base import Implementation, needs_dense_rows, needs_sweep
 from olx.engine.implementations.sparse_rounds import refresh
 from olx.engine.round import Output, Recorder, feedback_of, finish_round
 
 
 @cached
-def single_program(watch: Recorder) -> Program:
-    """Play one learner on a chunk."""
-    return Program(functools.partial(_play, alone, watch))
+def dense_program(
+    recorder: Recorder, layout: None = None, batched: bool = False, devices: int = 1
+) -> Program:
+    """Play one learner, or a batch of learners side by side, on a chunk."""
+    over = jax.vmap if batched else alone
+    return Program(functools.partial(_play, over, recorder), share=spread(devices))
 
 
 @cached
-def sweep_program(watch: Recorder, share: Callable | None = None) -> Program:
-    """Play a batch of learners on the same chunk."""
-    return Program(functools.partial(_play, jax.vmap, watch), share=share)
-
-
-@cached
-def turns_program(watch: Recorder, share: Callable | None = None) -> Program:
+def in_turn_program(recorder: Recorder, layout: None, batched: bool, devices: int) -> Program:
     """Play a batch of learners on the same chunk, one learner after the other."""
-    return Program(functools.partial(_in_turn, watch), share=share)
+    return Program(functools.partial(_in_turn, recorder), share=spread(devices))
 
 
-def takes_turns(state: PyTree) -> bool:
-    """Whether learners with these states are faster one after the other than side by side.
+def _side_by_side(game: Game) -> str:
+    """Why learners are not slower side by side than one after the other.
 
-    So it is on the CPU if each keeps a matrix: the matrix of one learner stays in the cache for a
-    chunk, and its rows fill the SIMD lanes. The matrices of all learners would not fit.
+    On the CPU they are slower if each keeps a matrix: the matrix of one learner stays in the cache
+    for a chunk, and its rows fill the SIMD lanes. The matrices of all learners would not fit.
     """
-    shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(state)]
-    matrices = [shape for shape in shapes if len(shape) > 1 and math.prod(shape) >= _MATRIX]
-    return bool(matrices) and not unavailable()
+    shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(game.state)]
+    if not any(len(shape) > 1 and math.prod(shape) >= _MATRIX for shape in shapes):
+        return f"no learner keeps a matrix of {_MATRIX:,} numbers"
+    return unavailable()
 
 
 _MATRIX = 1024  # entries
 _LONG = 64  # numbers of an action; to copy fewer of them costs less than to wait for the loss
 _NAME = "configurations"
-mine, later, alike = PartitionSpec(_NAME), PartitionSpec(None, _NAME), PartitionSpec()
-last = PartitionSpec(None, None, _NAME)
 
 
 @functools.cache
-def spread(devices: int, state: Any = mine) -> Callable | None:
+def spread(devices: int, axes: Any = 0) -> Callable | None:
     """Give each device an equal part of the configurations; None for one device.
 
-    state: where the axis of configurations is in the state; the first axis unless told otherwise.
+    axes: where the axis of configurations is in the state, as for `jax.vmap`.
     """
     if devices == 1:
         return None
     mesh = jax.make_mesh(
         (devices,), (_NAME,), (AxisType.Auto,), devices=jax.local_devices()[:devices]
     )
-    out: Any = Output(later, later, mine)  # pyright: ignore[reportArgumentType]
+    at = lambda axis: PartitionSpec(*[None] * axis, _NAME)
+    state, alike = jax.tree.map(at, axes), PartitionSpec()
+    out: Any = Output(at(1), at(1), at(0))  # pyright: ignore[reportArgumentType]
     return functools.partial(
         jax.shard_map,
         mesh=mesh,
-        in_specs=(state, mine, alike, alike, alike),
+        in_specs=(state, at(0), alike, alike, alike),
         out_specs=((state, out), alike),
         check_vma=False,
     )
 
 
 def _round(
-    watch: Recorder, learner: Learner, state: PyTree, loss: Loss, here: Rounds
+    recorder: Recorder, learner: Learner, state: PyTree, loss: Loss, here: Rounds
 ) -> tuple[PyTree, Array | None, Output]:
     """The new state before its refresh, whether the refresh is due, and the output."""
     action = learner.predict(state, here.context)
@@ -93,7 +94,7 @@ def _round(
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
     if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= _LONG:
         feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
-    new, seen = finish_round(learner, learner.step, watch, state, feedback)
+    new, seen = finish_round(learner, learner.step, recorder, state, feedback)
     return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
 
 
@@ -110,7 +111,7 @@ def _after(value: Array, grad: PyTree) -> PyTree:
 
 def _play(
     over: Callable,
-    watch: Recorder,
+    recorder: Recorder,
     state: PyTree,
     learner: Learner,
     loss: Loss,
@@ -118,7 +119,7 @@ def _play(
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
     """The state after the rounds of `span`, and the output of each round."""
-    one = over(functools.partial(_round, watch), (0, 0, None, None))
+    one = over(functools.partial(_round, recorder), (0, 0, None, None))
     capacity = jax.tree.leaves(rounds)[0].shape[0]
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Output]:
@@ -143,17 +144,17 @@ def _play(
 
 
 def _in_turn(
-    watch: Recorder,
+    recorder: Recorder,
     state: PyTree,
     learner: Learner,
     loss: Loss,
     rounds: Rounds,
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
-    play = lambda own: _play(alone, watch, own[0], own[1], loss, rounds, span)
+    play = lambda own: _play(alone, recorder, own[0], own[1], loss, rounds, span)
     state, out = lax.map(play, (state, learner))
-    paid, kept = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (out.paid, out.kept))
-    return state, Output(paid, kept, out.alarm)
+    paid, kept = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (out.sums, out.records))
+    return state, Output(paid, kept, out.nonfinite)
 
 
 _COSTLY = {
@@ -261,3 +262,13 @@ def _variables(atoms: Any) -> list:
 def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
     leaf = jnp.asarray(leaf)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+
+
+DENSE = Implementation("dense", needs_dense_rows, dense_program, visible_leaves, least=32)
+IN_TURN = Implementation(
+    "in_turn",
+    lambda game: needs_dense_rows(game) or needs_sweep(game),
+    in_turn_program,
+    visible_leaves,
+    _side_by_side,
+)

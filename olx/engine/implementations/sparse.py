@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Int
 
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
@@ -21,8 +21,9 @@ from olx.engine.chunks import Plan
 from olx.engine.compile import Program, alone, at, over_rounds
 from olx.engine.finite import Visible
 from olx.engine.game import Game
+from olx.engine.implementations.base import Implementation
+from olx.engine.implementations.dense import spread
 from olx.engine.implementations.sparse_aggregate import aggregate
-from olx.engine.implementations.sparse_layout import AXES, Layout, Packed, state_of
 from olx.engine.implementations.sparse_rounds import (
     Form,
     Round,
@@ -34,49 +35,40 @@ from olx.engine.implementations.sparse_rounds import (
     with_refresh,
 )
 from olx.engine.round import Output, Recorder
+from olx.engine.sparse_layout import AXES, Layout, Packed, state_of
 from olx.facts import AddsContext, Linear, Refreshed
 from olx.streams.sparse_rows import LANES
 
-SIZED = {form: by_size(form) for form in (whole_row, with_refresh, aggregate)}
 
-
-def form_of(learner: Learner, layout: Layout, batched: bool) -> Form:
-    """The form in which the engine plays `learner`."""
-    if layout.lumps:
-        return SIZED[aggregate]
-    if isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1:
-        return add_multiple
-    if isinstance(learner.facts.coordinates, Refreshed):
-        return SIZED[with_refresh]
-    if isinstance(learner.facts.coordinates, Linear):
-        return lane_by_lane if batched else block_by_block
-    return SIZED[whole_row]
-
-
-def shown_by(form: Form, game: Game, state: PyTree, plan: Plan, leaves: tuple[int, ...]) -> Visible:
-    """Whether the row shows in a round of this form: some sum the products of all its entries.
+def _visible(game: Game, plan: Plan, candidates: tuple[int, ...]) -> Visible:
+    """Whether the row shows in a round that sums the products of all its entries.
 
     The rows must stay as they are until the round was played.
     """
-    sums = form in (add_multiple, block_by_block, lane_by_lane)
-    if sums and plan.owned and 0 in leaves:
-        return Visible(frozenset([0]), ("action",))
+    return Visible(frozenset([0]), ("action",)) if plan.owned and 0 in candidates else Visible()
+
+
+def _hidden(*_: object) -> Visible:
     return Visible()
 
 
 @cached
 def sparse_program(
-    watch: Recorder, layout: Layout, form: Form, batched: bool, share: Callable | None = None
+    forms: tuple[Form, Form], recorder: Recorder, layout: Layout, batched: bool, devices: int
 ) -> Program:
-    """Play a learner, or a batch of learners, on a chunk of sparse rows."""
+    """Play a learner, or a batch of learners, on a chunk of sparse rows.
+
+    forms: of a round of one learner, and of a batch.
+    """
     over = jax.vmap if batched else alone
-    return Program(functools.partial(_play, form, over, watch, layout), share=share)
+    play = functools.partial(_play, forms[batched], over, recorder, layout)
+    return Program(play, share=spread(devices, AXES))
 
 
 def _play(
     form: Form,
     over: Callable,
-    watch: Recorder,
+    recorder: Recorder,
     layout: Layout,
     packed: Packed,
     learner: Learner,
@@ -94,7 +86,7 @@ def _play(
         now = Round(loss, at(rounds.outcome, i), weight, *row)
 
         def see(table: Array, rest: tuple, whole: tuple, score: Array) -> Output:
-            return watch.see(state_of(layout, table[:-1], rest, whole), now.feedback(score))
+            return recorder.output(state_of(layout, table[:-1], rest, whole), now.feedback(score))
 
         new, score, room = form(over, layout, packed, learner, now)
         return (new, room), over(see, (*AXES, 0))(*packed, score)
@@ -103,3 +95,56 @@ def _play(
     room = jnp.zeros((size, *table.shape[1:]), table.dtype)
     (packed, _), out = over_rounds(one, (packed, room), span, rows.first.shape[0])
     return packed, out
+
+
+def _sparse(
+    name: str,
+    cannot: Callable[[Learner, Layout], str],
+    form: Form,
+    batched: Form | None = None,
+    visible: Callable[..., Visible] = _hidden,
+) -> Implementation:
+    def reason(game: Game) -> str:
+        if game.layout is None:
+            return "the rows are dense"
+        return cannot(game.numbers.learner, game.layout)
+
+    program = functools.partial(sparse_program, (form, batched or form))
+    return Implementation(name, reason, program, visible, least=64)
+
+
+def _no_aggregate(learner: Learner, layout: Layout) -> str:
+    return "" if layout.lumps else "the learner states no sum over all coordinates"
+
+
+def _whole(layout: Layout) -> str:
+    return "the learner uses a sum over all coordinates" if layout.lumps else ""
+
+
+def _no_addition(learner: Learner, layout: Layout) -> str:
+    adds = isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1
+    return _whole(layout) or ("" if adds else "an update does more than add a multiple of the row")
+
+
+def _no_refresh(learner: Learner, layout: Layout) -> str:
+    refreshed = isinstance(learner.facts.coordinates, Refreshed)
+    return _whole(layout) or ("" if refreshed else "the learner has no refresh")
+
+
+def _not_linear(learner: Learner, layout: Layout) -> str:
+    linear = isinstance(learner.facts.coordinates, Linear)
+    return _whole(layout) or ("" if linear else "the score is no product with a separable decision")
+
+
+def _refresh(learner: Learner, layout: Layout) -> str:
+    refreshed = isinstance(learner.facts.coordinates, Refreshed)
+    return _whole(layout) or ("a refresh would reach the row alone" if refreshed else "")
+
+
+SPARSE = (
+    _sparse("sparse_aggregate", _no_aggregate, by_size(aggregate)),
+    _sparse("sparse_addition", _no_addition, add_multiple, visible=_visible),
+    _sparse("sparse_refresh", _no_refresh, by_size(with_refresh)),
+    _sparse("sparse_coordinates", _not_linear, block_by_block, lane_by_lane, _visible),
+    _sparse("sparse_rows", _refresh, by_size(whole_row)),
+)

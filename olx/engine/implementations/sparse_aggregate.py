@@ -21,9 +21,9 @@ from jaxtyping import Array, Int
 
 from olx import _numeric
 from olx.core import Feedback, Learner
-from olx.engine.implementations.sparse_layout import Layout, Packed, Whole, rows_of, state_of
 from olx.engine.implementations.sparse_rounds import Round, gather_rows, write_rows
 from olx.engine.round import loss_of_action
+from olx.engine.sparse_layout import Layout, Packed, Whole, rows_of, state_of
 from olx.facts import Lump, Lumps
 from olx.streams.sparse_rows import LANES
 

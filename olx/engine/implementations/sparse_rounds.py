@@ -30,7 +30,8 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from olx.core import Feedback, Learner, Loss, Scalar
 from olx.engine.compile import at
-from olx.engine.implementations.sparse_layout import (
+from olx.engine.round import feedback_of, loss_of_action
+from olx.engine.sparse_layout import (
     Blocks,
     Layout,
     Packed,
@@ -38,7 +39,6 @@ from olx.engine.implementations.sparse_layout import (
     rows_of,
     state_of,
 )
-from olx.engine.round import feedback_of, loss_of_action
 from olx.facts import AddsContext, Linear
 from olx.streams.sparse_rows import LANES
 

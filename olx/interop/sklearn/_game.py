@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from olx import _check as check
 from olx.core import Rounds
-from olx.engine.implementations.sparse_layout import takes_sparse
 from olx.engine.run import run
 from olx.engine.serve import predict
+from olx.engine.sparse_layout import takes_sparse
 from olx.interop._estimator import Diverged, parts
 from olx.keep import totals
 from olx.losses.score import ScoreLoss

@@ -1,0 +1,52 @@
+"""The implementations of a game, in the order in which they are tried."""
+
+import difflib
+
+from olx.engine.game import Game
+from olx.engine.implementations.base import Implementation
+from olx.engine.implementations.blocks import BLOCKS
+from olx.engine.implementations.dense import DENSE, IN_TURN
+from olx.engine.implementations.sparse import SPARSE
+
+IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, BLOCKS, IN_TURN, DENSE)
+
+
+def choose(game: Game, name: str | None = None, saved: str | None = None) -> Implementation:
+    """The first implementation that fits the game; or the one of this name.
+
+    An implementation that is asked for is refused only if it cannot give a right answer.
+
+    saved: the one that a checkpoint was played by, which is taken if it can go on.
+    """
+    if name is None:
+        for one in IMPLEMENTATIONS if saved else ():
+            if one.name == saved and not one.cannot(game):
+                return one
+        return next(one for one in IMPLEMENTATIONS if not (one.cannot(game) or one.slower(game)))
+    found = next((one for one in IMPLEMENTATIONS if one.name == name), None)
+    if found is None:
+        near = difflib.get_close_matches(str(name), [one.name for one in IMPLEMENTATIONS], 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(
+            f"{game.owner}: there is no implementation {name!r}; {hint}They are "
+            f"{', '.join(one.name for one in IMPLEMENTATIONS)}."
+        )
+    if reason := found.cannot(game):
+        raise ValueError(
+            f"{game.owner}: the implementation {name!r} cannot play this game: {reason}; leave "
+            "`implementation` out to take the first that can."
+        )
+    return found
+
+
+def table_of(game: Game, used: Implementation) -> list[str]:
+    """A line per rewrite of the game, and one per implementation: used, or why not."""
+    lines = [f"  {rewrite}" for rewrite in game.rewrites]
+    for one in IMPLEMENTATIONS:
+        reason = one.cannot(game) or one.slower(game)
+        if one is used:
+            says = f"used because it was asked for; {reason}" if reason else "used"
+        else:
+            says = reason or "another one comes first"
+        lines.append(f"  {one.name:<20}{says}")
+    return lines

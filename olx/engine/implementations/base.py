@@ -1,0 +1,41 @@
+"""What the engine knows of an implementation: one way to play a game.
+
+`rollout` is the definition of a game, and an implementation gives the same numbers up to the order
+of sums. A new one is a file with one value of this type, and an entry in `IMPLEMENTATIONS`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from olx.engine.chunks import Plan
+from olx.engine.compile import Program
+from olx.engine.finite import Visible
+from olx.engine.game import Game
+from olx.engine.round import Recorder
+from olx.engine.sparse_layout import Layout
+
+Reason = Callable[[Game], str]  # in words; empty if there is none
+
+
+class Implementation(NamedTuple):
+    """One way to play the rounds of a chunk.
+
+    The reasons are asked before every run, so they only compare facts and shapes.
+    """
+
+    name: str
+    cannot: Reason  # why it gives no right answer
+    program: Callable[[Recorder, Layout | None, bool, int], Program]
+    """(recorder, layout, whether learners are stacked, devices) -> the same object per arguments"""
+    visible: Callable[[Game, Plan, tuple[int, ...]], Visible]
+    """(game, plan, leaves of the rounds) -> which of them need no check before they are played"""
+    slower: Reason = lambda game: ""  # why another one should be taken
+    least: int = 1  # configurations per share; with fewer a share costs more than its part
+
+
+def needs_sweep(game: Game) -> str:
+    return "" if game.batched else "one learner is played, not a batch"
+
+
+def needs_dense_rows(game: Game) -> str:
+    return "" if game.layout is None else "the rows are sparse"
