@@ -1,5 +1,6 @@
 """The engine in one page: a game is played by an implementation, over a stream, into outputs."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,14 +16,15 @@ from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe
 from olx.engine.chunks import Checks, Chunk, Stream
 from olx.engine.compile import explain_launches
 from olx.engine.device import Devices, accelerated, devices_of
-from olx.engine.explain import errors_explained
+from olx.engine.explain import explain_error
 from olx.engine.finite import candidates
 from olx.engine.game import Game
 from olx.engine.implementations import Implementation, choose, table_of
 from olx.engine.outputs import Outputs
 from olx.engine.processes import ProcessGroup, process_group
+from olx.engine.round import Output
 from olx.engine.sparse_layout import AXES, unpack
-from olx.engine.threads import ALONE, Shares, choose_program, close, shares_of, threads_of
+from olx.engine.threads import ALONE, Shares, ThreadedSweep, shares_of, threaded_sweep, threads_of
 from olx.keep import Keep
 
 
@@ -39,23 +41,25 @@ class Options(NamedTuple):
 
 def execute(game: Game, options: Options) -> Run:
     """Play a game by the first implementation that takes it."""
-    owner, numbers = game.owner, game.numbers
-    traced = errors_explained(
-        owner, numbers.learner, numbers.loss, game.params, game.first, game.recorder, game.batched
-    )
-    checkpoint = check_checkpoint(owner, options.checkpoint)
-    with process_group(owner, _devices(game), checkpoint is not None) as group:
-        with traced:
+    saves = options.checkpoint is not None
+    checkpoint = check_checkpoint(game.owner, options.checkpoint) if saves else None
+    alone = contextlib.nullcontext()
+    many = jax.process_count() > 1 and game.batched
+    with process_group(game.owner, _devices(game), saves) if many else alone as group:
+        try:
             stream = Stream(game)
             saved = None if checkpoint is None else checkpoint.implementation()
             implementation = choose(game, options.implementation, saved)
             program = Compiled(implementation, game, stream, options, group)
-            with program, Outputs(owner, options.keep, checkpoint, group) as outputs:
-                state = outputs.resume(program, stream, program.start(), options.progress)
+            with Outputs(game.owner, program, options.keep, checkpoint, group) as outputs:
+                state = outputs.resume(stream, program.start(), options.progress)
                 for chunk in outputs.read(stream.chunks(program.checks, outputs.history)):
                     state, output = program(state, chunk)
                     outputs.add(chunk, output, state)
                 run = outputs.run()
+        except (TypeError, ValueError, AttributeError) as error:
+            explain_error(error, game)
+            raise
         run = run if group is None else group.gathered(run)
     return _whole_run(game, run)
 
@@ -89,7 +93,7 @@ class Compiled:
         self._group, self._explain = group, options.explain
         self._width = _width(game.state)
         self._call: Callable | None = None
-        self._state: PyTree = None  # of the first call, whose threads are closed at the end
+        self._threaded: ThreadedSweep | None = None
 
     def start(self) -> PyTree:
         """The state before the first round; of several processes, the part of this one."""
@@ -112,17 +116,42 @@ class Compiled:
 
     def _choose(self, state: PyTree, *rest: Any) -> tuple[PyTree, Callable]:
         """Choose one kernel or the plain loop, by threads or not: the first state, and the call."""
-        form = self._program, self._shares, self._threads, self._width
-        state, call, path = choose_program(*form, state, self._leaves, *rest)
-        self._state, self._call = state, call
+        shares, path = self._shares, ""
+        if shares.shares > 1 or shares.of:
+            form = self._program, self._width
+            self._threaded, path = threaded_sweep(
+                *form, shares, self._threads, state, self._leaves, *rest
+            )
+        if self._threaded is not None:
+            state = self._call = self._threaded
+        else:
+            given = state, self._leaves.numbers, *rest
+            self._call, path = self._program.forms(self._leaves).choose(self._width, *given)
         if self._explain:
-            owner, rounds = self._game.owner, self._stream.plan.capacity
-            path += "" if self._group is None else self._group.words
-            print(f"{owner}: {path}; chunks of {rounds} rounds on {jax.devices()[0].device_kind}.")
-            given = state, self._leaves.numbers, rest[0]
-            explain_launches(owner, call, self._shares.configurations, *given)
-            print("\n".join(table_of(self._game, self._implementation)))
-        return state, call
+            self._print(path, self._call, state, rest[0])
+        return state, self._call
+
+    def _print(self, path: str, call: Callable, state: PyTree, rounds: Any) -> None:
+        """Print how a chunk is played, and why by this implementation."""
+        owner, capacity = self._game.owner, self._stream.plan.capacity
+        path += "" if self._group is None else self._group.words
+        print(f"{owner}: {path}; chunks of {capacity} rounds on {jax.devices()[0].device_kind}.")
+        given = state, self._leaves.numbers, rounds
+        explain_launches(owner, call, self._shares.configurations, *given)
+        print("\n".join(table_of(self._game, self._implementation)))
+
+    def outputs_of(self, out: Any) -> list[Output]:
+        """The outputs of all shares of the configurations, in their order; waits for them."""
+        return [out] if self._threaded is None else out.parts()
+
+    def state_of(self, state: PyTree) -> PyTree:
+        """The state of all configurations, which threads hold in shares."""
+        return state if self._threaded is None else self._threaded.whole()
+
+    def close(self) -> None:
+        """Wait until no thread reads the rounds."""
+        if self._threaded is not None:
+            self._threaded.close()
 
     def description(self, state: PyTree, keep: Keep | None) -> tuple[dict[str, str], PyTree]:
         """What tells this run from others, and the shapes of an output, for a checkpoint."""
@@ -132,12 +161,6 @@ class Compiled:
         described = describe(learner, loss, state, self._stream.first, keep, traced)
         described["implementation"] = self._implementation.name
         return described, traced.out_info[1][:2]
-
-    def __enter__(self) -> "Compiled":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        close(self._state)
 
 
 def _devices(game: Game) -> Devices:

@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 
 from olx.core import Learner, Loss, Rounds
 from olx.engine import round
+from olx.engine.game import Game
 from olx.engine.round import Recorder, feedback_of
 from olx.engine.with_theorems import TheoremHparams
 from olx.frameworks.lift import LiftHparams, dot
@@ -190,6 +191,13 @@ def cause(error: Exception) -> Exception | None:
         trace = trace.tb_next
     place = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
     return None if place.startswith("olx.") else error
+
+
+def explain_error(error: Exception, game: Game) -> None:
+    """Raise an error that says what to do, in place of `error`; return if none is found."""
+    numbers = game.numbers
+    given = game.owner, numbers.learner, numbers.loss, game.params, game.first
+    errors_explained(*given, game.recorder, game.batched).__exit__(type(error), error, None)
 
 
 class errors_explained:

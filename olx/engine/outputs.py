@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -27,8 +27,10 @@ from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunks import Chunk, History, Stream
 from olx.engine.collector import Collector, fetch
 from olx.engine.processes import ProcessGroup
-from olx.engine.threads import joined_state, outputs_of
 from olx.keep import Keep
+
+if TYPE_CHECKING:
+    from olx.engine.execute import Compiled
 
 
 class Outputs:
@@ -40,12 +42,14 @@ class Outputs:
     def __init__(
         self,
         owner: str,
+        program: "Compiled",
         keep: Keep | None,
         checkpoint: Checkpoint | None,
         group: ProcessGroup | None,
     ):
         self.history: History | None = None  # of the stream, if it is compared with another one
-        self._owner, self._checkpoint, self._group = owner, checkpoint, group
+        self._owner, self._program = owner, program
+        self._checkpoint, self._group = checkpoint, group
         self._collector = Collector(keep)
         self._pending: tuple[Chunk, Any] | None = None
         self._digest = b""  # of the collected rounds
@@ -57,21 +61,20 @@ class Outputs:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._program.close()
         with contextlib.suppress(Exception):  # the first error is being raised already
             jax.block_until_ready(self._pending and self._pending[1])
         self._stack.close()
 
-    def resume(self, program: Any, stream: Stream, state: PyTree, progress: bool | None) -> PyTree:
-        """The state to begin with: that of the checkpoint, if there is one.
-
-        program: the `Compiled` program, whose description tells runs apart.
-        """
+    def resume(self, stream: Stream, state: PyTree, progress: bool | None) -> PyTree:
+        """The state to begin with: that of the checkpoint, if there is one."""
         known: dict[int, bytes] = {}
         if self._group is not None and self._group.peers is not None:
             self.history = History({}, lambda *_: ValueError())  # they compare what they played
         if self._checkpoint is not None:
             self._stack.enter_context(self._checkpoint.lock(self._owner))
-            described, self._collector.structure = program.description(state, self._collector.keep)
+            given = state, self._collector.keep
+            described, self._collector.structure = self._program.description(*given)
             state, known = self._checkpoint.restore(self._owner, described, state, self._collector)
             self.history = History(known, functools.partial(self._checkpoint.changed, self._owner))
         self._digest = known.get(self._collector.played, b"")
@@ -124,14 +127,16 @@ class Outputs:
         if self._group is not None:
             self._group.tell(self._collector.played, self._digest)
         losses, trace, curve = self._collector.result()
-        state = joined_state(self._state)
+        state = self._program.state_of(self._state)
         return Run(state, losses if curve is None else NOT_KEPT, trace, curve=curve)
 
     def _save(self) -> None:
         """Collect the last output, and save if there is a checkpoint."""
         self._clear()
         if self._checkpoint is not None:
-            self._checkpoint.save(joined_state(self._state), self._collector, self._digest)
+            self._checkpoint.save(
+                self._program.state_of(self._state), self._collector, self._digest
+            )
 
     def _stop(self) -> None:
         """Save, and print the directory."""
@@ -149,7 +154,7 @@ class Outputs:
         if self._pending is None:
             return
         (chunk, out), self._pending = self._pending, None
-        outs = fetch(outputs_of(out))
+        outs = fetch(self._program.outputs_of(out))
         collector = self._collector
         if chunk.look is not None:
             before = collector.total

@@ -208,34 +208,17 @@ class _Output(NamedTuple):
         return outs
 
 
-def choose_program(
-    program: Program, cut: Shares, threads: int, width: int, state: PyTree, game: Leaves, *rest: Any
-) -> tuple[PyTree, Callable, str]:
-    """The state for the first call, the form to call, and which form it is, in words."""
-    if cut.shares > 1 or cut.of:
-        team = ThreadedSweep(cut, threads, state, game)
-        if path := team.choose(program, width, *rest):
-            jax.tree.map(lambda leaf: leaf.delete(), state)  # as a program donates its state
-            return team, team, path
-        if cut.of:  # one process would not cut, and then its bits are others
-            raise RuntimeError("a chunk of this sweep is no kernel, but one of its rounds is one")
-    return state, *program.forms(game).choose(width, state, game.numbers, *rest)
-
-
-def outputs_of(out: Any) -> list[Output]:
-    """The outputs of all shares, in their order; waits for them."""
-    return out.parts() if isinstance(out, _Output) else [out]
-
-
-def joined_state(state: PyTree) -> PyTree:
-    """The state of all configurations."""
-    return state.whole() if isinstance(state, ThreadedSweep) else state
-
-
-def close(state: PyTree) -> None:
-    """Wait until no thread reads the rounds."""
-    if isinstance(state, ThreadedSweep):
-        state.close()
+def threaded_sweep(
+    program: Program, width: int, cut: Shares, threads: int, state: PyTree, game: Leaves, *rest: Any
+) -> tuple[ThreadedSweep | None, str]:
+    """The threads that play the shares, and in which form; None if a chunk is a plain loop."""
+    team = ThreadedSweep(cut, threads, state, game)
+    if path := team.choose(program, width, *rest):
+        jax.tree.map(lambda leaf: leaf.delete(), state)  # as a program donates its state
+        return team, path
+    if cut.of:  # one process would not cut, and then its bits are others
+        raise RuntimeError("a chunk of this sweep is no kernel, but one of its rounds is one")
+    return None, ""
 
 
 def shape_of(leaf: Any) -> Any:

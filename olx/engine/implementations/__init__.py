@@ -18,11 +18,29 @@ def choose(game: Game, name: str | None = None, saved: str | None = None) -> Imp
 
     saved: the one that a checkpoint was played by, which is taken if it can go on.
     """
-    if name is None:
-        for one in IMPLEMENTATIONS if saved else ():
-            if one.name == saved and not one.cannot(game):
-                return one
-        return next(one for one in IMPLEMENTATIONS if not (one.cannot(game) or one.slower(game)))
+    if name is not None:
+        return _asked_for(game, name)
+    for one in IMPLEMENTATIONS if saved else ():
+        if one.name == saved and not why_not(one, game):
+            return one
+    return next(one for one in IMPLEMENTATIONS if not (why_not(one, game) or why_slow(one, game)))
+
+
+def why_not(one: Implementation, game: Game) -> str:
+    """Why an implementation gives no right answer; empty if it does."""
+    if one.sparse != (game.layout is not None):
+        return "the rows are dense" if one.sparse else "the rows are sparse"
+    if one.sweeps and not game.batched:
+        return "one learner is played, not a batch"
+    return "" if one.cannot is None else one.cannot(game)
+
+
+def why_slow(one: Implementation, game: Game) -> str:
+    """Why another implementation should be taken; empty if it should be this one."""
+    return "" if one.slower is None else one.slower(game)
+
+
+def _asked_for(game: Game, name: str) -> Implementation:
     found = next((one for one in IMPLEMENTATIONS if one.name == name), None)
     if found is None:
         near = difflib.get_close_matches(str(name), [one.name for one in IMPLEMENTATIONS], 1)
@@ -31,7 +49,7 @@ def choose(game: Game, name: str | None = None, saved: str | None = None) -> Imp
             f"{game.owner}: there is no implementation {name!r}; {hint}They are "
             f"{', '.join(one.name for one in IMPLEMENTATIONS)}."
         )
-    if reason := found.cannot(game):
+    if reason := why_not(found, game):
         raise ValueError(
             f"{game.owner}: the implementation {name!r} cannot play this game: {reason}; leave "
             "`implementation` out to take the first that can."
@@ -43,7 +61,7 @@ def table_of(game: Game, used: Implementation) -> list[str]:
     """A line per rewrite of the game, and one per implementation: used, or why not."""
     lines = [f"  {rewrite}" for rewrite in game.rewrites]
     for one in IMPLEMENTATIONS:
-        reason = one.cannot(game) or one.slower(game)
+        reason = why_not(one, game) or why_slow(one, game)
         if one is used:
             says = f"used because it was asked for; {reason}" if reason else "used"
         else:

@@ -24,18 +24,12 @@ class Implementation(NamedTuple):
     """
 
     name: str
-    cannot: Reason  # why it gives no right answer
     program: Callable[[Recorder, Layout | None, bool, int], Program]
     """(recorder, layout, whether learners are stacked, devices) -> the same object per arguments"""
     visible: Callable[[Game, Plan, tuple[int, ...]], Visible]
     """(game, plan, leaves of the rounds) -> which of them need no check before they are played"""
-    slower: Reason = lambda game: ""  # why another one should be taken
+    sparse: bool = False  # whether the rows are sparse
+    sweeps: bool = False  # whether it plays batches of learners only
+    cannot: Reason | None = None  # why else it gives no right answer
+    slower: Reason | None = None  # why another one should be taken
     least: int = 1  # configurations per share; with fewer a share costs more than its part
-
-
-def needs_sweep(game: Game) -> str:
-    return "" if game.batched else "one learner is played, not a batch"
-
-
-def needs_dense_rows(game: Game) -> str:
-    return "" if game.layout is None else "the rows are sparse"

@@ -23,7 +23,7 @@ from olx.core import Learner, Loss, Rounds
 from olx.engine.compile import FIRST, Program, added, as_kernel, at, nothing, put
 from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
-from olx.engine.implementations.base import Implementation, needs_dense_rows, needs_sweep
+from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.dense import spread
 from olx.engine.round import Output, Recorder, feedback_of
 from olx.facts import AddsContext
@@ -34,8 +34,6 @@ LEAST = 65  # configurations; for fewer of them the loop over rounds is faster
 
 
 def _cannot(game: Game) -> str:
-    if reason := needs_sweep(game) or needs_dense_rows(game):
-        return reason
     if not isinstance(game.numbers.learner.facts.adds, AddsContext):
         return "the learner does not state that an update adds a multiple of the row"
     if game.recorder.record not in (None, actions):
@@ -170,4 +168,12 @@ def _filled(leaf: Array, short: int) -> Array:
 
 product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
 
-BLOCKS = Implementation("blocks", _cannot, block_program, visible_leaves, _slower, least=128)
+BLOCKS = Implementation(
+    "blocks",
+    block_program,
+    visible_leaves,
+    sweeps=True,
+    cannot=_cannot,
+    slower=_slower,
+    least=128,
+)

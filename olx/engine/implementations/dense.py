@@ -25,7 +25,7 @@ from olx.core import Learner, Loss, Rounds
 from olx.engine.compile import Program, alone, at, over_rounds, unavailable
 from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
-from olx.engine.implementations.base import Implementation, needs_dense_rows, needs_sweep
+from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.sparse_rounds import refresh
 from olx.engine.round import Output, Recorder, feedback_of, finish_round
 
@@ -264,11 +264,7 @@ def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
 
 
-DENSE = Implementation("dense", needs_dense_rows, dense_program, visible_leaves, least=32)
+DENSE = Implementation("dense", dense_program, visible_leaves, least=32)
 IN_TURN = Implementation(
-    "in_turn",
-    lambda game: needs_dense_rows(game) or needs_sweep(game),
-    in_turn_program,
-    visible_leaves,
-    _side_by_side,
+    "in_turn", in_turn_program, visible_leaves, sweeps=True, slower=_side_by_side
 )

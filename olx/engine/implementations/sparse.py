@@ -105,12 +105,11 @@ def _sparse(
     visible: Callable[..., Visible] = _hidden,
 ) -> Implementation:
     def reason(game: Game) -> str:
-        if game.layout is None:
-            return "the rows are dense"
+        assert game.layout is not None  # the rows are sparse
         return cannot(game.numbers.learner, game.layout)
 
     program = functools.partial(sparse_program, (form, batched or form))
-    return Implementation(name, reason, program, visible, least=64)
+    return Implementation(name, program, visible, sparse=True, cannot=reason, least=64)
 
 
 def _no_aggregate(learner: Learner, layout: Layout) -> str:
