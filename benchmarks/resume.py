@@ -21,9 +21,9 @@ from pathlib import Path
 
 from benchmarks import resume_changes
 from benchmarks.resume_jobs import JOBS, PIECES, BrokenOff, Job, bits, play
-from olx.engine import chunks
+from olx.engine import tuning
 
-chunks._MOST = 64  # rounds per chunk, so that short streams have many chunks
+tuning.CHUNK_ROUNDS = 64  # rounds per chunk, so that short streams have many chunks
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 

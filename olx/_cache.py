@@ -9,6 +9,7 @@ drops the programs of the others with them.
 
 import functools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -26,6 +27,7 @@ class Recent(Generic[Value]):
     def __init__(self) -> None:
         self._entries: OrderedDict[Any, Value] = OrderedDict()
         self._lock = threading.RLock()  # what is dropped may run code of its own
+        _ALL.add(self)
 
     def get(self, key: Any) -> Value | None:
         with self._lock:
@@ -41,6 +43,19 @@ class Recent(Generic[Value]):
             while len(self._entries) > MOST:
                 self._entries.popitem(last=False)
         return value
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+
+_ALL: "weakref.WeakSet[Recent[Any]]" = weakref.WeakSet()
+
+
+def clear() -> None:
+    """Forget all results and programs, as after a change of a constant that programs hold."""
+    for cache in list(_ALL):
+        cache.clear()
 
 
 def cached(function: Callable[..., Value]) -> Callable[..., Value]:

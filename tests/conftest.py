@@ -58,10 +58,33 @@ HERE = Path(__file__).parent
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
+from olx import _cache
+from olx.engine import tuning
+
 
 @pytest.fixture
 def key():
     return jax.random.key(0)
+
+
+@pytest.fixture
+def retune(monkeypatch):
+    """`retune(BLOCK_ROUNDS=4)` sets measured constants of the engine for one test.
+
+    Programs that may hold an old number, or that hold a new one at the end, are forgotten.
+    """
+    traced = []
+
+    def change(**constants):
+        for name, value in constants.items():
+            monkeypatch.setattr(tuning, name, value)
+        if tuning.TRACED & constants.keys():
+            traced.append(True)
+            _cache.clear()
+
+    yield change
+    if traced:
+        _cache.clear()
 
 
 def pytest_configure(config):

@@ -7,14 +7,12 @@ import jax
 import numpy as np
 
 from olx.core import Learner, Rounds
+from olx.engine import tuning
 from olx.engine.memory_map import Readahead
 from olx.frameworks.affine import as_linear, is_affine
 from olx.streams.arrays import appended
 from olx.streams.checks import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows
-
-_COPIED = 1 << 28  # bytes; longer rows of more than this are made in pieces
-_PART = 1 << 24  # bytes per piece
 
 
 def with_ones(owner: str, rounds: Rounds | Iterable[Rounds]) -> Rounds | Iterable[Rounds]:
@@ -22,7 +20,10 @@ def with_ones(owner: str, rounds: Rounds | Iterable[Rounds]) -> Rounds | Iterabl
     check_iterable(owner, rounds)
     if isinstance(rounds, Rounds):
         check_rounds(owner, rounds)
-        if not isinstance(rounds.context, np.ndarray) or rounds.context.nbytes <= _COPIED:
+        if (
+            not isinstance(rounds.context, np.ndarray)
+            or rounds.context.nbytes <= tuning.LONGER_BYTES
+        ):
             return rounds._replace(context=appended(owner, rounds.context))
         rounds = _parts(rounds)
     return _pieces(owner, rounds)
@@ -38,7 +39,7 @@ def rows_as_linear(owner: str, learner: Learner, rows: Any) -> tuple[Learner, An
 def _parts(rounds: Rounds) -> Iterator[Rounds]:
     """The rounds in pieces: a longer row is a copy, and there may be no memory for all of them."""
     length = len(rounds.context)
-    step = max(1, _PART * length // rounds.context.nbytes)
+    step = max(1, tuning.LONGER_PIECE_BYTES * length // rounds.context.nbytes)
     with Readahead(rounds) as window:
         for low in range(0, length, step):
             window.move(low, low, min(low + step, length))

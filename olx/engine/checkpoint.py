@@ -36,6 +36,7 @@ from jaxtyping import PyTree
 from olx import _archive as archive
 from olx import _check as check
 from olx.core import Learner, Loss, Rounds
+from olx.engine import tuning
 from olx.engine.collector import Collector, Segment
 from olx.engine.device import data_of, is_key
 from olx.keep import Keep, rounds_kept
@@ -326,9 +327,6 @@ def _named(thing: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", str(thing))
 
 
-_PAUSE = 0.1  # seconds
-
-
 @contextlib.contextmanager
 def lock_folder(
     owner: str,
@@ -369,7 +367,7 @@ def lock_folder(
             if not waited:
                 wait(f"another run{_holder(file)} is using the {what} in {folder}")
             waited = True
-            time.sleep(_PAUSE)
+            time.sleep(tuning.LOCK_SECONDS)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}")
         file.flush()

@@ -21,7 +21,7 @@ from jaxtyping import PyTree
 from olx import _aligned as aligned
 from olx import _check as check
 from olx.core import Rounds
-from olx.engine import device, round
+from olx.engine import device, round, tuning
 from olx.engine.game import Game, refuse_tracers
 from olx.engine.memory_map import Readahead
 from olx.engine.sparse_layout import Room, blocks
@@ -73,9 +73,6 @@ class Look(NamedTuple):
         refuse_unknown(self.checks.owner, self.checks.needs, self.part, losses, self.start)
 
 
-_ROWS = 1 << 16  # rounds per update of a digest
-
-
 class Fingerprint:
     """A running digest of the rounds of a stream; it does not depend on how the stream is cut."""
 
@@ -102,7 +99,7 @@ class History:
     def skip(self, piece: Rounds, start: int, stop: int) -> None:
         """Check the rounds of a piece that were played before; the piece begins at `start`."""
         ends = [at for at in sorted(self._known) if start < at <= stop]
-        marks = sorted({*range(start, stop, _ROWS), *ends, stop})
+        marks = sorted({*range(start, stop, tuning.DIGEST_ROUNDS), *ends, stop})
         good = max((at for at in self._known if at <= start), default=0)
         for low, high in itertools.pairwise(marks):
             rows = slice(low - start, high - start)
@@ -303,11 +300,6 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
             )
 
 
-_BYTES = 1 << 21  # of rows per chunk
-_READY = 16  # times as many for arrays of the device, which are played where they are
-_MOST = 1 << 16  # rounds per chunk
-_LOSSES = 1 << 20  # per chunk, over all configurations
-_ENOUGH = 64  # rounds; more losses are written so that a chunk has as many
 _OUTPUT = 8  # bytes per round and configuration: the loss, and a number that is recorded
 
 
@@ -323,12 +315,12 @@ def rounds_per_chunk(
     light: whether at most one number is recorded per round and configuration. More may be as large
         as a row.
     """
-    most = _BYTES * (_READY if ready else 1) // row
-    best = max(4, most // max(1, configurations // 64))
+    most = tuning.CHUNK_BYTES * (tuning.CHUNK_TIMES_READY if ready else 1) // row
+    best = max(4, most // max(1, configurations // tuning.CHUNK_CONFIGURATIONS))
     if light:
-        least = min(_ENOUGH, 16 * _LOSSES // configurations)
-        best = max(best, min(most, max(_LOSSES // configurations, least)))
-    best = min(_MOST, best)
+        least = min(tuning.CHUNK_ROUNDS_ENOUGH, tuning.CHUNK_LOSSES_MOST // configurations)
+        best = max(best, min(most, max(tuning.CHUNK_LOSSES // configurations, least)))
+    best = min(tuning.CHUNK_ROUNDS, best)
     if device.accelerated():
         output = _OUTPUT if light else _OUTPUT + row
         best = max(device.bytes_per_chunk() // (row + output * configurations), 4)
@@ -336,12 +328,10 @@ def rounds_per_chunk(
             return length
         best = 1 << (best.bit_length() - 1)
     if not whole:
-        length = max(length, min(1024, best))
+        length = max(length, min(tuning.CHUNK_ROUNDS_UNKNOWN, best))
     rounds = min(best, length)
-    return 1 << (rounds.bit_length() - 1 if rounds * row > _BYTES else (rounds - 1).bit_length())
-
-
-ZEROS = 64  # rows after the last one; programs that play blocks of rows may read them
+    large = rounds * row > tuning.CHUNK_BYTES
+    return 1 << (rounds.bit_length() - 1 if large else (rounds - 1).bit_length())
 
 
 class Buffers:
@@ -367,7 +357,7 @@ class Buffers:
         while length - low >= capacity:
             yield low, low, low + capacity
             low += capacity
-        if length >= capacity and length - low >= capacity // 16:
+        if length >= capacity and length - low >= capacity // tuning.CHUNK_SHARE_OF_REST:
             step = self._step(piece)
         if step:
             begin = (length - capacity) // step * step
@@ -413,5 +403,5 @@ class Buffers:
             self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
         buffer = self._places[key]
         buffer[:count] = leaf
-        buffer[count : count + ZEROS] = 0
+        buffer[count : count + tuning.BLOCK_ROUNDS] = 0  # what the last block may read
         return buffer

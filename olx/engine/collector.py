@@ -8,12 +8,11 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Curve
+from olx.engine import tuning
 from olx.engine.chunks import Chunk
 from olx.engine.device import accelerated, data_of
 from olx.engine.round import Output
 from olx.keep import Keep, rounds_kept
-
-_MANY = 64  # parts; for fewer of them a Python loop of sums is faster
 
 
 class Segment(NamedTuple):
@@ -120,7 +119,7 @@ def _beside(function: Callable[[Any], np.ndarray], trees: list[PyTree]) -> PyTre
 def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The sums of the parts of `rows` that `ends` separates."""
     starts = np.r_[0, ends[:-1]]
-    if len(ends) > _MANY:
+    if len(ends) > tuning.SUM_PARTS:
         return np.add.reduceat(rows.astype(np.float64), starts, axis=0)
     exact = np.int32 if rows.dtype == bool else np.float64
     return np.stack([rows[a:b].sum(0, dtype=exact) for a, b in zip(starts, ends, strict=True)])

@@ -31,6 +31,7 @@ from jaxtyping import Array, Int, PyTree
 
 from olx._cache import cached
 from olx._memory import equations, refuse_large_arrays
+from olx.engine import tuning
 from olx.engine.chunks import len_of
 from olx.engine.device import accelerated
 from olx.engine.game import Leaves, Structure
@@ -48,8 +49,6 @@ _UNFIT = {
     "svd",
     "triangular_solve",
 }
-_HUGE = 1 << 19  # from this width on, one kernel on one core is slower than many on all cores
-_WIDE = 64  # from this width on, splitting a reduction into a tree costs more than it saves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,13 +92,13 @@ class Forms:
         """
         if reason := unavailable():
             return self.plain, f"plain loop: {reason}"
-        if width >= _HUGE:
+        if width >= tuning.KERNEL_WIDTH_MOST:
             return self.plain, "plain loop: the rows are long enough for all cores"
         leaves, structure = jax.tree.flatten(arguments)
         kind = (structure, tuple(map(_kind, leaves)))
         if any(0 in shape for shape, _ in kind[1]):  # the compiler aborts on an empty argument
             return self.plain, "plain loop: one kernel cannot take an empty array"
-        fast = self._wide if width >= _WIDE else self._narrow
+        fast = self._wide if width >= tuning.KERNEL_WIDTH_TREE else self._narrow
         if kind not in self._refusals:
             self._refusals[kind] = _refusal(fast, arguments)
         if reason := self._refusals[kind]:
@@ -262,7 +261,6 @@ _FREE = {
     "add-dependency", "after-all", "bitcast", "constant", "copy-done", "get-tuple-element",
     "parameter", "partition-id", "replica-id", "tuple",
 }  # fmt: skip
-_FEW = 1024  # configurations; with fewer of them a launch costs more than its work
 
 
 class Cost(NamedTuple):
@@ -293,7 +291,7 @@ def explain_launches(owner: str, call: Callable, configurations: int, *given: An
             f"{owner}: a wait is for a loop or branch that depends on the data, as in sparse rows "
             "and refreshes; dense rows, `rows.toarray()`, have no such loop."
         )
-    if configurations < _FEW:
+    if configurations < tuning.LAUNCH_CONFIGURATIONS:
         print(
             f"{owner}: to fill the device, play thousands of configurations or seeds by one "
             "`olx.sweep`, copies by `olx.boosting.boost`, or wide rows; a single narrow learner is "

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Rounds
-
-_USUAL = 1 << 32  # bytes; the memory of a device that does not say how much it has
+from olx.engine import tuning
 
 
 def accelerated() -> bool:
@@ -26,7 +25,7 @@ def accelerated() -> bool:
 def bytes_per_chunk() -> int:
     """Bytes for a chunk and its output: two chunks at a time are half of the memory."""
     told = jax.local_devices()[0].memory_stats() or {}
-    return told.get("bytes_limit", _USUAL) // 4
+    return told.get("bytes_limit", tuning.DEVICE_BYTES) // 4
 
 
 def put_rounds(rounds: Rounds, span: np.ndarray, capacity: int) -> tuple[Rounds, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx.core import Curve, Run
-from olx.engine import device
+from olx.engine import device, tuning
 from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe
 from olx.engine.chunks import Checks, Chunk, Stream
 from olx.engine.compile import explain_launches
@@ -176,18 +176,15 @@ def _shares_of(implementation: Implementation, game: Game, devices: Devices) -> 
     count, learner = game.configurations, game.numbers.learner
     if count is None:
         return ALONE
-    axes, least = (0 if game.layout is None else AXES), implementation.least
+    axes, least = (0 if game.layout is None else AXES), implementation.least()
     if devices.all > 1 or accelerated():  # an accelerator plays all configurations at once
         return Shares(count, axes=axes)
     if game.layout is None:
-        least = max(least, _SHORT if learner.facts.adds is not None else 1)
+        least = max(least, tuning.SHARE_DENSE_ADDS if learner.facts.adds is not None else 1)
         work = _length(game.first) * sum(np.size(leaf) for leaf in jax.tree.leaves(game.state))
     else:
         work = game.first.context.values.size * count
     return shares_of(count, least, work, axes)
-
-
-_SHORT = 64  # configurations per share, if a round only adds a multiple: half take as long
 
 
 def _length(first: Any) -> int:

@@ -20,11 +20,11 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx._cache import cached
+from olx.engine import tuning
 from olx.engine.chunks import Plan
 from olx.engine.game import Game
 from olx.streams.sparse_rows import SparseRows
 
-MANY = 1 << 16  # numbers; a look at fewer of them costs less than a proof
 _HIDDEN, _SOME, _ALL = range(3)  # how many entries of an array are not finite, at least
 _SAME = {
     "abs", "broadcast_in_dim", "copy", "copy_p", "expand_dims", "log", "log1p", "neg",
@@ -86,7 +86,7 @@ def visible_leaves(game: Game, plan: Plan, leaves: tuple[int, ...]) -> Visible:
 def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
     numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
     floats = jnp.issubdtype(dtype, jnp.floating)
-    many = len(leaf.shape) > 1 and numbers.size >= MANY
+    many = len(leaf.shape) > 1 and numbers.size >= tuning.FINITE_NUMBERS
     return many and floats and jax.dtypes.canonicalize_dtype(dtype) == dtype
 
 

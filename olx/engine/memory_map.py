@@ -21,9 +21,8 @@ import numpy as np
 
 from olx._memory import memory
 from olx.core import Rounds
+from olx.engine import tuning
 
-_HELD = 1 << 25  # bytes of played rows that are given back at a time
-_AHEAD = 1 << 24  # bytes that are read before they are needed
 _LINUX = sys.platform == "linux"
 _READ, _FREE = 22, 4  # of Linux: MADV_POPULATE_READ, since 5.14, and MADV_DONTNEED
 
@@ -85,10 +84,10 @@ class Readahead:
         if self._pool is None:
             return
         row = max(1, sum(one.row for one in self.maps))
-        ahead = min(high + max(high - low, _AHEAD // row), self._length)
+        ahead = min(high + max(high - low, tuning.MAP_BYTES_AHEAD // row), self._length)
         self._pool.submit(self._read, self._asked, ahead)
         self._asked = ahead
-        if row * (played - self._held) >= _HELD:
+        if row * (played - self._held) >= tuning.MAP_BYTES_PLAYED:
             self._pool.submit(self._give_back, self._held, played)
             self._held = played
 

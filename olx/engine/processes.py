@@ -32,16 +32,13 @@ from jax._src import distributed  # JAX has no public way to its key-value store
 from jaxtyping import PyTree
 
 from olx.core import Curve, Run
+from olx.engine import tuning
 from olx.engine.checkpoint import digest
 from olx.engine.compile import Program
 from olx.engine.device import Devices, data_of, is_key
 from olx.engine.game import Leaves
 from olx.engine.threads import Shares, axes_of, part
 
-BEAT = 2.0  # seconds between two signs of life
-PATIENCE = 60.0  # seconds without one, after which a process counts as lost
-_PIECE = 1 << 20  # bytes per value
-_WAIT = 1000  # milliseconds of one look for a value
 _DONE, _FAILED = "done", "failed: "
 
 
@@ -79,13 +76,14 @@ class Heartbeat:
     def leave(self, error: BaseException | None) -> None:
         """End the signs of life; tell the others of an error."""
         self._end.set()
-        self._thread.join(BEAT + 1)
+        self._thread.join(tuning.SIGN_SECONDS + 1)
         said = " ".join(f"{type(error).__name__}: {error}".split())[:1000]
         self._try(self._beat, _DONE if error is None else f"{_FAILED}{said}")
 
     def put(self, name: str, value: bytes) -> None:
         """Write a value of any length under a name of this process."""
-        pieces = [value[at : at + _PIECE] for at in range(0, len(value), _PIECE)]
+        size = tuning.VALUE_BYTES
+        pieces = [value[at : at + size] for at in range(0, len(value), size)]
         for number, piece in enumerate(pieces):
             self._store.key_value_set_bytes(self._key(self.me, f"{name}/{number}"), piece)
         self._store.key_value_set(self._key(self.me, name), str(len(pieces)))
@@ -104,11 +102,11 @@ class Heartbeat:
         begun, said = time.monotonic(), False
         while True:
             self.refuse_lost()
-            if not said and time.monotonic() - begun > PATIENCE:
+            if not said and time.monotonic() - begun > tuning.LOST_SECONDS:
                 said = True
                 print(f"{self._owner}: waits for process {process}.", file=sys.stderr, flush=True)
             try:
-                return read(self._key(process, name), _WAIT)
+                return read(self._key(process, name), tuning.LOOK_MILLISECONDS)
             except jax.errors.JaxRuntimeError as error:
                 if "DEADLINE_EXCEEDED" not in str(error):
                     self._lost = self._lost or f"process 0 does not answer ({_first(error)})."
@@ -134,7 +132,7 @@ class Heartbeat:
                     self._lost = self._told()
             except jax.errors.JaxRuntimeError as error:
                 self._lost = f"process 0 does not answer ({_first(error)})."
-            self._end.wait(BEAT)
+            self._end.wait(tuning.SIGN_SECONDS)
 
     def _look(self, seen: dict[str, tuple[str, float]]) -> None:
         """Tell all others of a process whose signs of life stay away, or that has failed."""
@@ -145,10 +143,10 @@ class Heartbeat:
                 lost = f"{who} has stopped ({word.removeprefix(_FAILED)})."
             elif seen.get(key, ("", now))[0] != word:
                 seen[key] = word, now
-            elif word != _DONE and now - seen[key][1] > PATIENCE:
+            elif word != _DONE and now - seen[key][1] > tuning.LOST_SECONDS:
                 lost = (
-                    f"{who} has given no sign of life for {PATIENCE:.0f} seconds; it has died, or "
-                    "its machine cannot be reached."
+                    f"{who} has given no sign of life for {tuning.LOST_SECONDS:.0f} seconds; "
+                    "it has died, or its machine cannot be reached."
                 )
         if lost:
             self._try(self._store.key_value_set, f"{self._root}/lost/{self.me}", lost)

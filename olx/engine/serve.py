@@ -14,7 +14,7 @@ from olx import _check as check
 from olx._cache import Recent, cached, compiled
 from olx._pytree import as_tree
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
-from olx.engine import round
+from olx.engine import round, tuning
 from olx.engine.affine import rows_as_linear
 from olx.engine.arguments import check_game, check_state
 from olx.engine.decision import start_like
@@ -43,8 +43,6 @@ from olx.streams.checks import (
 )
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
-_BYTES = 1 << 24  # of contexts per call
-_MOST_ROWS = 1 << 14  # rows per call
 _INSIDE = "reads its rows in pieces", "`jax.vmap(learner.predict, (None, 0))(state, rows)` can"
 
 
@@ -79,7 +77,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), contexts)
     start = start_like(owner, learner, state, row)
     size = max(sum(leaf.nbytes for leaf in jax.tree.leaves(contexts)) // length, 1)
-    step = max(1, min(_MOST_ROWS, _BYTES // size, 1 << (length - 1).bit_length()))
+    step = _rows_per_call(length, size)
     pieces = []
     for begin in range(0, length, step):
         part = jax.tree.map(lambda leaf: np.asarray(leaf[begin : begin + step]), contexts)  # noqa: B023
@@ -97,16 +95,20 @@ def _sparse(owner: str, learner: Learner, state: PyTree, rows: SparseRows) -> Py
         parts = [one.context for one in dense(Rounds(rows, np.zeros(rows.shape[0])))]
         return _joined([predict(learner, state, part) for part in parts])
     packed = jax.jit(packer(layout))(state)
-    room = Room().grown(rows, 0, _MOST_ROWS)
-    step = max(
-        1, min(_MOST_ROWS, _BYTES // (room.widest * 64), 1 << (rows.shape[0] - 1).bit_length())
-    )
+    room = Room().grown(rows, 0, tuning.PREDICT_ROWS)
+    step = _rows_per_call(rows.shape[0], room.widest * 64)
     pieces, room = [], Room().grown(rows, 0, step)
     for begin in range(0, rows.shape[0], step):
         part = blocks(rows, begin, step, room, packed.table.dtype)
         action = _gathered(layout, learner, packed.table, packed.rest, part)
         pieces.append(_first(action, min(step, rows.shape[0] - begin)))
     return _joined(pieces)
+
+
+def _rows_per_call(length: int, row: int) -> int:
+    """How many of `length` rows, of `row` bytes each, are played at a time."""
+    enough = 1 << (length - 1).bit_length()
+    return max(1, min(tuning.PREDICT_ROWS, tuning.PREDICT_BYTES // row, enough))
 
 
 def _layout(learner: Learner, start: PyTree, rows: SparseRows) -> Layout | None:

@@ -22,7 +22,7 @@ from olx import _numeric
 from olx._cache import cached, compiled, result_shapes
 from olx._numeric import Sum
 from olx.core import Learner, Rounds
-from olx.engine import round
+from olx.engine import round, tuning
 from olx.facts import Linear, Lumps, Refreshed, Rowwise
 from olx.streams.sparse_rows import LANES, SparseRows
 
@@ -199,7 +199,6 @@ def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:
 
 
 _STEP = aligned.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
-_DENSE = 1 << 24  # bytes per piece when sparse rows are made dense
 
 
 class Blocks(NamedTuple):
@@ -257,7 +256,7 @@ def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     """Sparse rows as dense rows, in small pieces."""
     for piece in [rounds] if isinstance(rounds, Rounds) else rounds:
         rows = piece.context
-        step = max(1, _DENSE // (rows.shape[1] * rows.values.dtype.itemsize))
+        step = max(1, tuning.DENSE_PIECE_BYTES // (rows.shape[1] * rows.values.dtype.itemsize))
         for begin in range(0, rows.shape[0], step):
             part = slice(begin, begin + step)
             rest = jax.tree.map(lambda leaf, part=part: np.asarray(leaf)[part], piece[1:])

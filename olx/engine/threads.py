@@ -20,15 +20,11 @@ from jax import lax
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx.engine import tuning
 from olx.engine.compile import Program
 from olx.engine.device import data_of
 from olx.engine.game import Leaves
 from olx.engine.round import Output
-
-_MOST = 8  # shares; more of them cost more than they gain, since each is a call per chunk,
-_WIDE = 2048  # but for those of so many configurations, whose states leave the cache,
-_LIMIT = 64  # up to so many
-_WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
 
 
 class Shares(NamedTuple):
@@ -51,9 +47,10 @@ def shares_of(configurations: int, least: int, work: int, axes: Any = 0) -> Shar
 
     work: about how many numbers the first piece of the stream changes, over all configurations.
     """
-    if work < _WORK:
+    if work < tuning.SHARES_WORK:
         return Shares(configurations)
-    most = max(_MOST, min(configurations // _WIDE, _LIMIT))
+    wide = min(configurations // tuning.SHARES_CONFIGURATIONS, tuning.SHARES_MOST)
+    most = max(tuning.SHARES, wide)
     shares = 1 << max(min(configurations // least, most).bit_length() - 1, 0)
     width = -(-configurations // shares)
     return Shares(configurations, -(-configurations // width), width, axes)

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 
 from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss, Rounds, Run
-from olx.engine.implementations.blocks import LEAST, ROWS
+from olx.engine import tuning
 from olx.engine.rollout import rollout
 from olx.engine.run import run, sweep
 from olx.facts import AddsGradient, Facts, Linear, Lumps, Refreshed, Rowwise, Separable
@@ -106,8 +106,8 @@ def _is_point_learner(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
 def _labelled(params: jax.Array) -> Rounds:
     """Random rows of about unit length, with random signs as labels."""
     draw, kind = np.random.default_rng(0), jnp.result_type(params)
-    x = draw.normal(size=(ROWS, *params.shape)) / np.sqrt(params.size)
-    return Rounds(x.astype(kind), draw.choice([-1.0, 1.0], ROWS).astype(kind))
+    x = draw.normal(size=(tuning.BLOCK_ROUNDS, *params.shape)) / np.sqrt(params.size)
+    return Rounds(x.astype(kind), draw.choice([-1.0, 1.0], tuning.BLOCK_ROUNDS).astype(kind))
 
 
 def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
@@ -131,7 +131,7 @@ def _with_context(rounds: Rounds, params: PyTree) -> Rounds:
 
 def _stretched(rounds: Rounds) -> Rounds:
     """The stream, repeated until it is longer than a block of rounds."""
-    times = 1 + ROWS // len(jax.tree.leaves(rounds)[0])
+    times = 1 + tuning.BLOCK_ROUNDS // len(jax.tree.leaves(rounds)[0])
     return jax.tree.map(lambda leaf: np.concatenate([leaf] * times), rounds)
 
 
@@ -164,7 +164,7 @@ def check_single(
     learners, loss, rounds, params = _in_float32((learners, as_tree(loss), rounds, params))
     play = lambda learner: rollout(learner, loss, rounds, params)
     if learners.facts.adds is not None and jax.tree.leaves(learners):
-        some = jax.tree.map(lambda leaf: leaf[:LEAST], learners)
+        some = jax.tree.map(lambda leaf: leaf[: tuning.BLOCK_CONFIGURATIONS], learners)
         wanted = jax.jit(jax.vmap(play))(some)
         _compare_single(
             "a sweep in float32 is not rollout", sweep(some, loss, rounds, params), wanted

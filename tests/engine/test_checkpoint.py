@@ -22,7 +22,6 @@ from table import KINDS, TABLE
 
 import olx
 from olx import losses, mirrors, regularizers
-from olx.engine import chunks
 
 X = np.random.default_rng(0).normal(size=(500, 3))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2]))
@@ -72,8 +71,8 @@ def same_bits(seen, wanted):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "_MOST", 32)  # chunks of 32 rounds, compiled for `test_run` too
+def test_every_kind_of_learner_resumes_to_the_bit(name, tmp_path, retune):
+    retune(CHUNK_ROUNDS=32)  # compiled for `test_run` too
     learner, loss, rounds, params, *_ = TABLE[name]
     play = lambda pieces, **options: olx.run(
         learner, loss, pieces, params, record=olx.record.trace, **options
@@ -452,8 +451,8 @@ def test_two_runs_at_once_do_not_share_a_directory(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 64, 65])
-def test_a_sweep_in_blocks_resumes_to_the_bit(count, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "_MOST", 128)
+def test_a_sweep_in_blocks_resumes_to_the_bit(count, tmp_path, monkeypatch, retune):
+    retune(CHUNK_ROUNDS=128)
     learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=jnp.geomspace(1e-3, 0.1, count))
     play = lambda **options: olx.sweep(learners, losses.squared, ROUNDS, START, **options)
     stop_after(2, lambda: play(checkpoint=saving(tmp_path)), monkeypatch)

@@ -17,8 +17,8 @@ LEARNER, START = olx.linear(olx.ogd(0.01)), jnp.zeros(WIDTH, jnp.float32)
 
 
 @pytest.fixture
-def small_chunks(monkeypatch):
-    monkeypatch.setattr(chunks, "_MOST", 128)
+def small_chunks(retune):
+    retune(CHUNK_ROUNDS=128)
 
 
 @pytest.fixture
@@ -55,11 +55,10 @@ def test_a_chunk_of_many_configurations_has_some_rounds():
     assert size(10**5, light=False) == 8  # what is recorded may be as large as the states
 
 
-def test_a_map_is_read_ahead_and_given_back(small_chunks, monkeypatch, file):
+def test_a_map_is_read_ahead_and_given_back(small_chunks, monkeypatch, file, retune):
     told = []
     monkeypatch.setattr(memory_map.Map, "advise", lambda one, *given: told.append(given))
-    monkeypatch.setattr(memory_map, "_HELD", 1000 * 4 * WIDTH)
-    monkeypatch.setattr(memory_map, "_AHEAD", 0)
+    retune(MAP_BYTES_PLAYED=1000 * 4 * WIDTH, MAP_BYTES_AHEAD=0)
     rows = np.memmap(file, np.float32, "r", shape=X.shape)
     run(olx.Rounds(rows, ROUNDS.outcome), keep=olx.keep.totals)
     read = [(low, high) for what, low, high in told if what == memory_map._READ]
@@ -72,8 +71,8 @@ def test_a_map_is_read_ahead_and_given_back(small_chunks, monkeypatch, file):
     assert free[-1][1] == COUNT
 
 
-def test_a_map_gives_the_numbers_of_its_arrays(file, monkeypatch):
-    monkeypatch.setattr(memory_map, "_HELD", 1)
+def test_a_map_gives_the_numbers_of_its_arrays(file, monkeypatch, retune):
+    retune(MAP_BYTES_PLAYED=1)
     monkeypatch.setattr(memory_map, "memory", lambda: 1000)  # the file is larger
     rows = np.memmap(file, np.float32, "r", shape=X.shape)
     seen, wanted = run(olx.Rounds(rows, ROUNDS.outcome)), run(ROUNDS)
@@ -105,11 +104,10 @@ def test_other_arrays_are_left_alone(make, file):
     assert memory_map.map_of(make(file)) is None
 
 
-def test_longer_rows_of_a_large_array_are_made_in_pieces(monkeypatch):
+def test_longer_rows_of_a_large_array_are_made_in_pieces(monkeypatch, retune):
     learner, start = olx.affine(olx.ogd(0.01)), jnp.zeros(WIDTH + 1, jnp.float32)
     wanted = run(ROUNDS, learner, start)
-    monkeypatch.setattr(affine, "_COPIED", 1000)
-    monkeypatch.setattr(affine, "_PART", 1000 * 4 * WIDTH)
+    retune(LONGER_BYTES=1000, LONGER_PIECE_BYTES=1000 * 4 * WIDTH)
     sizes = []
     appended = affine.appended
     watched = lambda owner, rows: sizes.append(len(rows)) or appended(owner, rows)

@@ -14,7 +14,7 @@ import two_processes
 from two_processes import DENSE, ETAS, SWEEPS, numbers, pieces, swept
 
 import olx
-from olx.engine import processes, threads
+from olx.engine import processes, threads, tuning
 from olx.engine.device import Devices, devices_of
 from olx.engine.game import Leaves
 
@@ -24,7 +24,7 @@ PROGRAM = Path(two_processes.__file__)
 @pytest.fixture(autouse=True, scope="module")
 def short_streams_are_cut_too():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threads, "_WORK", 0)
+        patch.setattr(tuning, "SHARES_WORK", 0)
         yield
 
 

@@ -47,10 +47,8 @@ def test_predictions_are_those_of_the_learner(name, rows):
         )
 
 
-def test_predictions_come_in_pieces(monkeypatch):
-    import sys
-
-    monkeypatch.setattr(sys.modules["olx.engine.serve"], "_MOST_ROWS", 16)
+def test_predictions_come_in_pieces(retune):
+    retune(PREDICT_ROWS=16)
     learner = LEARNERS["ogd"]
     state = trained(learner)
     wanted = ROWS @ np.asarray(olx.decision(learner, state, ROWS[0]))

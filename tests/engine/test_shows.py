@@ -59,9 +59,8 @@ GAMES = {
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch):
-    monkeypatch.setattr(finite, "MANY", 0)
-    monkeypatch.setattr(chunks, "_BYTES", CHUNK * 8 * (WIDTH + 2))
+def small_chunks(retune):
+    retune(FINITE_NUMBERS=0, CHUNK_BYTES=CHUNK * 8 * (WIDTH + 2))
 
 
 def spoilt(part, row, value, rounds=ROUNDS):

@@ -11,7 +11,6 @@ import pytest
 
 import olx
 from olx import losses, regularizers
-from olx.engine import chunks
 from olx.engine.chunks import Buffers
 
 X = np.random.default_rng(0).normal(size=(9_000, 4))
@@ -86,8 +85,8 @@ def test_windows_cover_each_row_once(length, begin):
     assert copied < 8 or length < 64 or begin == 1
 
 
-def test_windows_that_overlap_give_the_numbers_of_rollout(monkeypatch):
-    monkeypatch.setattr(chunks, "_MOST", 64)
+def test_windows_that_overlap_give_the_numbers_of_rollout(retune):
+    retune(CHUNK_ROUNDS=64)
     rounds = jax.tree.map(lambda leaf: jnp.asarray(leaf[: 2 * 64 + 43]), ROUNDS)
     wanted = olx.rollout(LEARNER, losses.squared, rounds, START, record=olx.record.trace)
     seen = run(rounds, record=olx.record.trace)

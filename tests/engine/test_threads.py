@@ -52,8 +52,8 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def short_streams_are_cut_too(monkeypatch):
-    monkeypatch.setattr(threads, "_WORK", 0)
+def short_streams_are_cut_too(retune):
+    retune(SHARES_WORK=0)
 
 
 def batch(make, count):
@@ -76,7 +76,7 @@ def everything(run):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_threads_change_no_bit(name, capsys, monkeypatch):
+def test_threads_change_no_bit(name, capsys, retune):
     *game, form = CASES[name]
     options = {"record": olx.record.actions, "measure": mistaken, "keep": olx.keep.every(16)}
     one, *more = (sweep(*game, threads=n, explain=True, **options) for n in (1, 2, 3))
@@ -88,7 +88,7 @@ def test_threads_change_no_bit(name, capsys, monkeypatch):
     diverged = [1] if game[0] is descent else []
     assert np.flatnonzero(~np.isfinite(one.total)).tolist() == diverged
     if name.endswith("padded"):
-        monkeypatch.setattr(threads, "_MOST", 1)
+        retune(SHARES=1)
         close = lambda a, b: np.testing.assert_allclose(a, b, 1e-11, 1e-11)
         whole = sweep(*game, **options)
         jax.tree.map(close, everything(one), everything(whole))

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import losses, regularizers
-from olx.engine import processes, threads
+from olx.engine import processes, tuning
 from olx.engine.device import data_of
 
 X = np.random.default_rng(0).normal(size=(70, 32)) / 6
@@ -86,7 +86,7 @@ def dies(start):
     if start == 40 and jax.process_index() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     if start == 40:
-        time.sleep(processes.PATIENCE + 4 * processes.BEAT)
+        time.sleep(tuning.LOST_SECONDS + 4 * tuning.SIGN_SECONDS)
 
 
 def together(folder):
@@ -109,5 +109,5 @@ if __name__ == "__main__":
     port, process, where, act = sys.argv[1:]
     jax.config.update("jax_enable_x64", True)
     jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process))
-    threads._WORK, processes.BEAT, processes.PATIENCE = 0, 0.1, 5.0
+    tuning.SHARES_WORK, tuning.SIGN_SECONDS, tuning.LOST_SECONDS = 0, 0.1, 5.0
     {"together": together, "again": again}[act](Path(where))

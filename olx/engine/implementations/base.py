@@ -32,4 +32,4 @@ class Implementation(NamedTuple):
     sweeps: bool = False  # whether it plays batches of learners only
     cannot: Reason | None = None  # why else it gives no right answer
     slower: Reason | None = None  # why another one should be taken
-    least: int = 1  # configurations per share; with fewer a share costs more than its part
+    least: Callable[[], int] = lambda: 1  # configurations per share; see `tuning.SHARE_DENSE`

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
+from olx.engine import tuning
 from olx.engine.compile import FIRST, Program, added, as_kernel, at, nothing, put
 from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
@@ -28,9 +29,6 @@ from olx.engine.implementations.dense import spread
 from olx.engine.round import Output, Recorder, feedback_of
 from olx.facts import AddsContext
 from olx.record import actions
-
-ROWS = 32  # at most so many rounds per block, `stage.ZEROS` at most; very wide rows have fewer
-LEAST = 65  # configurations; for fewer of them the loop over rounds is faster
 
 
 def _cannot(game: Game) -> str:
@@ -44,11 +42,16 @@ def _cannot(game: Game) -> str:
     shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(game.state)]
     if not hasattr(x, "shape") or len(x.shape) != 2 or shapes != [x.shape[1:]]:
         return "the state is not one vector as long as a row"
-    return "" if x.shape[0] >= ROWS else f"there are fewer than {ROWS} rounds"
+    return (
+        ""
+        if x.shape[0] >= tuning.BLOCK_ROUNDS
+        else f"there are fewer than {tuning.BLOCK_ROUNDS} rounds"
+    )
 
 
 def _slower(game: Game) -> str:
-    return "" if (game.configurations or 1) >= LEAST else f"fewer than {LEAST} configurations"
+    least = tuning.BLOCK_CONFIGURATIONS
+    return "" if (game.configurations or 1) >= least else f"fewer than {least} configurations"
 
 
 @cached
@@ -130,7 +133,7 @@ def _play(
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
     (start,), structure = jax.tree.flatten(state)
-    size = min(ROWS, rounds.context.shape[0])
+    size = min(tuning.BLOCK_ROUNDS, rounds.context.shape[0])
     if span is not None:
         rounds = jax.tree.map(lambda leaf: _filled(leaf, -len(leaf) % size), rounds)
     capacity = rounds.context.shape[0]
@@ -175,5 +178,5 @@ BLOCKS = Implementation(
     sweeps=True,
     cannot=_cannot,
     slower=_slower,
-    least=128,
+    least=lambda: tuning.SHARE_BLOCKS,
 )

@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
+from olx.engine import tuning
 from olx.engine.compile import Program, alone, at, over_rounds, unavailable
 from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
@@ -52,13 +53,12 @@ def _side_by_side(game: Game) -> str:
     for a chunk, and its rows fill the SIMD lanes. The matrices of all learners would not fit.
     """
     shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(game.state)]
-    if not any(len(shape) > 1 and math.prod(shape) >= _MATRIX for shape in shapes):
-        return f"no learner keeps a matrix of {_MATRIX:,} numbers"
+    least = tuning.MATRIX_ENTRIES
+    if not any(len(shape) > 1 and math.prod(shape) >= least for shape in shapes):
+        return f"no learner keeps a matrix of {least:,} numbers"
     return unavailable()
 
 
-_MATRIX = 1024  # entries
-_LONG = 64  # numbers of an action; to copy fewer of them costs less than to wait for the loss
 _NAME = "configurations"
 
 
@@ -92,7 +92,7 @@ def _round(
     action = learner.predict(state, here.context)
     weight = 1.0 if here.weight is None else here.weight
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
-    if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= _LONG:
+    if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= tuning.ACTION_NUMBERS:
         feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
     new, seen = finish_round(learner, learner.step, recorder, state, feedback)
     return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
@@ -161,7 +161,6 @@ _COSTLY = {
     "acosh", "asinh", "atanh", "cosh", "erf", "exp", "exp2", "expm1", "lgamma", "log", "log1p",
     "logistic", "pow", "sinh", "tanh", "while",
 }  # fmt: skip
-_MANY = 8  # results of such an operation; fewer of them cost less than to hold them
 
 
 class Parts(NamedTuple):
@@ -244,7 +243,7 @@ def _part(whole: Any, equations: list, given: list, wanted: list) -> Callable[..
 
 def _is_costly(equation: Any) -> bool:
     """Whether an operation, or one inside it, is costly."""
-    many = max(variable.aval.size for variable in equation.outvars) >= _MANY
+    many = max(variable.aval.size for variable in equation.outvars) >= tuning.CACHED_NUMBERS
     if equation.primitive.name in _COSTLY and (many or equation.primitive.name == "while"):
         return True
     inner = [getattr(value, "jaxpr", value) for value in equation.params.values()]
@@ -264,7 +263,12 @@ def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
 
 
-DENSE = Implementation("dense", dense_program, visible_leaves, least=32)
+DENSE = Implementation("dense", dense_program, visible_leaves, least=lambda: tuning.SHARE_DENSE)
 IN_TURN = Implementation(
-    "in_turn", in_turn_program, visible_leaves, sweeps=True, slower=_side_by_side
+    "in_turn",
+    in_turn_program,
+    visible_leaves,
+    sweeps=True,
+    slower=_side_by_side,
+    least=lambda: tuning.SHARE_IN_TURN,
 )

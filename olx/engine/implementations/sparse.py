@@ -17,6 +17,7 @@ from jaxtyping import Array, Int
 
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds
+from olx.engine import tuning
 from olx.engine.chunks import Plan
 from olx.engine.compile import Program, alone, at, over_rounds
 from olx.engine.finite import Visible
@@ -109,7 +110,9 @@ def _sparse(
         return cannot(game.numbers.learner, game.layout)
 
     program = functools.partial(sparse_program, (form, batched or form))
-    return Implementation(name, program, visible, sparse=True, cannot=reason, least=64)
+    return Implementation(
+        name, program, visible, sparse=True, cannot=reason, least=lambda: tuning.SHARE_SPARSE
+    )
 
 
 def _no_aggregate(learner: Learner, layout: Layout) -> str:

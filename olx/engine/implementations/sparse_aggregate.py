@@ -21,15 +21,12 @@ from jaxtyping import Array, Int
 
 from olx import _numeric
 from olx.core import Feedback, Learner
+from olx.engine import tuning
 from olx.engine.implementations.sparse_rounds import Round, gather_rows, write_rows
 from olx.engine.round import loss_of_action
 from olx.engine.sparse_layout import Layout, Packed, Whole, rows_of, state_of
 from olx.facts import Lump, Lumps
 from olx.streams.sparse_rows import LANES
-
-_RANGE = 1e-3, 1e3  # of the common factor
-_FAR = 16.0  # the largest logarithm of a common shift; a part of the digits of the table
-_FALL = 1 / 64  # of the sum, since the last pass
 
 
 def aggregate(
@@ -120,10 +117,14 @@ def _common(lump: Lump, whole: Whole, before: Array, after: Array) -> tuple[Arra
     """
     if lump.additive:
         shift = whole.shift + (before - after)
-        far = jnp.abs(lump.log_term(shift)) > _FAR
+        far = jnp.abs(lump.log_term(shift)) > tuning.SHIFT_MOST
         return whole.scale, shift, jnp.isfinite(shift) & far
     scale = whole.scale * jnp.where(after == before, 1.0, after / before)
-    return scale, whole.shift, jnp.isfinite(scale) & ((scale < _RANGE[0]) | (scale > _RANGE[1]))
+    return (
+        scale,
+        whole.shift,
+        jnp.isfinite(scale) & ((scale < tuning.SCALE_LEAST) | (scale > tuning.SCALE_MOST)),
+    )
 
 
 def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
@@ -149,7 +150,8 @@ def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
 def stale(whole: Whole) -> Array:
     """Whether the sum of all terms must be computed again; not if it is NaN, for a lost state."""
     total = whole.total.value
-    return (total < _FALL * whole.peak) | (total > float(jnp.finfo(total.dtype).max) ** 0.5)
+    most = float(jnp.finfo(total.dtype).max) ** 0.5
+    return (total < tuning.SUM_FALL * whole.peak) | (total > most)
 
 
 def _whole_table(

@@ -29,6 +29,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Int, PyTree
 
 from olx.core import Feedback, Learner, Loss, Scalar
+from olx.engine import tuning
 from olx.engine.compile import at
 from olx.engine.round import feedback_of, loss_of_action
 from olx.engine.sparse_layout import (
@@ -260,15 +261,12 @@ def lane_by_lane(
     return Packed(table, update(start, x).rest), score, copies
 
 
-_FIRST, _GROWTH = 8, 8  # blocks; each size is one more program to compile
-_WORTH = 4  # how many times a size the widest row must be for the size to be used
-
-
 def sizes(widest: int) -> list[int]:
     """The numbers of blocks to which rows are padded; the last is `widest`."""
-    found = []
-    while _WORTH * (size := _FIRST * _GROWTH ** len(found)) <= widest:
+    found, size = [], tuning.ROW_BLOCKS
+    while tuning.ROW_WORTH * size <= widest:
         found.append(size)
+        size *= tuning.ROW_GROWTH
     return [*found, widest]
 
 

@@ -1,0 +1,79 @@
+"""The measured constants of the engine: at which sizes it plays another way, and in what pieces.
+
+They change the speed, the memory and the order of sums, not what is computed. Code reads them when
+it uses them, as `tuning.CHUNK_ROUNDS`, so that tests can make them small and play every way on tiny
+games. Those in `TRACED` are read while a round is traced, so a compiled program holds them: after a
+change, call `olx._cache.clear()`.
+"""
+
+CHUNK_BYTES = 1 << 21  # bytes of rows per chunk: a chunk that is copied should stay in the cache
+CHUNK_TIMES_READY = 16  # times as many for arrays of the device, which are played where they are
+CHUNK_ROUNDS = 1 << 16  # rounds per chunk at most
+CHUNK_ROUNDS_UNKNOWN = 1024  # rounds per chunk of an iterable; later pieces may be longer
+CHUNK_CONFIGURATIONS = 64  # with more of them a chunk has fewer rounds: records may be large
+CHUNK_LOSSES = 1 << 20  # losses per chunk, over all configurations
+CHUNK_LOSSES_MOST = 1 << 24  # as many at most, so that a chunk has
+CHUNK_ROUNDS_ENOUGH = 64  # so many rounds
+CHUNK_SHARE_OF_REST = 16  # a rest of less than this part of a chunk is copied
+DIGEST_ROUNDS = 1 << 16  # rounds per update of a digest
+DEVICE_BYTES = 1 << 32  # bytes; the memory of a device that does not say how much it has
+
+MAP_BYTES_PLAYED = 1 << 25  # bytes of played rows that are given back at a time
+MAP_BYTES_AHEAD = 1 << 24  # bytes that are read before they are needed
+LONGER_BYTES = 1 << 28  # bytes; longer rows of more than this are made in pieces
+LONGER_PIECE_BYTES = 1 << 24  # bytes per such piece
+DENSE_PIECE_BYTES = 1 << 24  # bytes per piece when sparse rows are made dense
+
+KERNEL_WIDTH_MOST = 1 << 19  # from this width on, one kernel is slower than many on all cores
+KERNEL_WIDTH_TREE = 64  # from this width on, a reduction as a tree costs more than it saves
+LAUNCH_CONFIGURATIONS = 1024  # with fewer of them a launch costs more than its work
+
+ACTION_NUMBERS = 64  # of an action; to copy fewer of them costs less than to wait for the loss
+CACHED_NUMBERS = 8  # results of a costly operation; fewer of them cost less than to keep them
+MATRIX_ENTRIES = 1024  # of a state: with as many, configurations are played one after the other
+
+BLOCK_ROUNDS = 32  # rounds per block at most
+BLOCK_CONFIGURATIONS = 65  # with fewer configurations the loop over rounds is faster
+
+ROW_BLOCKS = 8  # the first size to which rows are padded, in blocks,
+ROW_GROWTH = 8  # and how many times larger the next one is; each size is one more program
+ROW_WORTH = 4  # how many times a size the widest row must be for the size to be used
+SCALE_LEAST, SCALE_MOST = 1e-3, 1e3  # common factors outside are multiplied into the table
+SHIFT_MOST = 16.0  # the largest logarithm of a common shift; a part of the digits of the table
+SUM_FALL = 1 / 64  # of the sum, since the last pass; below, errors of larger terms could be seen
+
+SHARES = 8  # more of them cost more than they gain, since each is a call per chunk,
+SHARES_CONFIGURATIONS = 2048  # but for those of so many, whose states leave the cache,
+SHARES_MOST = 64  # up to so many
+SHARES_WORK = 1 << 23  # numbers: about 5 ms; to cut and to join takes about 2 ms
+SHARE_BLOCKS = 128  # configurations per share at least; fewer cost more than their part saves:
+SHARE_DENSE = 32  # dense rounds,
+SHARE_DENSE_ADDS = 64  # if a round only adds a multiple of a vector: half of them take as long,
+SHARE_IN_TURN = 1  # one learner after the other,
+SHARE_SPARSE = 64  # sparse rows
+
+FINITE_NUMBERS = 1 << 16  # a look at fewer of them costs less than a proof
+SUM_PARTS = 64  # for fewer of them a Python loop of sums is faster
+PREDICT_BYTES = 1 << 24  # bytes of contexts per call
+PREDICT_ROWS = 1 << 14  # rows per call
+
+LOCK_SECONDS = 0.1  # between two looks at a folder that another run has locked
+SIGN_SECONDS = 2.0  # between two signs of life of a process
+LOST_SECONDS = 60.0  # without one, after which a process is lost; JAX itself waits 100
+VALUE_BYTES = 1 << 20  # bytes per value in the store of the processes
+LOOK_MILLISECONDS = 1000  # of one look for a value
+
+TRACED = frozenset(
+    {
+        "ACTION_NUMBERS",
+        "CACHED_NUMBERS",
+        "BLOCK_ROUNDS",
+        "ROW_BLOCKS",
+        "ROW_GROWTH",
+        "ROW_WORTH",
+        "SCALE_LEAST",
+        "SCALE_MOST",
+        "SHIFT_MOST",
+        "SUM_FALL",
+    }
+)
