@@ -146,13 +146,13 @@ def test_points_may_be_given_a_context_they_do_not_use(make):
         close(at((runs.state, runs.losses), i), (one.state, one.losses))
 
 
-@pytest.mark.parametrize(("count", "width"), [(64, 40_000), (1024, 2000)])
-def test_rows_may_be_so_wide_that_a_chunk_is_shorter_than_a_block(count, width):
-    x = np.random.default_rng(1).normal(size=(40, width)) / np.sqrt(width)
-    etas = jnp.geomspace(1e-3, 0.1, count)
-    rounds = olx.Rounds(x, x[:, 0])
-    runs = olx.sweep(olx.batch(lazy, eta=etas), losses.squared, rounds, jnp.zeros(width))
-    one = olx.run(lazy(etas[-1]), losses.squared, rounds, jnp.zeros(width))
+@pytest.mark.parametrize("chunk", [8, 16])
+def test_a_chunk_may_be_shorter_than_a_block(chunk, retune, capsys):
+    retune(CHUNK_ROUNDS=chunk)
+    rounds, etas = jax.tree.map(lambda leaf: leaf[:40], ROUNDS), jnp.geomspace(1e-3, 0.1, 65)
+    runs = sweep(olx.batch(lazy, eta=etas), rounds, explain=True)
+    assert "blocks of rounds" in capsys.readouterr().out
+    one = olx.run(lazy(etas[-1]), losses.squared, rounds, START)
     close(at((runs.state, runs.losses), -1), (one.state, one.losses))
 
 
