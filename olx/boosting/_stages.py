@@ -1,13 +1,15 @@
-r"""The stages of gradient boosting: partial predictions, and what each copy pays.
+r"""The stages of gradient boosting: partial predictions, what copies pay, and the ball of scores.
 
 From $y^0 = 0$ stage $i$ makes $y^i = \Pi_B(k_i\, y^{i-1} + e_i A^i(x))$, and its copy pays the
 linear loss $a \mapsto \ell'(y^{i-1})\, a / L$. Copies see the row and this loss, not the outcome.
 
-The constants of a loss at the scores of a booster, and the ball that holds them.
+The ball holds the scores of $N$ stages with steps $\eta$ and base functions of size $D$. Its radius
+is
 
-$$B = \min\Big\{ \eta N D,\; \inf\{ b \ge D : \eta \beta_b b^2 \ge \epsilon_b D \} \Big\}.$$
+$$B = \min\Big\{ \eta N D,\; \inf\{ b \ge D : \eta \beta_b b^2 \ge \epsilon_b D \} \Big\},$$
 
-The condition stays true once it is true: $\beta_b b^2$ increases and $\epsilon_b$ decreases in $b$.
+with the constants of the loss at scores of size $b$. The condition stays true once it is true:
+$\beta_b b^2$ increases and $\epsilon_b$ decreases in $b$.
 
 Luo, Optimal and Adaptive Online Learning, 2016, theorem 13.
 """
@@ -142,10 +144,6 @@ def facts_of(inner: Learner) -> Facts:
     return Facts(coordinates=Rowwise() if known else None)
 
 
-def _name(loss: ScoreLoss) -> str:
-    return getattr(loss.value_fn, "__name__", "unnamed").lstrip("_")
-
-
 _PREDICTS = "`inner` must predict a real number"
 _REMEDY = "put a point learner into `olx.linear`, or into `olx.model`"
 
@@ -218,3 +216,7 @@ def _within_target(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
 
 def _spare(loss: ScoreLoss, eta: Array, bound: Array, target: Array, b: Array) -> Array:
     return eta * smooth(loss, b, target) * b**2 - excess(loss, b, target) * bound
+
+
+def _name(loss: ScoreLoss) -> str:
+    return getattr(loss.value_fn, "__name__", "unnamed").lstrip("_")

@@ -1,19 +1,18 @@
-r"""Chances of $k$ heads in $m$ throws of a coin with $P[\text{head}] = \frac12 + \frac\gamma2$.
-
-Relative to the middle $r = \lfloor m / 2 \rfloor$, their logarithms are
-
-$$\ln \binom mk - \ln \binom mr + (k - r) \ln\frac{1 + \gamma}{1 - \gamma}.$$
-
-Near the largest chance these are small numbers, and so they are accurate in single precision. The
-logarithms of factorials are not: they are large and nearly cancel.
-
-Importances that depend on the number of right votes before a copy, from a table.
+r"""Tables of importances by the number of right votes before a copy, and chances to fill them.
 
 If all votes count the same, $s^{i-1} = 2c - (i - 1)$ with $c$ the number of right votes among the
 copies before $i$. So the importance of copy $i$ is entry $c$ of row $i$ of a table, which a rule
 makes once. For votes in $[-1, 1]$ the sum $c = \sum_{j < i} (1 + y h^j) / 2$ is rounded: the entry
 is $\lfloor n/2 \rfloor - \lfloor n/2 - c \rfloor$, as in $k = \lfloor (n - i - s^{i-1} + 1) / 2
 \rfloor$ of Online BBM.
+
+The chances are those of $k$ heads in $m$ throws of a coin with $P[\text{head}] = \frac12 +
+\frac\gamma2$. Relative to the middle $r = \lfloor m / 2 \rfloor$, their logarithms are
+
+$$\ln \binom mk - \ln \binom mr + (k - r) \ln\frac{1 + \gamma}{1 - \gamma}.$$
+
+Near the largest chance these are small numbers, and so they are accurate in single precision. The
+logarithms of factorials are not: they are large and nearly cancel.
 """
 
 from typing import Any, NamedTuple
@@ -27,6 +26,30 @@ from scipy.special import gammaln
 
 from olx.boosting.rule import cumulative
 from olx.core import Scalar
+
+
+class Table(NamedTuple):
+    p: Float[Array, "n m"]  # a count beyond the last column has the importance of the last column
+
+
+def weigh(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
+    right = (h == y).astype(jnp.int32)
+    count = jnp.minimum(cumulative(right) - right, state.p.shape[1] - 1)
+    return jnp.take_along_axis(state.p, count[:, None], 1, mode="promise_in_bounds")[:, 0]
+
+
+def weigh_scores(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
+    """The same for votes in [-1, 1]."""
+    right, n = (1 + y * h) / 2, h.size
+    entry = n // 2 - jnp.floor(n / 2 - (cumulative(right) - right)).astype(jnp.int32)
+    entry = jnp.clip(entry, 0, state.p.shape[1] - 1)
+    return jnp.take_along_axis(state.p, entry[:, None], 1, mode="promise_in_bounds")[:, 0]
+
+
+def sums(n: int, dtype: Any) -> Float[Array, "n n"]:
+    """What $s^{i-1}$ is for every copy, by the number of right votes before it."""
+    count = jnp.arange(n, dtype=dtype)
+    return 2 * count - count[:, None]
 
 
 def from_middle(gamma: Array, m: Array, k: Array) -> Array:
@@ -65,27 +88,3 @@ def at_most(gamma: Scalar, m: Any, k: Any) -> Array:
     few, all_of = jnp.where(inside, k, 0), jnp.where(inside, m, 1)
     chance = betainc(1.0 * (all_of - few), few + 1.0, (1 - gamma) / 2)
     return jnp.where(inside, chance, jnp.where(k < 0, 0.0, 1.0))
-
-
-class Table(NamedTuple):
-    p: Float[Array, "n m"]  # a count beyond the last column has the importance of the last column
-
-
-def weigh(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
-    right = (h == y).astype(jnp.int32)
-    count = jnp.minimum(cumulative(right) - right, state.p.shape[1] - 1)
-    return jnp.take_along_axis(state.p, count[:, None], 1, mode="promise_in_bounds")[:, 0]
-
-
-def weigh_scores(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
-    """The same for votes in [-1, 1]."""
-    right, n = (1 + y * h) / 2, h.size
-    entry = n // 2 - jnp.floor(n / 2 - (cumulative(right) - right)).astype(jnp.int32)
-    entry = jnp.clip(entry, 0, state.p.shape[1] - 1)
-    return jnp.take_along_axis(state.p, entry[:, None], 1, mode="promise_in_bounds")[:, 0]
-
-
-def sums(n: int, dtype: Any) -> Float[Array, "n n"]:
-    """What $s^{i-1}$ is for every copy, by the number of right votes before it."""
-    count = jnp.arange(n, dtype=dtype)
-    return 2 * count - count[:, None]

@@ -13,25 +13,19 @@ with weights $v^i \propto \exp(-\text{mistakes of } \hat y^i)$.
 
 `adaboost_ol()` plays the sum over all copies. `adaboost_ol(key)` plays the vote of an expert drawn
 with chance proportional to $v^i$, as in the source. `adaboost_ol_mean()` plays the expected vote
-$a$ of that draw; the chance of a mistake is $(1 - y a) / 2$. The theorems are about all three; see
-`olx.boosting.adaboost_ol`.
+$a$ of that draw; the chance of a mistake is $(1 - y a) / 2$.
 
-Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
-Adaptive Online Learning, 2016, algorithm 8.
-
-The theorems about AdaBoost.OL: mistakes of its partial votes, and of the vote that is drawn.
-
-With the numbers of `adaboost_ol`, let $z_s^i = y_s h_s^i$, let $M_i$ be the mistakes of the vote of
+The theorems are about all three. Let $z_s^i = y_s h_s^i$, let $M_i$ be the mistakes of the vote of
 the first $i$ copies, $M_0 = t$, and let $\gamma_i = \frac12 \sum_s p_s^i z_s^i / \sum_s p_s^i$ be
 the edge of copy $i$, of any sign. For all copies, whatever they do:
 
-- `votes_so_far`: with $g_s^i = 1 / (1 + e^{s_s^i})$, the slopes of the logistic losses,
+- `partial_votes`: with $g_s^i = 1 / (1 + e^{s_s^i})$, the slopes of the logistic losses,
 
 $$\sum_i \gamma_i^2 M_{i-1} + \sum_s \ln(1 + e^{-s_s^n}) \le t \ln 2 + \sum_i R_i, \qquad
   R_i = 2 \sqrt t + \sum_s \frac{2 (g_s^i)^2}{\sqrt s} \le 6 \sqrt t;$$
 
 - `best_partial_vote`: so $\min_i M_i \le (t \ln 2 + \sum_i R_i) / \sum_i \gamma_i^2$;
-- `draw_vote`: the expected mistakes of the vote that is drawn are at most
+- `drawn_vote`: the expected mistakes of the vote that is drawn are at most
   $(\min_i M_i + \ln n) / (1 - 1 / e)$, which is at most $2 \min_i M_i + 2 \ln n$;
 - `adaboost_mistakes`: the two bounds together;
 - `weak_adaboost_mistakes(gamma, excess)`: if every copy errs on at most $(\frac12 - \gamma)
@@ -54,7 +48,8 @@ $$\frac{D^2}{2 \eta_t} + \frac12 \sum_{s \le t} \eta_s \le 2 \sqrt t + 4 \sqrt t
 and no constant below 6 is right: slopes of $\pm 1$ that alternate while $\alpha$ is at the end of
 the interval, and then push it to the other end, have a regret of $(6 - o(1)) \sqrt t$.
 
-Luo, Optimal and Adaptive Online Learning, 2016, theorems 11 and 12.
+Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
+Adaptive Online Learning, 2016, algorithm 8, theorems 11 and 12.
 """
 
 import math
@@ -205,22 +200,22 @@ def partial_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
     t = account.clock.past
     earlier = before(account.mistakes).at[0].set(t)
     left = jnp.vdot(_edges(account) ** 2, earlier) + account.logistic
-    return _unit(account, left, *_regrets(account))
+    return _certificate(account, left, *_regrets(account))
 
 
 def best_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
     right, published = _least(account)
-    return _unit(account, jnp.min(account.mistakes), right, published)
+    return _certificate(account, jnp.min(account.mistakes), right, published)
 
 
 def drawn_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
     least, size = jnp.min(account.mistakes), math.log(account.mistakes.size)
-    return _unit(account, account.drawn, _hedged(least, account), 2 * least + 2 * size)
+    return _certificate(account, account.drawn, _drawn_bound(least, account), 2 * least + 2 * size)
 
 
 def whole_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
-    right, published = (_hedged(least, account) for least in _least(account))
-    return _unit(account, account.drawn, right, published)
+    right, published = (_drawn_bound(least, account) for least in _least(account))
+    return _certificate(account, account.drawn, right, published)
 
 
 def weak_adaboost_mistakes(gamma: Scalar, excess: Scalar) -> Theorem:
@@ -236,11 +231,11 @@ def weak_sides(
     gamma: Scalar, excess: Scalar, hp: BoostHparams, account: Account, u: PyTree
 ) -> Certificate:
     least = (side / (hp.n * gamma**2) + 4 * excess / gamma for side in _regrets(account))
-    right, published = (_hedged(one, account) for one in least)
+    right, published = (_drawn_bound(one, account) for one in least)
     wrong = (account.weight - account.right) / 2
     slack = 1e3 * jnp.finfo(wrong.dtype).eps * account.weight
     enough = jnp.all(wrong <= (0.5 - gamma) * account.weight + excess + slack)
-    proof = _unit(account, account.drawn, right, published)
+    proof = _certificate(account, account.drawn, right, published)
     return proof.given("copies must have the edge `gamma` up to `excess`", enough)
 
 
@@ -249,7 +244,7 @@ def _edges(account: Account) -> Float[Array, " n"]:
 
 
 def _regrets(account: Account) -> tuple[Array, Array]:
-    """The right side of `votes_so_far`, and its looser form."""
+    """The right side of `partial_votes`, and its looser form."""
     t, n = account.clock.past, account.mistakes.size
     start, root = t * math.log(2), jnp.sqrt(t)
     return start + 2 * n * root + jnp.sum(account.slopes), start + 6 * n * root
@@ -262,11 +257,11 @@ def _least(account: Account) -> tuple[Array, Array]:
     return right, published
 
 
-def _hedged(least: Array, account: Account) -> Array:
+def _drawn_bound(least: Array, account: Account) -> Array:
     return (least + math.log(account.mistakes.size)) / (1 - math.exp(-1))
 
 
-def _unit(account: Account, left: Array, right: Array, published: Array) -> Certificate:
+def _certificate(account: Account, left: Array, right: Array, published: Array) -> Certificate:
     left = left + account.beyond
     scale = jnp.abs(left) + jnp.where(jnp.isfinite(right), right, 0.0)
     return Certificate(left, right, scale, published).given(UNIT_WEIGHTS, account.unit)
@@ -276,13 +271,13 @@ def _is_adaboost(learner: Learner) -> bool:
     return isinstance(learner.hparams, BoostHparams) and is_about(partial_votes, learner)
 
 
-def _made(name: str, source: str, sides: Any) -> Theorem:
+def _theorem(name: str, source: str, sides: Any) -> Theorem:
     return theorem(name, f"Luo 2016, {source}", open_account, add_round, sides)
 
 
 ADABOOST = About("`boost` by `adaboost_ol`", _is_adaboost)
-partial_votes = _made("partial_votes", "theorem 11, proof", partial_sides)
-best_partial_vote = _made("best_partial_vote", "theorem 11, proof", best_sides)
-drawn_vote = _made("drawn_vote", "theorem 11, Hedge", drawn_sides)
-adaboost_mistakes = _made("adaboost_mistakes", "theorem 11", whole_sides)
+partial_votes = _theorem("partial_votes", "theorem 11, proof", partial_sides)
+best_partial_vote = _theorem("best_partial_vote", "theorem 11, proof", best_sides)
+drawn_vote = _theorem("drawn_vote", "theorem 11, Hedge", drawn_sides)
+adaboost_mistakes = _theorem("adaboost_mistakes", "theorem 11", whole_sides)
 adaboost_theorems = partial_votes, best_partial_vote, drawn_vote, adaboost_mistakes

@@ -16,8 +16,6 @@ The loss of the booster is $\langle p_t, v_t\rangle$, twice the edge $\gamma_t$ 
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.2; Shalev-Shwartz, Online Learning:
 Theory, Algorithms, and Applications, 2007, section 6.1.
-
-Checks of the numbers that boosters share.
 """
 
 from collections.abc import Callable

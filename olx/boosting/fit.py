@@ -1,19 +1,15 @@
 r"""`boost_with`: play a booster against a weak learner, and keep the ensemble.
 
+$$H(x) = \operatorname{sign} f(x), \qquad f(x) = \sum_t \alpha_t h_t(x), \qquad
+  \text{margin } y f(x) / \sum_t |\alpha_t| .$$
+
+The sign of 0 is $+1$. Errors count a vote of 0 for an example of label $-1$, as predictions do.
+
 The rounds are those of `olx.play` with `olx.boosting.adversary`. In addition this driver keeps the
 hypotheses, follows the error, and may stop early. It stops at a hypothesis whose edge is not
 positive, which tells the booster nothing new; this hypothesis is not kept. An edge of at most
 $8 \epsilon \sum_i p_i |v_i|$, with the resolution $\epsilon$ of the weights, is 0 up to rounding:
 on constant features AdaBoost would else keep copies of one hypothesis for such edges.
-
-Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
-
-An ensemble of hypotheses: what boosting returns.
-
-$$H(x) = \operatorname{sign} f(x), \qquad f(x) = \sum_t \alpha_t h_t(x), \qquad
-  \text{margin } y f(x) / \sum_t |\alpha_t| .$$
-
-The sign of 0 is $+1$. Errors count a vote of 0 for an example of label $-1$, as predictions do.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
 """

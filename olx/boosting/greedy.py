@@ -22,8 +22,6 @@ $z$ exactly, with one $\alpha$, come to rest at $y = z / (1 + \alpha)$: a small 
 there.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.4 and appendix B.2.1.
-
-What greedy base learners owe in linear losses: (B.5) and (B.6) of the source, see `greedy`.
 """
 
 from collections.abc import Callable

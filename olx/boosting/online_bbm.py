@@ -15,15 +15,10 @@ $$w^i = \tfrac12 \big(\Phi_i(s^{i-1} - 1) - \Phi_i(s^{i-1} + 1)\big) =
 
 and 0 if $k$ is negative or above $n - i$. The importance is $p^i = w^i / \max_k w^i$. A table of
 them is made once, by sums outwards from the middle of each binomial, so it is accurate for
-thousands of copies in single precision. The theorems are in `olx.boosting.online_bbm`.
+thousands of copies in single precision.
 
-Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
-Adaptive Online Learning, 2016, algorithm 7.
-
-The theorems about Online BBM: what its vote owes to the edges of its copies.
-
-Let $z_s^i = y_s h_s^i$ and let $w_s^i$ be the weights of `online_bbm`. Every vote moves the
-potential by a known amount, so for all copies, whatever they do, after $t$ rounds
+Let $z_s^i = y_s h_s^i$. Every vote moves the potential by a known amount, so for all copies,
+whatever they do, after $t$ rounds
 
 $$|\{s \le t : y_s \textstyle\sum_i h_s^i \le 0\}| =
   t\, \Phi_0(0) + \sum_i \sum_{s \le t} w_s^i (\gamma - z_s^i).$$
@@ -39,7 +34,8 @@ with high probability that copies with the edge $\gamma$ have a small $S$; here 
 `majority_mistakes_at(excess)` takes it as a condition. A tie counts as a mistake. Rounds may have
 weights: both sides are sums over weighted rounds.
 
-Luo, Optimal and Adaptive Online Learning, 2016, lemma 8 and theorem 9.
+Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 2015; Luo, Optimal and
+Adaptive Online Learning, 2016, algorithm 7, lemma 8 and theorem 9.
 """
 
 from typing import Any, NamedTuple
@@ -53,8 +49,7 @@ from olx import _check as check
 from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import pytree
-from olx.boosting import _tables as lattice
-from olx.boosting._tables import at_most_half, from_middle, log_middle
+from olx.boosting._tables import Table, at_most_half, from_middle, log_middle, weigh
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
 from olx.core import Feedback, Learner, Scalar
@@ -75,18 +70,18 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
         avoids ties, which count as mistakes.
     """
     gamma = check.inside("online_bbm", "gamma", gamma, 0.0, 0.5)
-    parts = init, mean_vote, lattice.weigh, unchanged
+    parts = init, mean_vote, weigh, unchanged
     theorems = exact_mistakes, majority_mistakes
     return BoostingRule(BBMHparams(gamma), *parts, theorems, owner="online_bbm")
 
 
-def init(hp: BBMHparams, n: int, dtype: Any) -> lattice.Table:
+def init(hp: BBMHparams, n: int, dtype: Any) -> Table:
     """The table of importances, by copy and by the number of right votes before it."""
     k = jnp.arange(n)
     logs = from_middle(jnp.asarray(hp.gamma, dtype), n - 1 - k[:, None], k)
     chances = jnp.exp(logs - jnp.max(logs, axis=1, keepdims=True))
     wanted = n // 2 - jnp.arange(n // 2 + 2)
-    return lattice.Table(jnp.where(wanted >= 0, chances[:, jnp.maximum(wanted, 0)], 0.0))
+    return Table(jnp.where(wanted >= 0, chances[:, jnp.maximum(wanted, 0)], 0.0))
 
 
 class Account(NamedTuple):
@@ -130,14 +125,14 @@ def add_round(
 def exact_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
     start, short = account.first * account.rounds.value, account.largest @ account.short.value
     printed = start + _excess(account) * jnp.sum(account.largest)
-    return _counted(account, start + short, printed)
+    return _certificate(account, start + short, printed)
 
 
 def majority_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
     """`right` leaves out the copies that did better than their edge."""
     short = account.largest @ jnp.maximum(account.short.value, 0.0)
     right = account.first * account.rounds.value + short
-    return _counted(account, right, _published(hp, account, _excess(account)))
+    return _certificate(account, right, _published(hp, account, _excess(account)))
 
 
 def majority_mistakes_at(excess: Scalar) -> Theorem:
@@ -156,7 +151,7 @@ def sides_at(excess: Scalar, hp: BoostHparams, account: Account, u: PyTree) -> C
     right = account.first * account.rounds.value + excess * jnp.sum(account.largest)
     slack = 1e3 * jnp.finfo(account.paid.dtype).eps * account.paid
     enough = jnp.all(account.short.value <= excess + slack)
-    proof = _counted(account, right, _published(hp, account, jnp.asarray(excess)))
+    proof = _certificate(account, right, _published(hp, account, jnp.asarray(excess)))
     return proof.given("copies must fall short of their edge by at most `excess`", enough)
 
 
@@ -170,7 +165,7 @@ def _published(hp: BoostHparams, account: Account, excess: Array) -> Float[Array
     return chance * account.rounds.value + excess * jnp.sum(account.largest)
 
 
-def _counted(account: Account, right: Array, published: Array) -> Certificate:
+def _certificate(account: Account, right: Array, published: Array) -> Certificate:
     scale = account.rounds.value + 2 * account.largest @ account.paid
     return Certificate(account.mistakes.value, right, scale, published)
 

@@ -6,11 +6,9 @@ With signed weights $a_i = p_i y_i$ the edge of a stump is half of $s (\sum_{i :
 \sum_{i : x_{ij} \le c} a_i)$. For features 0 and 1 the first sums are one product with the matrix
 of rows. For real features the rows are sorted once, and a running sum gives all thresholds of a
 feature; a threshold is the middle between two neighbour values. The first of several best stumps
-is taken.
+is taken. Rows are kept by columns, as a dense array or as a sparse matrix.
 
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.1.
-
-Rows of features, by columns: a dense array or a sparse matrix.
 """
 
 import dataclasses
@@ -43,9 +41,9 @@ def stumps(rows: Any) -> WeakLearner:
     Stump(feature=0, threshold=0.55, sign=-1.0)
     """
     columns = as_columns("stumps", rows)
-    searches = (_Binary(np.arange(columns.shape[1]), _transposed(columns)),)
+    searches = (_Binary(np.arange(columns.shape[1]), _by_feature(columns)),)
     if not is_binary("stumps", columns):
-        searches = _mixed(columns)
+        searches = _searches_of(columns)
     count, width = columns.shape
     return WeakLearner(partial(_fit, searches, count), values, columns, partial(_prepare, width))
 
@@ -106,23 +104,23 @@ class _Sorted:
         return abs(edges[k]), Stump(self.feature, float(self.thresholds[k]), sign)
 
 
-def _mixed(columns: np.ndarray) -> tuple:
+def _searches_of(columns: np.ndarray) -> tuple:
     """The searches of a dense array; a column of 0 and 1 needs no order."""
     low, high = columns.min(axis=0), columns.max(axis=0)
     signs = np.all((columns == 0) | (columns == 1), axis=0)
     binary = np.flatnonzero(signs & (low < high))
-    real = [_sorted(int(j), columns[:, j]) for j in np.flatnonzero(~signs & (low < high))]
+    real = [_sorted_feature(int(j), columns[:, j]) for j in np.flatnonzero(~signs & (low < high))]
     if not (binary.size or real):
         raise ValueError("stumps: every column of `rows` is constant; no stump tells rows apart.")
-    first = (_Binary(binary, _transposed(columns[:, binary])),) if binary.size else ()
+    first = (_Binary(binary, _by_feature(columns[:, binary])),) if binary.size else ()
     return *first, *real
 
 
-def _transposed(columns: Any) -> Any:
+def _by_feature(columns: Any) -> Any:
     return scipy.sparse.csc_array(columns, dtype=float).T
 
 
-def _sorted(feature: int, column: np.ndarray) -> _Sorted:
+def _sorted_feature(feature: int, column: np.ndarray) -> _Sorted:
     order = np.argsort(column, kind="stable")
     value = column[order]
     last = np.flatnonzero(value[:-1] < value[1:])
