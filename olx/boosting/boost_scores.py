@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx.boosting import _tables as lattice
+from olx.boosting._tables import weigh, weigh_scores
 from olx.boosting.boost import BoostHparams, BoostState, boost, learn, scores_of
 from olx.boosting.rule import BoostingRule
 from olx.core import Feedback, Learner, Loss
@@ -41,8 +41,8 @@ def boost_scores(
     True
     """
     check.instance("boost_scores", "rule", rule, BoostingRule)
-    if rule.weigh_fn is lattice.weigh:
-        rule = dataclasses.replace(rule, weigh_fn=lattice.weigh_scores)
+    if rule.weigh_fn is weigh:
+        rule = dataclasses.replace(rule, weigh_fn=weigh_scores)
     learner = boost(inner, n, rule, loss, key)
     return dataclasses.replace(learner, predict_fn=predict, update_fn=update, theorems=())
 

@@ -33,8 +33,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._pytree import as_tree, pytree
-from olx.boosting import _tables as lattice
-from olx.boosting._tables import at_most
+from olx.boosting._tables import Table, at_most, sums, weigh
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
 from olx.core import Feedback, Learner, Scalar
@@ -63,7 +62,7 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     """
     check.takes("potential_booster", "potential", potential, "i", "s")
     hparams = PotentialHparams(as_tree(potential))
-    parts = init, mean_vote, lattice.weigh, unchanged
+    parts = init, mean_vote, weigh, unchanged
     return BoostingRule(hparams, *parts, owner="potential_booster")
 
 
@@ -90,14 +89,14 @@ def exponential_at(n: int, gamma: Scalar, rate: Scalar, i: Array, s: Array) -> A
     return jnp.exp((jnp.asarray(n, s.dtype) - i) * jnp.log(a) - rate * s)
 
 
-def init(hp: PotentialHparams, n: int, dtype: Any) -> lattice.Table:
-    i, s = jnp.arange(1, n + 1, dtype=dtype)[:, None], lattice.sums(n, dtype)
+def init(hp: PotentialHparams, n: int, dtype: Any) -> Table:
+    i, s = jnp.arange(1, n + 1, dtype=dtype)[:, None], sums(n, dtype)
     can = s < i  # so many votes come before
     weights = weight(hp, jnp.broadcast_to(i, s.shape), jnp.where(can, s, 1 - i))
     top = jnp.max(jnp.where(can, weights, 0.0), axis=1, keepdims=True)
     legal = weights >= -1e3 * jnp.finfo(dtype).eps * top
     p = safe.divide(jnp.maximum(weights, 0.0), jnp.broadcast_to(top, weights.shape))
-    return lattice.Table(jnp.where(legal, p, jnp.nan))
+    return Table(jnp.where(legal, p, jnp.nan))
 
 
 def weight(hp: PotentialHparams, i: Array, s: Array) -> Array:
