@@ -12,28 +12,23 @@ and $w = \nabla \frac12 \|\theta\|_p^2$, so that $\|w\|_q = \|\theta\|_p$. Its g
 $1 - \alpha$ times the largest possible margin. $p = 2$ is projected gradient descent on the
 corrections; $p$ of the order of $\log d$ suits data where only few features matter.
 
-For $u$ in the unit ball and rounds of weight 1, the regret on the $m$ corrections made is
+`regret_on_corrections`: for $u$ in the unit ball and rounds of weight 1, the regret on the $m$
+corrections made is
 
 $$\sum_s y_s \langle u - w_s, \hat x_s\rangle \le \sqrt{(p - 1) m}\, \Big(\frac2C + C\Big).$$
 
 Proof: this is mirror descent on the ball with $\frac12 \|\cdot\|_q^2$, which is $(q - 1)$-strongly
 convex and has divergences of at most 2 in the ball. Its steps shrink, so the regret is at most $2 /
-\eta_m + \sum_k \eta_k (p - 1) / 2$. The mistake bound is in `olx.classification.alma`.
+\eta_m + \sum_k \eta_k (p - 1) / 2$.
 
-Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
-
-The numbers and the state of ALMA, and when it corrects; see `olx.classification.alma`.
-
-The mistakes of ALMA, for a comparator of a given margin.
-
-For $\|u\|_q \le 1$ and rounds of weight 1, with $m$ corrections so far, $D$ the sum of
-$\max(0, \gamma - y_s \langle u, \hat x_s\rangle)$ over the corrections, and
-$b = \sqrt{p - 1}\,(2 / C + C + 2 (1 - \alpha) B) / \gamma$,
+`alma_mistakes`: for a comparator of margin $\gamma$, with $D$ the sum of $\max(0, \gamma - y_s
+\langle u, \hat x_s\rangle)$ over the corrections, and $b = \sqrt{p - 1}\,(2 / C + C + 2 (1 -
+\alpha) B) / \gamma$,
 
 $$|M| \le m \le \frac D\gamma + b \sqrt m \le \frac D\gamma + b^2 + b \sqrt{\frac D\gamma}.$$
 
-Each row of zeros adds 1 to the bounds. Proof: the regret bound of `olx.classification.alma`,
-$y_s \langle w_s, \hat x_s\rangle \le (1 - \alpha) \gamma_k$ and $\sum_k k^{-1/2} \le 2 \sqrt m$.
+Each row of zeros adds 1 to the bounds. Proof: the bound on the regret, $y_s \langle w_s, \hat
+x_s\rangle \le (1 - \alpha) \gamma_k$ and $\sum_k k^{-1/2} \le 2 \sqrt m$.
 
 Gentile, A New Approximate Maximal Margin Classification Algorithm, 2001.
 """
@@ -71,31 +66,6 @@ class ALMAHparams:
 class ALMAState(NamedTuple):
     theta: PyTree
     corrections: Clock
-
-
-def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
-    """Whether `u` lies in the unit ball of the q-norm, up to rounding."""
-    p, kind = power_of(hp), jnp.result_type(*jax.tree.leaves(u))
-    return norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(kind).eps
-
-
-def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
-    """Whether to correct, and the factor of the row in the correction."""
-    y, size, p = feedback.outcome, size_of(hp, feedback.context), power_of(hp)
-    k = state.corrections.now
-    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
-    corrects = (y * feedback.action <= wanted * size) & (size > 0)
-    eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
-    return corrects, jnp.where(corrects, eta * y / safe.or_one(size), 0.0)
-
-
-def power_of(hp: ALMAHparams) -> Scalar:
-    """The p of the geometry."""
-    return 2.0 if hp.p is None else hp.p
-
-
-def size_of(hp: ALMAHparams, x: PyTree) -> Array:
-    return norms.l2().primal(x) if hp.p is None else norms.power(hp.p, x)
 
 
 def alma(
@@ -167,6 +137,35 @@ def decision(hp: ALMAHparams, state: ALMAState) -> PyTree:
     return jax.grad(lambda theta: norms.power_squared(p, theta) / 2)(state.theta)
 
 
+def correction(hp: ALMAHparams, state: ALMAState, feedback: Feedback) -> tuple[Array, Array]:
+    """Whether to correct, and the factor of the row in the correction."""
+    y, size, p = feedback.outcome, size_of(hp, feedback.context), power_of(hp)
+    k = state.corrections.now
+    wanted = (1 - hp.alpha) * hp.margin * jnp.sqrt((p - 1) / k)
+    corrects = (y * feedback.action <= wanted * size) & (size > 0)
+    eta = feedback.weight * hp.step / jnp.sqrt((p - 1) * k)
+    return corrects, jnp.where(corrects, eta * y / safe.or_one(size), 0.0)
+
+
+def power_of(hp: ALMAHparams) -> Scalar:
+    """The p of the geometry."""
+    return 2.0 if hp.p is None else hp.p
+
+
+def size_of(hp: ALMAHparams, x: PyTree) -> Array:
+    return norms.l2().primal(x) if hp.p is None else norms.power(hp.p, x)
+
+
+def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
+    """Whether `u` lies in the unit ball of the q-norm, up to rounding."""
+    p, kind = power_of(hp), jnp.result_type(*jax.tree.leaves(u))
+    return norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(kind).eps
+
+
+def _lump(hp: ALMAHparams) -> Lump:
+    return norms.squares() if hp.p is None else norms.powers(hp.p)
+
+
 class Account(NamedTuple):
     left: Float[Array, ""]
     made: Float[Array, ""]  # corrections
@@ -201,10 +200,6 @@ def both_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
 regret_on_corrections = theorem(
     "regret_on_corrections", "Gentile 2001", open_account, add_round, both_sides
 )
-
-
-def _lump(hp: ALMAHparams) -> Lump:
-    return norms.squares() if hp.p is None else norms.powers(hp.p)
 
 
 class MistakeAccount(NamedTuple):

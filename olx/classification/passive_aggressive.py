@@ -15,14 +15,6 @@ depend on weights.
 For classes, $\ell_t$ is the multiclass hinge and $a_t$ replaces $y_t x_t$: the matrix with $x_t$ in
 the row of the label and $-x_t$ in that of its best rival, so $\|a_t\|^2 = 2 \|x_t\|^2$.
 
-The bounds are in `olx.classification.passive_aggressive`.
-
-Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, 2006.
-
-The numbers and the rate of Passive-Aggressive, which its rule and its bounds share.
-
-The mistake bounds of Passive-Aggressive, in the notation of its page.
-
 The lemma behind all bounds: for any $u$,
 
 $$\sum_{s \le t} \tau_s \big(2 \ell_s - \tau_s \|x_s\|^2\big) \le \|u - w_1\|^2 +
@@ -78,21 +70,6 @@ class PassiveAggressiveState(NamedTuple):
     w: PyTree
 
 
-def rate(hp: PassiveAggressiveHparams, feedback: Feedback) -> tuple[Array, Array, Array, Array]:
-    r"""$\tau_t$, which is 0 for a row of zeros; $\ell_t$; $\|a_t\|^2$; and minus the slope of the
-    margin."""
-    gap = hp.loss(feedback.action, feedback.outcome)
-    direction = -jax.grad(margin)(feedback.action, feedback.outcome)
-    squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
-    squares = jnp.vdot(direction, direction) * squares
-    resistance = feedback.weight * squares + hp.softness
-    real = (squares > 0) & (resistance > 0)
-    tau = feedback.weight * gap / safe.or_one(resistance, real)
-    if hp.most is not None:
-        tau = jnp.minimum(tau, hp.most * feedback.weight)
-    return jnp.where(real, tau, 0.0), gap, squares, direction
-
-
 def passive_aggressive() -> Learner:
     """PA: correct every margin error completely, for separable data.
 
@@ -125,6 +102,20 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     return learner(hinge, softness=1 / (2 * c))
 
 
+def learner(loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0) -> Learner:
+    """The learner for a hinge, binary or of classes."""
+    owner = "passive_aggressive"
+    return Learner(
+        PassiveAggressiveHparams(loss, most, softness),
+        init,
+        predict,
+        update,
+        facts=Facts(adds=AddsContext(coefficient), coordinates=Rowwise()),
+        needs=(labels(owner), of_classes(owner)) if loss.of_classes else (signs(owner),),
+        theorems=(distance, mistakes),
+    )
+
+
 def init(hp: PassiveAggressiveHparams, params: PyTree) -> PassiveAggressiveState:
     return PassiveAggressiveState(jax.tree.map(jnp.asarray, params))
 
@@ -140,24 +131,25 @@ def update(
     return PassiveAggressiveState(tree.add(state.w, step))
 
 
+def rate(hp: PassiveAggressiveHparams, feedback: Feedback) -> tuple[Array, Array, Array, Array]:
+    r"""$\tau_t$, which is 0 for a row of zeros; $\ell_t$; $\|a_t\|^2$; and minus the slope of the
+    margin."""
+    gap = hp.loss(feedback.action, feedback.outcome)
+    direction = -jax.grad(margin)(feedback.action, feedback.outcome)
+    squares = jnp.asarray(tree.vdot(feedback.context, feedback.context))
+    squares = jnp.vdot(direction, direction) * squares
+    resistance = feedback.weight * squares + hp.softness
+    real = (squares > 0) & (resistance > 0)
+    tau = feedback.weight * gap / safe.or_one(resistance, real)
+    if hp.most is not None:
+        tau = jnp.minimum(tau, hp.most * feedback.weight)
+    return jnp.where(real, tau, 0.0), gap, squares, direction
+
+
 def coefficient(hp: PassiveAggressiveHparams, feedback: Feedback) -> Array:
     r"""$\tau_t y_t$, the factor of the row in the update; for classes one factor per class."""
     tau, _, _, direction = rate(hp, feedback)
     return -tau * direction
-
-
-def learner(loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0) -> Learner:
-    """The learner for a hinge, binary or of classes."""
-    owner = "passive_aggressive"
-    return Learner(
-        PassiveAggressiveHparams(loss, most, softness),
-        init,
-        predict,
-        update,
-        facts=Facts(adds=AddsContext(coefficient), coordinates=Rowwise()),
-        needs=(labels(owner), of_classes(owner)) if loss.of_classes else (signs(owner),),
-        theorems=(distance, mistakes),
-    )
 
 
 class Account(NamedTuple):
