@@ -17,20 +17,13 @@ update has levels: relevant labels are raised to at least $q + \gamma$, others a
 most $q$, unless the bound 1 is reached before (`olx.convex.balanced`, `balanced_logits`).
 
 A round of weight $h$ has the loss $h g_t$ and the bound $h$. If no label or every label is
-relevant, or if $x_t = 0$, nothing changes. Its theorems are in `olx.ranking.label_ranking`
-and, for step sizes that shrink with time, `olx.ranking.label_ranking`.
+relevant, or if $x_t = 0$, nothing changes. `olx.repeated_game` with `olx.games.labels` ranks labels
+with any other potential, by numerical searches for the best update.
 
-`olx.repeated_game` with `olx.games.labels` ranks labels with any other potential, by numerical
-searches for the best update.
-
-Crammer and Singer, A Family of Additive Online Algorithms for Category Ranking, 2003;
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 8.
-
-What is known about the six algorithms of label ranking, against any weights $u$.
-
-The losses count in all rounds, for `conservative` in rounds with a mistake only. $M$ are the
-mistakes, $h_s$ the weights of rounds, $f - \min f$ is written as $f$. The subgradient of a loss is
-$-x_s$ for one label and $x_s$ for another, so its squared dual norm is $2 \|x_s\|_*^2$.
+The theorems hold against any weights $u$. The losses count in all rounds, for `conservative` in
+rounds with a mistake only. $M$ are the mistakes, $h_s$ the weights of rounds, $f - \min f$ is
+written as $f$. The subgradient of a loss is $-x_s$ for one label and $x_s$ for another, so its
+squared dual norm is $2 \|x_s\|_*^2$.
 
 - `label_duality`, lemma 1: the dual $D_t = -c f^*(acc / c) + \gamma \sum_s \sum_{r \in Y_s}
   \alpha_{s,r}$ lies between both sides,
@@ -52,27 +45,22 @@ are never positive if $c$ does not decrease: lemma 2.
 The norm is $\|\cdot\|_2$ in Euclidean space and $\|\cdot\|_\infty$ for the entropy, where $f(u) \le
 k \log d$.
 
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sections 3.3 and 8.2.
-
-The regret of label ranking with a step size that shrinks with the root of time.
-
-The squared dual norm of a subgradient is at most $2 L_s$ for $L_s = h_s^2 \|x_s\|_*^2$. The
-schedules are `root_rounds`, $c_t = \sqrt{t L / U}$ for a known $L \ge L_s$, and `root_norms`, which
-has $c_t = \sqrt{t / U} \max_{s \le t} \|x_s\|_*$. For every $u$, with $V_t = \max_{s \le t} s L_s /
-c_s^2$,
+`label_schedule` is for step sizes that shrink with the root of time: `root_rounds`, $c_t = \sqrt{t
+L / U}$ for a known $L \ge L_s = h_s^2 \|x_s\|_*^2$, and `root_norms`, $c_t = \sqrt{t / U} \max_{s
+\le t} \|x_s\|_*$. With $V_t = \max_{s \le t} s L_s / c_s^2$,
 
 $$\sum_{s \le t} h_s (g_s(w_s) - g_s(u)) \le c_t f(u) + \sum_{s \le t} \frac{L_s}{c_s}
   \le c_t (f(u) + 2 V_t).$$
 
 If the schedule suits the rows, $V_t \le U$. `published` is then $2 c_t (f(u) + U)$, which is $4
 \sqrt{\max_s L_s\, U t}$ for $f(u) \le U$; else it is infinite. The schedule `root_lipschitz` with
-the constant $\sqrt2$ is `root_norms`; with $l$ it suits weights of at most $l / \sqrt2$.
+the constant $\sqrt2$ is `root_norms`; with $l$ it suits weights of at most $l / \sqrt2$. Proof:
+$L_s \le c_s^2 V_t / s$, and $c_s / \sqrt s$ never decreases. So the last sum is at most $V_t \sum_s
+c_s / s \le V_t (c_t / \sqrt t) \sum_s s^{-1/2} \le 2 V_t c_t$.
 
-Proof: $L_s \le c_s^2 V_t / s$, and $c_s / \sqrt s$ never decreases. So the last sum is at most $V_t
-\sum_s c_s / s \le V_t (c_t / \sqrt t) \sum_s s^{-1/2} \le 2 V_t c_t$.
-
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollaries 2 and 3,
-and lemma 18.
+Crammer and Singer, A Family of Additive Online Algorithms for Category Ranking, 2003;
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 3.3,
+corollaries 1 to 3 and chapter 8.
 """
 
 from typing import Any, NamedTuple
