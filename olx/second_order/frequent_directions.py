@@ -10,6 +10,14 @@ $$0 \preceq \sum_{s \le t} \hat g_s \hat g_s^\top - S_t^\top S_t \preceq \sum_{s
 where $\Omega_j$ is the sum of all but the $j$ largest eigenvalues of $\sum_s \hat g_s \hat
 g_s^\top$. If its rank is below $m$, nothing is lost: the learner is the full Newton step.
 
+The eigenvectors come from inner products alone. For new rows $G$ with $M = G V^\top$, let $G - M V
+= L Q$ with orthonormal rows $Q$; $L$ is a root of $G G^\top - M M^\top$. Then
+
+$$V^\top \text{diag}(e) V + G^\top G = [V; Q]^\top C\, [V; Q], \qquad
+  C = \text{diag}(e, 0) + [M\; L]^\top [M\; L],$$
+
+and the eigenvectors of the left side are those of the small matrix $C$ times $[V; Q]$.
+
 The new directions are $V' = T V + n \hat g^\top$ with a small matrix $T$. With $V = F Z$ this is
 $Z \leftarrow Z + \delta \hat g^\top$, $F \leftarrow T F$ for $\delta = F^{-1} T^{-1} n$. If the
 eigenvector that is dropped is $(a, b)$ in the basis of the old directions and the residual of
@@ -19,33 +27,13 @@ goes to a spare row of $Z$, and the coordinates change: $Z \leftarrow V'$. They 
 direction loses all its energy, if $F$ is badly conditioned, or if $Z$ is large: $|\det T| \le 1$,
 so $F$ shrinks and $Z$ grows, while the weights $\bar u + Z^\top b$ keep the $b$ of earlier rounds,
 and their two parts would cancel. One direction alone is never badly conditioned. (Algorithm 19 of
-the thesis inverts $T$ also where it has no inverse.)
+the thesis inverts $T$ also where it has no inverse.) An energy counts as at most about 2,900 alpha
+in float32; see `olx.second_order.sketch`.
 
-Regret: `olx.second_order.frequent_directions`. An energy counts as at most about 2,900 alpha in
-float32; see `olx.second_order.sketch`.
-
-Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13 and 18 to 20, theorem 18; Ghashami,
-Liberty, Phillips, Woodruff, Frequent Directions: Simple and Deterministic Matrix Sketching, 2016.
-
-Eigenvectors of a sketch and some new rows, from inner products alone.
-
-$V$ has orthonormal rows with energies $e$, so it stands for $V^\top \text{diag}(e) V$. For new rows
-$G$ with $M = G V^\top$, let $G - M V = L Q$ with orthonormal rows $Q$; $L$ is a root of
-$G G^\top - M M^\top$. Then
-
-$$V^\top \text{diag}(e) V + G^\top G = [V; Q]^\top C\, [V; Q], \qquad
-  C = \text{diag}(e, 0) + [M\; L]^\top [M\; L],$$
-
-and the eigenvectors of the left side are those of the small matrix $C$ times $[V; Q]$. Frequent
-directions keep the first $k$ and subtract eigenvalue number $k + 1$ from all.
-
-Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13, 17 and 20.
-
-The regret of Newton steps with frequent directions, by the trace that the sketch lost.
-
-$S_t$ has at most $n$ rows: $n = m - 1$, or $2 m - 1$ in epochs. Let $\Delta_t$ be the trace of
-$\sum_{s \le t} \hat g_s \hat g_s^\top - S_t^\top S_t$, which is $m \sum_s \rho_s$ without epochs.
-For every $u$ with $|\langle u, x_s\rangle| \le C$
+`directions_regret`, by the trace that the sketch lost: $S_t$ has at most $n$ rows: $n = m - 1$, or
+$2 m - 1$ in epochs. Let $\Delta_t$ be the trace of $\sum_{s \le t} \hat g_s \hat g_s^\top -
+S_t^\top S_t$, which is $m \sum_s \rho_s$ without epochs. For every $u$ with $|\langle u,
+x_s\rangle| \le C$
 
 $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
   \frac{1}{2 (\sigma + \eta_t)} \Big( n \ln\Big( 1 + \frac{\text{tr}(S_t^\top S_t)}{n\, \alpha}
@@ -53,17 +41,17 @@ $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
   \frac12 \sum_{s \le t} \eta_s \langle g_s, w_s - u\rangle^2,$$
 
 and the last sum is at most $2 (C L)^2 \sum_s \eta_s$. The source has $n + 1$ for $n$.
+`best_rank_regret` bounds $\Delta_t$ by the spectrum of the gradients.
 
 Proof: in `newton_regret` the matrices grow by at most $\hat g_s \hat g_s^\top$, which leaves the
 last sum. The trace of $A_s^{-1} (A_s - A_{s-1})$ is at most the growth of the log-determinant, and
 the trace of $A_s^{-1}$ times the rest of $\hat g_s \hat g_s^\top$ is at most the trace lost over
-$\alpha$.
+$\alpha$. The proof needs all of $S_s$ in $A_s$. Where the step counts less, the certificate says
+so.
 
-The proof needs all of $S_s$ in $A_s$. Where the step counts less, the certificate says so.
-
-`olx.second_order.best_rank_regret` bounds $\Delta_t$ by the spectrum of the gradients.
-
-Luo, Optimal and Adaptive Online Learning, 2016, theorems 18 and 19.
+Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13 and 17 to 20, theorems 18 and 19;
+Ghashami, Liberty, Phillips, Woodruff, Frequent Directions: Simple and Deterministic Matrix
+Sketching, 2016.
 """
 
 from typing import NamedTuple

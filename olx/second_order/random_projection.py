@@ -7,17 +7,9 @@ downdate of rank one. A round costs $O(m^2)$ beside the products with the row. T
 vector $\hat g$ counts as at most about 5e11 alpha, in float32 150,000 alpha: $r$ is shorter for a
 longer vector, else the downdate would lose all digits.
 
-Theorem (conditional form): while $(1 - \epsilon)\, \hat G_t^\top \hat G_t \preceq S_t^\top S_t$ for
-the matrix $\hat G_t$ with the rows $\hat g_s$, see `olx.second_order.random_projection`. For $m$ of
-the order of (rank + $\ln T$) / $\epsilon^2$ the condition holds with high probability. What the
-draws add to the regret is bounded in expectation, see `olx.second_order.projection_drift`.
-
-Luo, Optimal and Adaptive Online Learning, 2016, algorithm 12 and theorem 17.
-
-What a random projection costs, in the two terms of `newton_regret`.
-
-Let $\hat G_t$ have the rows $\hat g_1, \dots, \hat g_t$. If in every round
-$(1 - \epsilon)\, \hat G_t^\top \hat G_t \preceq S_t^\top S_t$, then
+Two theorems say what the projection costs in the terms of `newton_regret`. Let $\hat G_t$ have the
+rows $\hat g_1, \dots, \hat g_t$. `projection_terms`: if in every round $(1 - \epsilon)\, \hat
+G_t^\top \hat G_t \preceq S_t^\top S_t$, then
 
 $$\sum_{s \le t} g_s^\top A_s^{-1} g_s \le \frac{1}{1 - \epsilon} \sum_{s \le t} g_s^\top
   (\alpha I + \hat G_s^\top \hat G_s)^{-1} g_s.$$
@@ -25,7 +17,7 @@ $$\sum_{s \le t} g_s^\top A_s^{-1} g_s \le \frac{1}{1 - \epsilon} \sum_{s \le t}
 The left side is the second term of `newton_regret`. The condition holds with probability at least
 $1 - \delta$ for $m$ of the order of $(\text{rank} + \ln(T / \delta)) / \epsilon^2$; the account
 checks it by eigenvalues. It keeps a matrix with one row and one column per coordinate, so this
-theorem, `projection_terms`, is for few coordinates.
+theorem is for few coordinates.
 
 The third term of `newton_regret` sums up $(w_s - u)^\top \Delta_s (w_s - u)$ for $\Delta_s = A_s -
 A_{s-1} - \sigma g_s g_s^\top$. In expectation over the draws,
@@ -48,7 +40,7 @@ where $X_s$ is a quadratic function of $m$ normal numbers of variance $1 / m$. T
 $e^{\lambda (X_s - a_s^2) - K_s}$ is a martingale, and it ever exceeds $1 / \delta$ with probability
 at most $\delta$.
 
-Luo, Optimal and Adaptive Online Learning, 2016, theorem 17.
+Luo, Optimal and Adaptive Online Learning, 2016, algorithm 12 and theorem 17.
 """
 
 from typing import Any, NamedTuple

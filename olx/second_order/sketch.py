@@ -6,19 +6,12 @@ small. With $A = \alpha I + S^\top S$,
 $$A^{-1} = \frac1\alpha \big( I - Z^\top B Z \big), \qquad
   B = R^\top (\alpha I + S S^\top)^{-1} R.$$
 
-A sketch may count less than $S^\top S$ in $A$, for the sake of rounding. Its `solve_fn` and its
-`energy_fn` speak of one matrix $A$.
-
 A sketch never sees a vector with one entry per coordinate: it gets products $Z \hat g$ and squared
 lengths, and it answers with the vector $\delta$ of the change $Z \leftarrow Z + \delta \hat
 g^\top$. So a round touches only the coordinates of its row.
 
-Luo, Optimal and Adaptive Online Learning, 2016, chapter 4; Luo, Agarwal, Cesa-Bianchi, Langford,
-Efficient Second Order Online Learning by Sketching, 2016.
-
-The matrix of a sketch with orthonormal directions, as steps and theorems count it.
-
-For $S = e^{1/2} V$ with orthonormal rows $V$ the step uses
+A sketch may count less than $S^\top S$ in $A$, for the sake of rounding. Its `solve_fn` and its
+`energy_fn` speak of one matrix $A$. For $S = e^{1/2} V$ with orthonormal rows $V$ it is
 
 $$A = \alpha I + V^\top \text{diag}(\bar e) V, \qquad
   \bar e = \min\big( e,\; \alpha\, (\epsilon^{-1/2} - 1) \big),$$
@@ -27,11 +20,13 @@ with $\epsilon$ the spacing of floats: an energy counts as at most about 2,900 a
 67 million alpha in float64. With a larger one, small errors of $V$ would make $A$ indefinite. The
 sketch keeps the energies $e$ themselves; it needs them to tell its directions apart.
 
-The account of the mistake bounds of second-order classifiers.
+The account of the mistake bounds of second-order classifiers stands here too. The rounds that count
+are those with an update: mistakes $M$, and margin errors $U$ if the rule is aggressive. $H$ is the
+sum of the hinge losses of $u$ over them. The bounds have the form $H + \sqrt{\text{price} \cdot
+\text{growth}}$, where the price is a squared norm of $u$.
 
-The rounds that count are those with an update: mistakes $M$, and margin errors $U$ if the rule is
-aggressive. $H$ is the sum of the hinge losses of $u$ over them. The bounds have the form
-$H + \sqrt{\text{price} \cdot \text{growth}}$, where the price is a squared norm of $u$.
+Luo, Optimal and Adaptive Online Learning, 2016, chapter 4; Luo, Agarwal, Cesa-Bianchi, Langford,
+Efficient Second Order Online Learning by Sketching, 2016.
 """
 
 from collections.abc import Callable

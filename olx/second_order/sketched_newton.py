@@ -29,10 +29,6 @@ $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 11 and proposition 1; Luo, Agarwal,
 Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
-
-One round of a sketched Newton step: the projection, the change of the sketch, and the step.
-
-See `olx.second_order.sketched_newton` for the rule. The weights are $\bar u + Z^\top b$.
 """
 
 import dataclasses
@@ -89,35 +85,6 @@ class Step(NamedTuple):
     eta: Array
     energy: Float[Array, ""]  # g'A_t^(-1) g
     after: SketchedNewtonState
-
-
-def score(state: SketchedNewtonState, x: PyTree, zx: Array) -> Array:
-    """The score before the projection."""
-    check.same_shape("sketched_newton", "the context", x, "`params`", state.base)
-    return dot(state.base, x) + jnp.sum(state.mix * zx)
-
-
-def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback) -> Step:
-    x, sketch, c = feedback.context, hp.sketch, feedback.weight
-    zx, xx = product(state.rows, x), jnp.asarray(tree.vdot(x, x))
-    pulled, spread = sketch.solve_fn(hp.alpha, state.small, zx, xx)
-    plain = score(state, x, zx)
-    back = safe.divide(plain - _slab.clipped(hp.slab, plain), spread)
-    base, mix = tree.add_scale(state.base, -back, x), state.mix + back * pulled
-    eta = _slab.eta(hp.slab, sketch.size, state.clock.now)
-    slope = c * feedback.grad
-    ghat = feedback.grad * safe.sqrt(_slab.rate(hp.slab, sketch.size, state.clock.now, c))
-    small, delta = sketch.update(hp.alpha, state.small, ghat * zx, ghat**2 * xx)
-    pulled, spread = sketch.solve_fn(hp.alpha, small, zx + delta * (ghat * xx), xx)
-    push = slope / hp.alpha
-    after = SketchedNewtonState(
-        tree.add_scale(base, -push - jnp.sum(delta * mix) * ghat, x),
-        mix + push * pulled,
-        grown(state.rows, delta, tree.scale(ghat, x)),
-        small,
-        clock.tick(hp, state.clock, feedback),
-    )
-    return Step(base, mix, ghat, delta, eta, slope * push * spread, after)
 
 
 def sketched_newton(
@@ -182,6 +149,35 @@ def update(
     hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback
 ) -> SketchedNewtonState:
     return step(hp, state, feedback).after
+
+
+def score(state: SketchedNewtonState, x: PyTree, zx: Array) -> Array:
+    """The score before the projection."""
+    check.same_shape("sketched_newton", "the context", x, "`params`", state.base)
+    return dot(state.base, x) + jnp.sum(state.mix * zx)
+
+
+def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback) -> Step:
+    x, sketch, c = feedback.context, hp.sketch, feedback.weight
+    zx, xx = product(state.rows, x), jnp.asarray(tree.vdot(x, x))
+    pulled, spread = sketch.solve_fn(hp.alpha, state.small, zx, xx)
+    plain = score(state, x, zx)
+    back = safe.divide(plain - _slab.clipped(hp.slab, plain), spread)
+    base, mix = tree.add_scale(state.base, -back, x), state.mix + back * pulled
+    eta = _slab.eta(hp.slab, sketch.size, state.clock.now)
+    slope = c * feedback.grad
+    ghat = feedback.grad * safe.sqrt(_slab.rate(hp.slab, sketch.size, state.clock.now, c))
+    small, delta = sketch.update(hp.alpha, state.small, ghat * zx, ghat**2 * xx)
+    pulled, spread = sketch.solve_fn(hp.alpha, small, zx + delta * (ghat * xx), xx)
+    push = slope / hp.alpha
+    after = SketchedNewtonState(
+        tree.add_scale(base, -push - jnp.sum(delta * mix) * ghat, x),
+        mix + push * pulled,
+        grown(state.rows, delta, tree.scale(ghat, x)),
+        small,
+        clock.tick(hp, state.clock, feedback),
+    )
+    return Step(base, mix, ghat, delta, eta, slope * push * spread, after)
 
 
 def is_due(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Array:
