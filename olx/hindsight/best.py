@@ -2,15 +2,12 @@ r"""The best comparator in hindsight, with a verified bound on its distance from
 
 $$\min_{u \in S} \sum_t c_t\, \ell(h_u(x_t), y_t)$$
 
-For a linear model and a loss of the score, see `linear_model`; for any other model whose loss is
-convex in the parameters, see `projected`.
+A linear model with a loss of the score has a solver of its own; any other model is solved if its
+loss is convex in the parameters: see `olx.hindsight.solvers`. A loss that is not convex is refused,
+since no solver could verify its best comparator. Convexity is tested on samples, not proven: along
+lines, no value may lie above the mean of its two neighbours.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.2.
-
-Refuse losses that are not convex: the solvers could not verify their best comparator.
-
-Convexity is tested on samples, not proven: along lines, no value may lie above the mean of its two
-neighbours.
 """
 
 from collections.abc import Callable

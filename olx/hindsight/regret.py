@@ -5,26 +5,19 @@ $c_t$
 
 $$R_t(u) = \sum_{s \le t} c_s \big( \ell(a_s, y_s) - \ell(h_u(x_s), y_s) \big).$$
 
-A shifting comparator plays $u_t$ instead of $u$; regret bounds then grow with its variation
-$\sum_t \|u_t - u_{t-1}\|$. The regret on an interval is the difference of two values of the curve.
-
-Shalev-Shwartz, Online Learning and Online Convex Optimization, 2012, section 1.
-
-Regret to experts in hindsight: to each expert, and to quantiles of them.
+The regret on an interval is the difference of two values of the curve.
 
 The regret to expert $i$ after $t$ rounds is $R_{t,i} = \sum_{s \le t} I_{s,i} (\hat\ell_s -
 \ell_{s,i})$. The regret to a mixture is $\langle u, R_t\rangle$, to the $\varepsilon$-quantile the
 $\lceil \varepsilon N\rceil$-th largest $R_{t,i}$.
 
-Luo, Optimal and Adaptive Online Learning, 2016, chapter 2.
+A shifting comparator plays $u_t$ instead of $u$; regret bounds then grow with its variation
+$\sum_t \|u_t - u_{t-1}\|$. A sequence of non-negative vectors $u_1, \dots, u_T$ has the variation
+$V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$, and is a weighted sum of intervals of
+total weight $V$. Theorems about comparators that change depend on it; see `olx.experts.changing`.
 
-The variation of a sequence of comparators, and the sequence as a weighted sum of intervals.
-
-A sequence of non-negative vectors $u_1, \dots, u_T$ has the variation
-$V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$. Theorems about comparators that change
-depend on it; see `olx.experts.changing`.
-
-Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.3, lemma 5.
+Shalev-Shwartz, Online Learning and Online Convex Optimization, 2012, section 1; Luo, Optimal and
+Adaptive Online Learning, 2016, chapter 2, lemma 5.
 """
 
 from collections.abc import Callable

@@ -1,14 +1,11 @@
-r"""The best sequence of experts in hindsight with at most $K$ changes, by dynamic programming.
+r"""The best sequence of experts, and the best pruning of a tree, in hindsight.
 
-With $V_k(i)$ the smallest loss so far of a sequence with at most $k$ changes that now follows $i$,
+Both are found by dynamic programming. With $V_k(i)$ the smallest loss so far of a sequence with at
+most $k$ changes that now follows $i$,
 
 $$V_k(i) \leftarrow \ell_{t,i} + \min\big( V_k(i), \min_j V_{k-1}(j) \big).$$
 
-Herbster, Warmuth, Tracking the Best Expert, 1998, section 2.
-
-The best pruning of a template tree in hindsight.
-
-A tree is the array of the parents of its edges. Edge $e$ starts at the node below edge
+A template tree is the array of the parents of its edges. Edge $e$ starts at the node below edge
 `parents[e]`, which is a smaller number than $e$, or at the root if `parents[e]` is -1. From the
 bottom up,
 
@@ -17,7 +14,8 @@ $$\mathrm{best}(e) = \min\Big( L_e, \sum_{c \text{ child of } e} \mathrm{best}(c
 with $L_e$ the total loss of the node below $e$ over the rounds whose path takes $e$, and $L_e$
 itself if $e$ has no child. The root gives no advice, so a pruning has at least one edge per path.
 
-Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.4.
+Herbster, Warmuth, Tracking the Best Expert, 1998, section 2; Luo, Optimal and Adaptive Online
+Learning, 2016, section 2.3.4.
 """
 
 from typing import NamedTuple

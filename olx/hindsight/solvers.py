@@ -1,4 +1,6 @@
-r"""The best linear predictor in hindsight, for any convex loss of the score, with a dual bound.
+r"""Solvers for the best comparator in hindsight, each with a lower bound on the optimum.
+
+`solve_linear_model`: the best linear predictor, for any convex loss of the score.
 
 $$\min_{w \in S} \sum_t c_t\, \ell_t(\langle w, x_t \rangle) \;\ge\;
   -\sum_t (c_t \ell_t)^*(\alpha_t) - \sigma_S\Big(-\sum_t \alpha_t x_t\Big)
@@ -10,10 +12,7 @@ the right side. It uses only values and slopes of the loss, so any convex loss w
 with kinks. The first point is a Newton step from the start. For a quadratic loss it is the solution
 of weighted least squares that is nearest to the start.
 
-Boyd, Parikh, Chu, Peleato, Eckstein, Distributed Optimization and Statistical Learning via the
-Alternating Direction Method of Multipliers, 2011, sections 3 and 8.
-
-The best point in hindsight of a convex function on a convex set, by accelerated gradients.
+`solve_projected`: the best point of any convex function on a convex set, by accelerated gradients.
 
 $$w_{k+1} = P_S\Big(v_k - \tfrac1L \nabla F(v_k)\Big), \qquad
   F(w) - \min_S F \le \langle \nabla F(w), w \rangle + \sigma_S(-\nabla F(w)).$$
@@ -22,7 +21,9 @@ $v_k$ is extrapolated with momentum. The momentum is reset to 0 when it points u
 the curvature seen. The bound on the right is the linearization of $F$ at $w$, minimized over $S$.
 It holds for any subgradient of any convex $F$. It is 0 at the minimum if $F$ is smooth there.
 
-O'Donoghue, Candes, Adaptive Restart for Accelerated Gradient Schemes, 2015.
+Boyd, Parikh, Chu, Peleato, Eckstein, Distributed Optimization and Statistical Learning via the
+Alternating Direction Method of Multipliers, 2011, sections 3 and 8; O'Donoghue, Candes, Adaptive
+Restart for Accelerated Gradient Schemes, 2015.
 """
 
 from collections.abc import Callable

@@ -2,32 +2,26 @@ r"""The worst regret of a learner over a few rounds, found by gradient ascent on
 
 $$\max_{y_1, \dots, y_T \in Y} \; \max_{u \in U} \; \sum_{t \le T} \ell(a_t, y_t) - \ell(u, y_t).$$
 
+A set of streams says what every round may hold: contexts $x_t \in X$ and outcomes $y_t \in Y$, for
+convex sets of `olx.convex.sets`, or the labels $\pm 1$. A projection of optax gives a set, too:
+`sets.projected(optax.projections.projection_hypercube)`.
+
 The actions $a_t$ depend on the stream through the learner, and `rollout` is differentiable. So the
 stream and the comparator climb together: each part of each round takes a step of a given length
-along its gradient and is projected back to its set. Many searches run at once, from random streams.
+along its gradient and is projected back to its set,
+
+$$y_t \leftarrow \Pi_Y\Big( y_t + \epsilon_k s_Y \frac{\nabla_{y_t} R}{\|\nabla_{y_t} R\|} \Big),
+  \qquad \epsilon_k = \frac{\epsilon}{2} \Big( 1 + \cos \frac{\pi k}{K} \Big),$$
+
+with $s_Y$ the size of the set; so do the contexts and the comparator. The length of a step does not
+depend on that of the gradient, so rounds that matter little are searched, too. Many searches run at
+once, from random streams.
 
 The problem is not concave. What is found is a stream, so its regret is a *lower* bound on the worst
 regret. `exact_worst_case` gives the exact value for some learners.
 
 Drori, Teboulle, Performance of First-Order Methods for Smooth Convex Minimization: A Novel
 Approach, 2014.
-
-Many searches for a stream of large regret: normalized gradient steps, projected.
-
-$$y_t \leftarrow \Pi_Y\Big( y_t + \epsilon_k s_Y \frac{\nabla_{y_t} R}{\|\nabla_{y_t} R\|} \Big),
-  \qquad \epsilon_k = \frac{\epsilon}{2} \Big( 1 + \cos \frac{\pi k}{K} \Big),$$
-
-for the contexts, the outcomes and the comparator. $s_Y$ is the size of the set. The length of a
-step does not depend on that of the gradient, so rounds that matter little are searched, too.
-
-Sets of streams: what every round of a stream may hold. `worst_case` searches them.
-
-A stream of $T$ rounds belongs to the set if every context and every outcome does:
-
-$$x_t \in X, \qquad y_t \in Y, \qquad t = 1, \dots, T.$$
-
-$X$ and $Y$ are convex sets of `olx.convex.sets`, or the labels $\pm 1$. A projection of optax gives
-a set, too: `sets.projected(optax.projections.projection_hypercube)`.
 """
 
 import functools
@@ -114,7 +108,7 @@ def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -
     def rows(part: Any, key: Array) -> tuple:
         if part is None:
             return None, None
-        every, lengths = drawn(part, part.shape(params), searches * rounds, key)
+        every, lengths = draw_values(part, part.shape(params), searches * rounds, key)
         fold = lambda leaf: leaf.reshape(searches, rounds, *leaf.shape[1:])
         return jax.tree.map(fold, every), lengths
 
@@ -122,7 +116,7 @@ def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -
     found = (
         rows(parts.context, context),
         rows(parts.outcome, outcome),
-        drawn(parts.u, parts.u.shape(params), searches, u),
+        draw_values(parts.u, parts.u.shape(params), searches, u),
     )
     starts, lengths = zip(*found, strict=True)
     return Play(*starts), Play(*lengths)
@@ -142,7 +136,7 @@ def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, ste
         kept, most = _better(kept, most, play, value)
         finite = jnp.isfinite(value) & _all_finite(slope)
         moves = tree.norm((slope.context, slope.outcome)) > 0
-        return (_moved(parts, sizes, pace, play, slope), kept, most), (finite, moves, integers)
+        return (_take_step(parts, sizes, pace, play, slope), kept, most), (finite, moves, integers)
 
     def search(start: Play) -> Climb:
         lowest = jnp.asarray(-jnp.inf, kind)
@@ -175,7 +169,7 @@ def _all_finite(slope: Play) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(slope)]))
 
 
-def _moved(parts: Play, sizes: Play, pace: Array, play: Play, slope: Play) -> Play:
+def _take_step(parts: Play, sizes: Play, pace: Array, play: Play, slope: Play) -> Play:
     """One step of every part of every round, and of the comparator."""
 
     def one(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
@@ -259,7 +253,7 @@ def label_losses(loss: Loss, rows: ConvexSet) -> StreamSet:
     return StreamSet(as_tree(loss), labels, _part("label_losses", "rows", rows))
 
 
-def drawn(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Array]:
+def draw_values(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Array]:
     """Random legal values, each between two of the boundary, and the length of the set.
 
     The length is that of the longest of these points, seen from two distances. The second is much
@@ -277,7 +271,7 @@ def drawn(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Arr
 
 
 def refuse_unbounded(owner: str, name: str, part: Part, lengths: Array) -> None:
-    """Refuse a set that has no bound, by the lengths that `drawn` gave."""
+    """Refuse a set that has no bound, by the lengths that `draw_values` gave."""
     if not part.bounded and bool(lengths[1] > 10 * lengths[0]):
         raise ValueError(
             f"{owner}: `{name}` must be bounded, got a set that holds points of length "
