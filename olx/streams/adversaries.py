@@ -2,11 +2,10 @@ r"""Adversaries: they choose the outcome after they have seen the action. Use th
 
 Labels are $\pm 1$. The label that contradicts a score $s$ is $-1$ for $s \ge 0$, else $+1$. So
 every contradicted score is a mistake, $y s \le 0$. A `loss` argument is a loss of score and label.
+`replaying` plays a given stream, whatever the learner does.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.3, theorems 3
 and 4, example 6.
-
-An adversary that plays a given stream, whatever the learner does.
 """
 
 from typing import NamedTuple

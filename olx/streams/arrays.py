@@ -1,6 +1,6 @@
 """Your own arrays as a stream; bad data is refused by row and column.
 
-A constant feature beside the others, for an intercept.
+`with_intercept` adds a constant feature after the others.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,9 @@
 """Checks of rounds and starts, before they are played or while they are traced.
 
-Concrete numbers are refused by name, row and column. Traced numbers cannot be refused: if one is
-not legal, the losses are NaN from its round on.
-
-Data that is not yet rounds: what it is, and what to do with it.
-
-Refuse numbers that no driver takes: not real, masked, not finite, or too large for JAX.
+Concrete numbers are refused by name, row and column: those that no driver takes (not real, masked,
+not finite, too large for JAX), and those that a learner or a loss does not take. Traced numbers
+cannot be refused: if one is not legal, the losses are NaN from its round on. Data that is not yet
+rounds is refused with what to do with it.
 """
 
 import functools

@@ -1,20 +1,16 @@
-r"""Classification by a half-space, labels $y = \pm 1$.
+r"""Classification by a half-space, into classes by linear scores, and by votes of weak learners.
 
-Each stream is a pure function of its key. Counts shape arrays, so they are static under `jit`.
+Each stream is a pure function of its key. Counts shape arrays, so they are static under `jit`. Two
+classes have the labels $y = \pm 1$, $k$ classes the labels $0, \dots, k - 1$.
+
+The votes are those of the lower bound for online boosting. Labels are $\pm 1$ with equal chance.
+Each of $n$ votes is right with chance $\frac12$ in the first rounds and with chance $\frac12 + 2
+\gamma$ later, independently of all others. No booster of these votes beats their majority, whose
+error is about $e^{-8 n \gamma^2}$; so an error of $\varepsilon$ needs $\Omega(\ln(1 / \varepsilon)
+/ \gamma^2)$ votes.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.1; Luo,
-Optimal and Adaptive Online Learning, 2016, section 4.6.
-
-Classification into $k$ classes by linear scores, labels $0, \dots, k - 1$.
-
-Votes of weak learners, as in the lower bound for online boosting.
-
-Labels are $\pm 1$ with equal chance. Each of $n$ votes is right with chance $\frac12$ in the first
-rounds and with chance $\frac12 + 2 \gamma$ later, independently of all others. No booster of these
-votes beats their majority, whose error is about $e^{-8 n \gamma^2}$; so an error of $\varepsilon$
-needs $\Omega(\ln(1 / \varepsilon) / \gamma^2)$ votes.
-
-Luo, Optimal and Adaptive Online Learning, 2016, theorem 10.
+Optimal and Adaptive Online Learning, 2016, section 4.6 and theorem 10.
 """
 
 import jax

@@ -1,9 +1,8 @@
-"""Streams from single examples and from data loaders.
+"""Streams from single examples, from data loaders, and from dictionaries of named features.
 
-Examples as dictionaries, in which features appear and vanish.
-
-A feature gets a column when it is first seen, or by a hash of its name. The number of columns is
-fixed, since a learner starts with as many weights. A feature that is not there is 0.
+Features of dictionaries appear and vanish. A feature gets a column when it is first seen, or by a
+hash of its name. The number of columns is fixed, since a learner starts with as many weights. A
+feature that is not there is 0.
 
 Weinberger, Dasgupta, Langford, Smola and Attenberg, Feature Hashing for Large Scale Multitask
 Learning, 2009.

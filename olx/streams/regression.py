@@ -1,13 +1,11 @@
-r"""Regression with a fixed comparator: $y_t = \langle u, x_t \rangle + \sigma \epsilon_t$.
+r"""Regression, $y_t = \langle u_t, x_t \rangle + \sigma \epsilon_t$, with $u_t$ fixed or not.
 
-$u$ is a vector of length 1 and $\epsilon_t$ is standard normal; the streams differ in their rows
-$x_t$. Each stream is a pure function of its key. Counts such as `rounds` and `features` shape
-arrays, so they are static under `jit`.
+$\epsilon_t$ is standard normal. Each stream is a pure function of its key. Counts such as `rounds`
+and `features` shape arrays, so they are static under `jit`.
 
-Regression with a comparator that changes: $y_t = \langle u_t, x_t \rangle + \sigma \epsilon_t$.
-
-Rows and $\epsilon_t$ are standard normal. The truth is the whole path $u_1, \dots, u_T$. Its length
-is known exactly; bounds on dynamic regret depend on it.
+A fixed comparator $u$ is a vector of length 1; these streams differ in their rows $x_t$. If the
+comparator changes, rows are standard normal and the truth is the whole path $u_1, \dots, u_T$. Its
+length is known exactly; bounds on dynamic regret depend on it.
 
 Zinkevich, Online Convex Programming and Generalized Infinitesimal Gradient Ascent, 2003.
 """

@@ -1,11 +1,9 @@
 """Tables of pandas, polars, pyarrow and others as streams.
 
-How the columns of a table become features; the same for new rows as for the first ones.
-
-A column of numbers is one feature. A column of words is a category: one feature per word, which is
-1 in rows with this word and 0 in others. A `Columns` is plain data: `to_json` writes it as text.
-
-Read the cells of a column, of any table that narwhals reads; missing values are refused.
+`from_frame` finds how the columns of a table become features; `Columns` applies the same to new
+rows. A column of numbers is one feature. A column of words is a category: one feature per word,
+which is 1 in rows with this word and 0 in others. A `Columns` is plain data: `to_json` writes it as
+text. Any table that narwhals reads is read; missing values are refused or filled.
 """
 
 import dataclasses
