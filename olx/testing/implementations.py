@@ -1,15 +1,13 @@
-"""Checks of the `facts` of a learner: each form of the engine must equal `rollout`.
+"""Checks of the `facts` of a learner: each implementation of the engine must equal `rollout`.
 
 The engine plays a learner in blocks of rounds if its updates add multiples of the context, and on
-the coordinates of a sparse row if it is separable. The form depends on the number of configurations
-and on the kind of rows, so several numbers and both kinds are checked. A point learner is checked
-inside `linear`, on a stream made for this, because its facts are about that.
+the coordinates of a sparse row if it is separable. The implementation depends on the number of
+configurations and on the kind of rows, so several numbers and both kinds are checked, also in
+single precision and with a matrix of weights. A point learner is checked inside `linear`, on a
+stream made for this, because its facts are about that. If it says that a coordinate with zero
+gradient keeps its decision (`Separable.still`), this is checked, too.
 
-The forms of the engine in single precision, and with a matrix of weights on sparse rows.
-
-A check of `Separable.still`: a coordinate with zero gradient keeps its decision.
-
-Checks of other forms of a learner: dictionaries of parameters, programs for other devices.
+A learner must also take a dictionary of parameters, and its program must lower for other devices.
 """
 
 import dataclasses
@@ -42,18 +40,20 @@ SPARSE_WIDTH = 3  # one: the form does not depend on the number of configuration
 def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
     """Every form in which the engine plays the learner equals `rollout`, at every width."""
     if _is_point_learner(learner, rounds, params):
-        learner, loss, rounds = linear(learner), logistic, _labelled(params)
+        learner, loss, rounds = linear(learner), logistic, _labelled_rounds(params)
     sparse = _takes_sparse_rows(learner, rounds, params)
     numbers = bool(jax.tree.leaves(learner))
     if learner.facts.refresh is not None:
         _check_refresh(learner, loss, rounds, params)
     if learner.facts.adds is None and not sparse:
         return
-    rounds = _stretched(_with_context(rounds, params))
+    rounds = _stretched_rounds(_with_context(rounds, params))
     if sparse:
         rounds, params = with_more_features(learner, rounds, params)
     rounds = tied_rounds(learner, loss, rounds, params)
-    learners = _scaled(learner, np.linspace(1.0, 0.7, max(WIDTHS)), movable(learner, params))
+    learners = _scaled_learners(
+        learner, np.linspace(1.0, 0.7, max(WIDTHS)), movable(learner, params)
+    )
     play = lambda learner, rounds: rollout(learner, loss, rounds, params)
     many = jax.vmap(play, (0, None), axis_size=max(WIDTHS))
     wanted = jax.jit(many)(learners, rounds)
@@ -103,7 +103,7 @@ def _is_point_learner(learner: Learner, rounds: Rounds, params: PyTree) -> bool:
     return np.shape(action) == np.shape(params)
 
 
-def _labelled(params: jax.Array) -> Rounds:
+def _labelled_rounds(params: jax.Array) -> Rounds:
     """Random rows of about unit length, with random signs as labels."""
     draw, kind = np.random.default_rng(0), jnp.result_type(params)
     x = draw.normal(size=(tuning.BLOCK_ROUNDS, *params.shape)) / np.sqrt(params.size)
@@ -129,13 +129,13 @@ def _with_context(rounds: Rounds, params: PyTree) -> Rounds:
     return rounds._replace(context=context.astype(jnp.result_type(params)))
 
 
-def _stretched(rounds: Rounds) -> Rounds:
+def _stretched_rounds(rounds: Rounds) -> Rounds:
     """The stream, repeated until it is longer than a block of rounds."""
     times = 1 + tuning.BLOCK_ROUNDS // len(jax.tree.leaves(rounds)[0])
     return jax.tree.map(lambda leaf: np.concatenate([leaf] * times), rounds)
 
 
-def _scaled(learner: Learner, factors: np.ndarray, moves: list[bool]) -> Learner:
+def _scaled_learners(learner: Learner, factors: np.ndarray, moves: list[bool]) -> Learner:
     """A stack of learners: per factor, the numbers that `moves` marks multiplied by it."""
 
     def stack(leaf: jax.Array, own: bool) -> jax.Array | np.ndarray:

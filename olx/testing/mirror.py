@@ -1,8 +1,7 @@
-"""The conformance kit for mirror maps: checks of convex duality.
+"""The conformance kits for mirror maps, for regularizers that change with time, and for losses.
 
-The conformance kit for regularizers that change with time.
-
-The conformance kit for losses of a score: its value and its slope.
+A mirror map is checked for the facts of convex duality, a loss of a score for its value and its
+slope.
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
-"""Failures of a check: the broken property, and where it is broken.
+"""Failures of a check, the run that the kit for learners checks, and changes of rounds and numbers.
 
-The run that the kit for learners checks, its states, and changes of rounds and numbers.
+A failure names the broken property and where it is broken.
 """
 
 from typing import Any, NoReturn
