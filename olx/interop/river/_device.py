@@ -1,15 +1,12 @@
 """A learner and its state on rows of one width, as compiled programs that grow.
 
-A new coordinate is where `init` puts it. This is right only if a feature that was always 0 has
-changed nothing so far. That is tried out on a few rounds before the first growth.
-
-The compiled programs of a game on rows of one width.
-
 A call of a small program costs more than the round itself, and each argument costs more than its
 numbers. So all real numbers of a state are one vector, and so are those of the learner and the
 loss. A row is one vector too: the outcome, the weight, then the features.
 
-States that grow with the number of features and of classes.
+States grow with the number of features and of classes. A new coordinate is where `init` puts it.
+This is right only if a feature that was always 0 has changed nothing so far. That is tried out on a
+few rounds before the first growth.
 """
 
 import copy
@@ -209,7 +206,7 @@ class Device:
             before, now = self.programs, new.programs
             with jax.enable_x64(True):
                 if rows is None:
-                    new.state = copied(before.packing, now.packing, self.state)
+                    new.state = copied_states(before.packing, now.packing, self.state)
                 elif starts_alike(before, now, self.own, new.own):
                     new.state = put(before.packing, now.packing, self.state, now.start(new.own))
                 else:
@@ -222,7 +219,7 @@ class Device:
     def tree(self, state: tuple | None = None) -> PyTree:
         """A state as the learner keeps it, in arrays of NumPy; None is the present one."""
         held = self.state if state is None else state
-        return self.programs.packing.unpack(*jax.tree.map(kept, held))
+        return self.programs.packing.unpack(*jax.tree.map(as_numpy, held))
 
     def _programs(self, width: int) -> Programs:
         shape = (width,) if self.rows is None else (self.rows, width)
@@ -230,7 +227,7 @@ class Device:
             return programs(self.packing, shape, self.labels)
 
     def __getstate__(self) -> dict[str, Any]:
-        own = dict(vars(self), state=jax.tree.map(kept, self.state))
+        own = dict(vars(self), state=jax.tree.map(as_numpy, self.state))
         return {name: value for name, value in own.items() if name not in _MADE}
 
     def __setstate__(self, own: dict[str, Any]) -> None:
@@ -275,7 +272,7 @@ def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
     return now.pack(jax.tree.map(one, before.unpack(*small), now.unpack(*large)))
 
 
-def copied(before: Packing, now: Packing, state: tuple) -> tuple:
+def copied_states(before: Packing, now: Packing, state: tuple) -> tuple:
     """The stacked states of more copies; each new one is a copy of the last."""
 
     def one(old: Any, shape: tuple[int, ...]) -> Any:
@@ -294,14 +291,14 @@ def grows(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
     numbers = (np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own) if not _is_key(leaf))
     key = packing, *numbers, rows, labels
     found = _SEEN.get(key)
-    return _SEEN.put(key, _tried(packing, own, rows, labels)) if found is None else found
+    return _SEEN.put(key, _try_growth(packing, own, rows, labels)) if found is None else found
 
 
-def _tried(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
+def _try_growth(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
     """Play a few rounds with few and with more features."""
     lead = () if rows is None else (rows,)
     before, now = (programs(packing, (*lead, width), labels) for width in _WIDTHS)
-    if not _nested(before.packing, now.packing):
+    if not _is_nested(before.packing, now.packing):
         return False
     drawn = np.random.default_rng(0).normal(size=(3, LEAD + _WIDTHS[1]))
     drawn[:, 0] = np.arange(3) % 2 if labels else 1.0
@@ -322,19 +319,19 @@ def _tried(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool
 
 def starts_alike(before: Programs, now: Programs, own: PyTree, other: PyTree) -> bool:
     """Whether the start of a learner with more rows of weights begins with that of fewer rows."""
-    if not _nested(before.packing, now.packing):
+    if not _is_nested(before.packing, now.packing):
         return False
     fresh = now.start(other)
     seen = put(before.packing, now.packing, before.start(own), fresh), fresh
     return all(jax.tree.leaves(jax.tree.map(_near, *seen)))
 
 
-def kept(leaf: Any) -> Any:
+def as_numpy(leaf: Any) -> Any:
     """A leaf as NumPy holds it: JAX would read float64 from a pickle as float32."""
     return leaf if _is_key(leaf) else np.asarray(leaf)
 
 
-def _nested(small: Packing, large: Packing) -> bool:
+def _is_nested(small: Packing, large: Packing) -> bool:
     """Whether every array of a state fits into that of a larger one."""
     if small.structure != large.structure:
         return False

@@ -1,16 +1,15 @@
 """A learner that is played on dictionaries: rows wait in a queue until a score is asked for.
 
 `learn` writes a row into the queue. When it is full, the device plays it: one call per `_QUEUE`
-rows. A score needs the rows that wait. A short queue is learned by the lane, if there is one. Else
-the device learns it; if one row waits, as in progressive validation, it learns this row and scores
-the new one in one call.
+rows. A score needs the rows that wait. A short queue is learned by the functions of NumPy
+(`_numpy_round`), if there are some. Else the device learns it; if one row waits, as in progressive
+validation, it learns this row and scores the new one in one call.
 
 The first row says how many features there are. When more come, the width becomes the next power of
-2, so that programs are compiled seldom, and models share them.
+2, so that programs are compiled seldom, and models share them. The classes of a classifier are met
+one by one, too; each gets a place in the game.
 
-Frames of rows: what `learn_many` and `predict_many` read.
-
-The classes of a classifier, which are met one by one, and their places in its game.
+`learn_many` and `predict_many` read frames of rows.
 """
 
 from collections.abc import Hashable, Mapping
@@ -250,7 +249,7 @@ def seat(model: Any) -> None:
     """Make room in the game for the classes of a model; refuses more than the learner can have."""
     k = len(model._labels)
     if model._game is None:
-        model._game = _opened(model, k)
+        model._game = _open_game(model, k)
     game = model._game
     device, own = game.device, game.device.learner.hparams
     if model._inner is not None and k + 1 > own.code.classes:
@@ -266,7 +265,7 @@ def seat(model: Any) -> None:
     game.alone = (model._inner, own.loss, model._positive) if two else None
 
 
-def _opened(model: Any, k: int) -> Game:
+def _open_game(model: Any, k: int) -> Game:
     owner, intercept = type(model).__name__, model.fit_intercept
     learner, loss = parts(model, logistic)
     if loss.of_classes:

@@ -1,9 +1,4 @@
-r"""The quick way to a score: the rows that wait are learned by a function of NumPy (`_host`).
-
-The compiled program learns them again when the queue is full, and its state is the one that counts:
-the lane starts from it anew. So rounding errors of the lane do not add up.
-
-A round as a function of NumPy: for one short row it takes less time than to call the device.
+"""A round as a function of NumPy: for one short row it takes less time than to call the device.
 
 To call a compiled program takes some 20 microseconds, whatever it does. A round of a linear learner
 is a handful of operations, and NumPy does one of them in half a microsecond, Python one on plain
@@ -13,7 +8,9 @@ line per operation, plain numbers where JAX has scalars, NumPy where it has arra
 Operations that are not named here are refused, and the caller stays with the compiled program. So
 it does if a result leaves the floats, as by a division by 0: Python raises where JAX goes on.
 
-One line of Python per operation of JAX: on plain numbers where JAX has scalars.
+A `Lane` learns the rows that wait in this way, to score the next one. The compiled program learns
+them again when the queue is full, and its state is the one that counts: the lane starts from it
+anew. So rounding errors of the lane do not add up.
 """
 
 import copy
@@ -191,7 +188,7 @@ class Round(NamedTuple):
     prepare: Callable | None  # leaves of a state -> what both others need of them; None if nothing
 
 
-def written(learn: Callable, score: Callable, leaves: list, outcome: Any, row: Any) -> Round:
+def written_round(learn: Callable, score: Callable, leaves: list, outcome: Any, row: Any) -> Round:
     """The functions of a round, written with NumPy.
 
     learn: (*leaves, outcome, row) -> leaves.
@@ -201,11 +198,14 @@ def written(learn: Callable, score: Callable, leaves: list, outcome: Any, row: A
     writer = Writer()
     state = [Value(f"s{i}", leaf.shape, not leaf.shape) for i, leaf in enumerate(leaves)]
     y, x = Value("y", (), True), Value("x", row.shape, False)
-    after = _traced(writer, jax.make_jaxpr(learn)(*leaves, outcome, row), [*state, y, x])
-    found = _traced(writer, jax.make_jaxpr(score)(*leaves, row), [*state, x])
-    early = _early(writer.lines)
+    after = _write_program(writer, jax.make_jaxpr(learn)(*leaves, outcome, row), [*state, y, x])
+    found = _write_program(writer, jax.make_jaxpr(score)(*leaves, row), [*state, x])
+    early = _early_variables(writer.lines)
     late = [text for text in writer.lines if _name(text) not in early]
-    needed = set(_used(late, after) + _used(late, found)) & early | early & {*after, *found}
+    needed = set(_used_variables(late, after) + _used_variables(late, found)) & early | early & {
+        *after,
+        *found,
+    }
     shared = sorted(needed)
     given = ", ".join(value.name for value in state)
     both = ", ".join([given, *shared])
@@ -217,14 +217,14 @@ def written(learn: Callable, score: Callable, leaves: list, outcome: Any, row: A
     )
 
 
-def _traced(writer: Writer, closed: Any, given: list[Value]) -> list[str]:
+def _write_program(writer: Writer, closed: Any, given: list[Value]) -> list[str]:
     """The names of the results."""
     found = _write(writer, closed.jaxpr, list(map(writer.constant, closed.consts)), given)
     return [_own(writer, writer.whole(value)) for value in found]
 
 
 def _function(writer: Writer, arguments: str, lines: list[str], results: list[str]) -> Callable:
-    used = set(_used(lines, results))
+    used = set(_used_variables(lines, results))
     kept = [text for text in lines if _name(text) in used]
     body = "\n    ".join([*kept, f"return [{', '.join(results)}]"])
     exec(f"def played({arguments}):\n    {body}", writer.held)
@@ -235,7 +235,7 @@ def _name(text: str) -> str:
     return text.partition(" = ")[0]
 
 
-def _early(lines: list[str]) -> set[str]:
+def _early_variables(lines: list[str]) -> set[str]:
     """The variables that depend on the state alone."""
     late = {"x", "y"}
     for text in lines:
@@ -245,7 +245,7 @@ def _early(lines: list[str]) -> set[str]:
     return {_name(text) for text in lines} - late
 
 
-def _used(lines: list[str], results: list[str]) -> list[str]:
+def _used_variables(lines: list[str], results: list[str]) -> list[str]:
     """The variables that the results need, if the lines are run."""
     needed = set(re.findall(r"\bv\d+\b", " ".join(results)))
     for text in reversed(lines):
@@ -264,7 +264,7 @@ def _own(writer: Writer, name: str) -> str:
 def _write(writer: Writer, jaxpr: Any, consts: list[Value], given: list[Value]) -> list[Value]:
     known = dict(zip(jaxpr.constvars, consts, strict=True))
     known |= dict(zip(jaxpr.invars, given, strict=True))
-    needed = _needed(jaxpr)
+    needed = _needed_variables(jaxpr)
     value = lambda atom: writer.constant(atom.val) if hasattr(atom, "val") else known[atom]
     for equation in jaxpr.eqns:
         if not any(var in needed for var in equation.outvars):
@@ -279,7 +279,7 @@ def _write(writer: Writer, jaxpr: Any, consts: list[Value], given: list[Value]) 
     return [value(atom) for atom in jaxpr.outvars]
 
 
-def _needed(jaxpr: Any) -> set:
+def _needed_variables(jaxpr: Any) -> set:
     """The variables that the results depend on."""
     needed = {atom for atom in jaxpr.outvars if not hasattr(atom, "val")}
     for equation in reversed(jaxpr.eqns):
@@ -368,7 +368,7 @@ def lane_of(
     key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), device.width
     known = _SEEN.get(key)
     if known is None:
-        known = _SEEN.put(key, (_tried(device, copy.copy(table), learner, loss, sign),))
+        known = _SEEN.put(key, (_tried_functions(device, copy.copy(table), learner, loss, sign),))
     return None if known[0] is None else Lane(known[0], sign)
 
 
@@ -389,10 +389,10 @@ def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:
 
     if jax.eval_shape(score, *leaves, row).shape != ():
         raise Unknown("a score that is not one number")
-    return written(learn, score, leaves, number, row)
+    return written_round(learn, score, leaves, number, row)
 
 
-def _tried(
+def _tried_functions(
     device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
 ) -> Round | None:
     """The functions of a lane, if they play a few rounds as the device does; else None."""
