@@ -3,8 +3,6 @@
 A check of a value returns the value. A concrete number that is not legal raises at once. A traced
 number, as in a grid under `vmap`, becomes NaN where it is not legal: a bad grid point then shows as
 non-finite losses at its own index, and the other configurations go on.
-
-What to do when an argument is not what it must be.
 """
 
 import dataclasses

@@ -1,13 +1,11 @@
-"""Quotients, powers, roots and logarithms with a value and a finite derivative everywhere.
+"""Quotients, powers, roots and logarithms with finite derivatives, and sums that keep their digits.
 
 Each function replaces an illegal argument before the operation and the result after it. Without
 both replacements, the derivative on the branch not taken is NaN.
 
-Compensated sums: long sums that keep the rounding error of each addition.
-
 A sum of size t rounds every further term to a multiple of t times the precision: after 1e6 rounds
-in float32 a term of 0.1 counts as 0.125 or not at all. Here the part of a term that is lost by
-rounding is kept beside the sum and added to the next term (Kahan 1965, with Knuth's difference).
+in float32 a term of 0.1 counts as 0.125 or not at all. In a `Sum` the part of a term that is lost
+by rounding is kept beside the sum and added to the next term (Kahan 1965, with Knuth's difference).
 """
 
 from typing import Any, NamedTuple

@@ -1,11 +1,9 @@
 """Frozen dataclasses that are pytrees: fields are leaves, `static()` fields are structure.
 
-Records in one readable line, such as `linear(omd(eta=0.1, mirror=euclidean()))`.
-
-A record of functions and numbers, such as a learner or a mirror map, is named after the file of one
-of its functions that is not shared, which is the file of its factory.
-
-What stands in a run for losses that were not kept.
+A record is shown in one readable line, such as `linear(omd(eta=0.1, mirror=euclidean()))`. A record
+of functions and numbers, such as a learner or a mirror map, is named after the file of one of its
+functions that is not shared, which is the file of its factory. `NOT_KEPT` stands in a run for
+losses that were not kept.
 """
 
 import copyreg

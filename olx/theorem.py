@@ -1,10 +1,9 @@
-r"""Certificates: both sides of a theorem about a run, after every round.
+"""Theorems about a game, as folds over its rounds, and certificates: both sides after every round.
 
-A theorem about a game, as a fold over its rounds in the memory of one account.
-
-An account starts from the first state, every round adds to it, and both sides of the inequality
-are computed from it. A theorem uses only what a learner sees of a round. So it runs inside the
-engine, on any stream, in a sweep, and on a recorded run. Rounds of weight zero are skipped.
+A theorem keeps one account. The account starts from the first state, every round adds to it, and
+both sides of the inequality are computed from it. A theorem uses only what a learner sees of a
+round. So it runs inside the engine, on any stream, in a sweep, and on a recorded run. Rounds of
+weight zero are skipped.
 """
 
 import dataclasses
