@@ -1,20 +1,13 @@
 """Checkpoints: save a run while it plays, and resume it with the same bits.
 
-Each save writes a step: the state, and the outputs since the step before. A description of the run
-is kept beside the steps. A directory of another run, a stream that has changed and a damaged step
-are refused.
-
-The files of a checkpoint: one step per save, linked to the step before by a digest.
+Each save writes a step: the state, and the outputs since the step before. A description of the run,
+the same in every process, is kept beside the steps. A directory of another run, a stream that has
+changed and a damaged step are refused. Only one run at a time uses a folder, by a lock; of several
+processes each has a folder of its own.
 
 A step ends with its seal: a SHA-256 digest of its content, of the number of rounds in its name and
 of the seal of the step before. So a flipped bit, a replaced file and a missing step are all found
 before a step is used.
-
-Descriptions that tell runs apart, the same in every process.
-
-A lock on a folder, so that only one run at a time uses it.
-
-Parts of olx/engine/processes.py.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""`decision`: the weights of a trained learner.
-
-Find the shape of the decision from a state and a row.
-"""
+"""`decision`: the weights of a trained learner, and the shape of them from a state and a row."""
 
 from typing import Any, NoReturn
 

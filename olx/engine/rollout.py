@@ -1,6 +1,6 @@
 """The definition of a run: a scan of the three functions over a stream.
 
-`play`: a game against an adversary that answers each action.
+`play` is the same game against an adversary that answers each action.
 """
 
 from collections.abc import Callable

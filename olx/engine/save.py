@@ -1,15 +1,10 @@
 """`save` and `load`: a learner and its state in one file.
 
 The file holds a line with the name and the version of the format, the learner and the state in
-words (JSON, see `olx.engine.save`), the arrays, and a digest of all of it. It holds no code:
-functions are named as `module:name`, and only names of an allow-list are read
-(`olx.engine.savable`).
-
-Learners and states as values of JSON and arrays, without pickle.
-
-A function is named as `module:name`, so it must live at the top of a module. A record is its class
-and its fields. To read a file looks names up in an allow-list (`olx.engine.savable`) and builds
-records; it calls no function that the file names.
+words (JSON), the arrays, and a digest of all of it. It holds no code and no pickle. A function is
+named as `module:name`, so it must live at the top of a module. A record is its class and its
+fields. To read a file looks names up in an allow-list (`olx.engine.savable`) and builds records; it
+calls no function that the file names.
 """
 
 import functools

@@ -1,10 +1,10 @@
-"""The state of a learner as a table with one row per coordinate, for sparse rows.
+"""The state of a learner as a table with one row per coordinate, and chunks of sparse rows for it.
 
 A leaf is per coordinate if one of its axes grows with the number of columns: a vector of weights, a
 matrix with one row of weights per class, the weights of many copies of a learner. Other leaves,
 such as a clock, are kept beside the table.
 
-Chunks of sparse rows as arrays of one shape, for any number of non-zeros per row.
+A chunk of sparse rows is arrays of one shape, for any number of non-zeros per row.
 """
 
 import functools
