@@ -1,9 +1,11 @@
 """A mirror map on a larger or smaller copy of its domain."""
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx.core import Scalar
@@ -35,17 +37,17 @@ def _stretched_lump(lump: Lump, total: Scalar) -> Lump:
     return dataclasses.replace(lump, term=term, log_term=log_term, entry=entry)
 
 
-def _divided(total, function, log):
+def _divided(total: Scalar, function: Callable, log: Array) -> PyTree:
     return function(log) / total
 
 
-def _shrunk(total, function, w):
+def _shrunk(total: Scalar, function: Callable, w: PyTree) -> PyTree:
     return function(jax.tree.map(lambda leaf: leaf / total, w))
 
 
-def _grown(total, function, theta, *others):
+def _grown(total: Scalar, function: Callable, theta: PyTree, *others: Array) -> PyTree:
     return function(tree.scale(total, theta), *others)
 
 
-def _between(total, function, theta):
+def _between(total: Scalar, function: Callable, theta: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf / total, function(tree.scale(total, theta)))

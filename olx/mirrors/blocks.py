@@ -10,10 +10,12 @@ $\|\cdot\|$.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, lemma 18.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -96,72 +98,72 @@ def _repeated(mirror: MirrorMap, over: Partial) -> MirrorMap:
     )
 
 
-def _over_leaves(function, w):
+def _over_leaves(function: Callable, w: PyTree) -> PyTree:
     return jax.tree.map(function, w)
 
 
-def _over_rows(function, w):
+def _over_rows(function: Callable, w: PyTree) -> PyTree:
     return jax.vmap(function)(w)
 
 
-def _total(over, function, w):
+def _total(over: Callable, function: Callable, w: PyTree) -> Array:
     return jnp.sum(_stacked(over(function, w)))
 
 
-def _root(over, function, w):
+def _root(over: Callable, function: Callable, w: PyTree) -> Array:
     return _hypot(_stacked(over(function, w)))
 
 
-def _everywhere(over, function, w):
+def _everywhere(over: Callable, function: Callable, w: PyTree) -> Array:
     return jnp.all(_stacked(over(function, w)))
 
 
-def _stacked(values):
+def _stacked(values: PyTree) -> Array:
     return jnp.stack(jax.tree.leaves(values))
 
 
-def _retract(mirror, theta):
+def _retract(mirror: MirrorMap, theta: PyTree) -> PyTree:
     return mirror.retract(theta)
 
 
-def _center(mirror, theta):
+def _center(mirror: MirrorMap, theta: PyTree) -> PyTree:
     return mirror.center(theta)
 
 
-def _sum(functions, w):
+def _sum(functions: PyTree, w: PyTree):
     return sum(_apply(functions, w))
 
 
-def _tree(functions, theta):
+def _tree(functions: PyTree, theta: PyTree) -> PyTree:
     structure = jax.tree.structure(functions, is_leaf=_is(Partial))
     return structure.unflatten(_apply(functions, theta))
 
 
-def _norm(moduli, functions, w):
+def _norm(moduli: list, functions: PyTree, w: PyTree) -> Array:
     sizes = _apply(functions, w)
     return _hypot(jnp.stack([jnp.sqrt(m) * s for m, s in zip(moduli, sizes, strict=True)]))
 
 
-def _dual_norm(moduli, functions, theta):
+def _dual_norm(moduli: list, functions: PyTree, theta: PyTree) -> Array:
     sizes = _apply(functions, theta)
     return _hypot(jnp.stack([s / jnp.sqrt(m) for m, s in zip(moduli, sizes, strict=True)]))
 
 
-def _all(functions, w):
+def _all(functions: PyTree, w: PyTree) -> Array:
     return jnp.all(jnp.stack(_apply(functions, w)))
 
 
-def _anything(w):
+def _anything(w: PyTree) -> Array:
     return jnp.array(True)
 
 
-def _apply(functions, w):
+def _apply(functions: PyTree, w: PyTree) -> list:
     """Each function on its own part of `w`."""
     parts, structure = jax.tree.flatten(functions, is_leaf=_is(Partial))
     return [part(own) for part, own in zip(parts, structure.flatten_up_to(w), strict=True)]
 
 
-def _hypot(sizes):
+def _hypot(sizes: Array) -> Array:
     """The root of the sum of squares, with gradient 0 at 0."""
     return safe.sqrt(jnp.sum(sizes**2))
 

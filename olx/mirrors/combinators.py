@@ -8,6 +8,9 @@ Norm, modulus and domain are derived. The conjugate of a sum is computed numeric
 Rockafellar, Convex Analysis, 1970, sections 12 and 16.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
@@ -137,57 +140,57 @@ def add(
     )
 
 
-def _stronger(mirror, other):
-    if mirror.norm is None:
+def _stronger(mirror: MirrorMap, other: MirrorMap) -> tuple[Norm | None, Scalar | None]:
+    if mirror.norm is None or mirror.modulus is None:
         return other.norm, other.modulus
     same = jax.tree.structure(mirror.norm) == jax.tree.structure(other.norm)
-    if same and not jax.tree.leaves(mirror.norm):
+    if same and not jax.tree.leaves(mirror.norm) and other.modulus is not None:
         return mirror.norm, mirror.modulus + other.modulus
     return mirror.norm, mirror.modulus
 
 
-def _times(factor, function, w):
+def _times(factor: Scalar, function: Callable, w: PyTree) -> Array:
     return factor * function(w)
 
 
-def _perspective(factor, function, theta):
+def _perspective(factor: Scalar, function: Callable, theta: PyTree) -> Array:
     return factor * function(jax.tree.map(lambda leaf: leaf / factor, theta))
 
 
-def _perspective_map(factor, function, theta):
+def _perspective_map(factor: Scalar, function: Callable, theta: PyTree) -> PyTree:
     return tree.scale(factor, function(jax.tree.map(lambda leaf: leaf / factor, theta)))
 
 
-def _moved(center, function, w):
+def _moved(center: PyTree, function: Callable, w: PyTree) -> PyTree:
     return function(tree.sub(w, center))
 
 
-def _tilted(center, function, theta):
+def _tilted(center: PyTree, function: Callable, theta: PyTree) -> PyTree:
     return function(theta) + tree.vdot(theta, center)
 
 
-def _after_matrix(matrix, function, w):
+def _after_matrix(matrix: Array, function: Callable, w: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(w)
     return function(unravel(matrix @ flat))
 
 
-def _after_inverse(matrix, function, theta):
+def _after_inverse(matrix: Array, function: Callable, theta: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(theta)
     return function(unravel(jnp.linalg.solve(matrix.T, flat)))
 
 
-def _between(matrix, function, theta):
+def _between(matrix: Array, function: Callable, theta: PyTree) -> PyTree:
     inner, unravel = ravel_pytree(_after_inverse(matrix, function, theta))
     return unravel(matrix.T @ inner)
 
 
-def _if(known, make):
+def _if(known: Any, make: Callable):
     return None if known is None else make(known)
 
 
-def _sum(functions, w):
+def _sum(functions: list[Partial], w: PyTree):
     return sum(function(w) for function in functions)
 
 
-def _every(functions, w):
+def _every(functions: list[Partial], w: PyTree) -> Array:
     return jnp.all(jnp.stack([function(w) for function in functions]))

@@ -28,12 +28,14 @@ found numerically; only certificates and the start of `omd` and `md` need it.
 Kakade, Shalev-Shwartz, Tewari, On the Duality of Strong Convexity and Strong Smoothness, 2009.
 """
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.scipy.linalg import cho_factor, cho_solve
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -79,7 +81,7 @@ def convex_network(
     )
 
 
-def _potential(conjugate, levels, widths, matrix):
+def _potential(conjugate: Partial, levels: Array, widths: Array, matrix: Array | None) -> Partial:
     """The numeric potential; a square matrix needs one coordinate at a time, after a solve."""
     if matrix is None or matrix.shape[0] != matrix.shape[1]:
         return legendre.transform(conjugate, 0.0, None, separable=matrix is None)
@@ -87,32 +89,32 @@ def _potential(conjugate, levels, widths, matrix):
     return Partial(_after_solve, matrix, legendre.transform(alone, 0.0, None, separable=True))
 
 
-def _after_solve(matrix, function, w):
+def _after_solve(matrix: Array, function: Callable, w: Array) -> PyTree:
     return function(jnp.linalg.solve(matrix.T, w))
 
 
-def _conjugate(levels, widths, matrix, theta):
+def _conjugate(levels: Array, widths: Array, matrix: Array | None, theta: Array) -> Array:
     t = _along(matrix, theta)
     far, drops = levels[..., -1], levels[..., :-1] - levels[..., 1:]
     return jnp.sum(far * t * t / 2) + jnp.sum(drops * _bend(widths, t[..., None]))
 
 
-def _bend(width, t):
+def _bend(width: Array, t: Array) -> Array:
     r"""$h(t)$, without cancellation for small $t$."""
     return t * (width * t / (jnp.sqrt(width**2 + t**2) + width))
 
 
-def _along(matrix, theta):
+def _along(matrix: Array | None, theta: Array) -> Array:
     return theta if matrix is None else matrix @ theta
 
 
-def _norm(top, matrix, w):
+def _norm(top: Array, matrix: Array | None, w: Array) -> Array:
     if matrix is None:
         return safe.sqrt(jnp.sum(w * w / top))
     return safe.sqrt(w @ cho_solve(cho_factor(matrix.T @ (top[..., None] * matrix)), w))
 
 
-def _dual_norm(top, matrix, theta):
+def _dual_norm(top: Array, matrix: Array | None, theta: Array) -> Array:
     return safe.sqrt(jnp.sum(top * _along(matrix, theta) ** 2))
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx.convex import _domain, norms
@@ -50,12 +50,12 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
     )
 
 
-def _potential(scale, prior, w):
+def _potential(scale: Scalar, prior: PyTree, w: PyTree) -> Array:
     flat, _ = ravel_pytree(w)
     return scale * (-jnp.sum(entr(flat)) - flat @ _log_prior(prior, flat))  # entr(0) = 0
 
 
-def _conjugate(scale, prior, theta):
+def _conjugate(scale: Scalar, prior: PyTree, theta: PyTree) -> Array:
     """The largest entry is that of `below_top`, found once for both; products, not quotients."""
     flat, _ = ravel_pytree(theta)
     if prior is not None:
@@ -66,34 +66,34 @@ def _conjugate(scale, prior, theta):
     return scale * (jnp.log(total) - jnp.log(flat.size)) + level
 
 
-def _constants(scale, prior, w):
+def _constants(scale: Scalar, prior: PyTree, w: PyTree) -> Array:
     return scale * jnp.max(-_log_prior(prior, ravel_pytree(w)[0]))
 
 
-def _exponentials(scale):
+def _exponentials(scale: Scalar) -> Lump:
     r"""The terms $e^{\theta_i / s}$."""
     parts = (Partial(part, scale) for part in (_term, _log_term, _entry))
     return Lump(*parts, hollow=False, additive=True)
 
 
-def _term(scale, theta, level):
+def _term(scale: Scalar, theta: Array, level: Array) -> Array:
     return jnp.exp(theta / scale - level)
 
 
-def _log_term(scale, theta):
+def _log_term(scale: Scalar, theta: Array) -> Array:
     return theta / scale
 
 
-def _entry(scale, log):
+def _entry(scale: Scalar, log: Array) -> Array:
     return scale * log
 
 
-def _retract(scale, prior, theta):
+def _retract(scale: Scalar, prior: PyTree, theta: PyTree) -> PyTree:
     level = _conjugate(scale, prior, theta) - scale
     return jax.tree.map(lambda leaf: leaf - level, theta)
 
 
-def _log_prior(prior, flat):
+def _log_prior(prior: PyTree, flat: Array) -> Array:
     if prior is None:
         return jnp.full_like(flat, -jnp.log(flat.size))
     return jnp.log(ravel_pytree(prior)[0])

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx.convex import _domain, norms
@@ -47,10 +48,10 @@ def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(scale, w):
+def _potential(scale: Scalar, w: PyTree) -> Array:
     flat, _ = ravel_pytree(w)
     return scale * (jnp.sum(flat) * jnp.log(flat.size) - jnp.sum(entr(flat)))
 
 
-def _argmax(floor, scale, theta):
+def _argmax(floor: Scalar, scale: Scalar, theta: PyTree) -> PyTree:
     return entropic_floor(jax.tree.map(lambda leaf: leaf / scale, theta), floor)

@@ -83,19 +83,19 @@ def full_quadratic(
     )
 
 
-def _potential(matrix, penalty, strength, w):
+def _potential(matrix: Array, penalty: Penalty, strength: Scalar, w: Array) -> Array:
     return penalized(w @ matrix @ w / 2, penalty, strength, w)
 
 
-def _inverse(matrix, theta):
+def _inverse(matrix: Array, theta: Array) -> Array:
     return cho_solve(cho_factor(matrix), theta)
 
 
-def _norm(matrix, w):
+def _norm(matrix: Array, w: Array) -> Array:
     return safe.sqrt(w @ matrix @ w)
 
 
-def _dual_norm(matrix, theta):
+def _dual_norm(matrix: Array, theta: Array) -> Array:
     return safe.sqrt(theta @ _inverse(matrix, theta))
 
 
@@ -109,7 +109,7 @@ def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
     rounding = (16 + theta.size) * float(jnp.finfo(theta.dtype).eps)
     size = lambda w: jnp.max(jnp.abs(w))
 
-    def move(_, pair):
+    def move(_: Array, pair: tuple) -> tuple[Array, Array]:
         w, ahead = pair
         new = _forward(problem, step, theta, ahead)
         return new, new + momentum * (new - w)
@@ -130,7 +130,7 @@ def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
 
 
 @_solve.defjvp
-def _solve_jvp(primals, tangents):
+def _solve_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     problem, theta = primals
     w = _solve(problem, theta)
     step = 1 / jnp.linalg.eigvalsh(lax.stop_gradient(problem.matrix))[-1]
@@ -139,12 +139,12 @@ def _solve_jvp(primals, tangents):
     return w, jnp.linalg.solve(slope, moved)
 
 
-def _forward(problem: Problem, step, theta, w):
+def _forward(problem: Problem, step: Array, theta: Array, w: Array) -> Array:
     downhill = w - step * (problem.matrix @ w - theta)
     return problem.penalty.prox(downhill, step * problem.strength)
 
 
-def _positive_definite(matrix):
+def _positive_definite(matrix: Array) -> Array:
     if jnp.ndim(matrix) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise TypeError(
             f"full_quadratic: `matrix` must be square, got shape {jnp.shape(matrix)}; for a "

@@ -15,6 +15,7 @@ Ghai, Hazan, Singer, Exponentiated Gradient Meets Gradient Descent, 2020.
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -39,8 +40,8 @@ def hypentropy(beta: Scalar) -> MirrorMap:
     )
 
 
-def _potential(beta, w):
-    def one(w):
+def _potential(beta: Scalar, w: PyTree):
+    def one(w: Array) -> Array:
         # sqrt(w^2 + beta^2) - beta without cancellation for small w
         bend = w**2 / (jnp.sqrt(w**2 + beta**2) + beta)
         return jnp.sum(w * jnp.arcsinh(w / beta) - bend)
@@ -48,8 +49,8 @@ def _potential(beta, w):
     return tree.sum(jax.tree.map(one, w))
 
 
-def _conjugate(beta, theta):
-    def one(theta):
+def _conjugate(beta: Scalar, theta: PyTree):
+    def one(theta: Array) -> Array:
         most = _domain.largest_log(theta)
         beyond = jnp.maximum(theta - most, 0.0) + jnp.maximum(-theta - most, 0.0)
         return 2 * jnp.sinh(jnp.clip(theta, -most, most) / 2) ** 2 + jnp.sinh(most) * beyond

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -59,21 +60,21 @@ def log_barrier_simplex(scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(scale, w):
+def _potential(scale: Scalar, w: PyTree):
     return -scale * tree.sum(jax.tree.map(jnp.log, w))
 
 
-def _conjugate(scale, theta):
+def _conjugate(scale: Scalar, theta: PyTree):
     # Infinite for theta >= 0, with a NaN gradient: NaN is better than a wrong decision.
     one = lambda theta: jnp.log(scale) - 1 - jnp.log(jnp.maximum(-theta, 0.0))
     return scale * tree.sum(jax.tree.map(one, theta))
 
 
-def _on_simplex(scale, w):
+def _on_simplex(scale: Scalar, w: PyTree) -> Array:
     flat, _ = ravel_pytree(w)
     return -scale * jnp.sum(jnp.log(flat * flat.size))
 
 
-def _argmax(scale, theta):
+def _argmax(scale: Scalar, theta: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(theta)
     return unravel(power_weights(scale, 1.0, flat))

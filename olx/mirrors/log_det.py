@@ -11,6 +11,7 @@ Davis, Kulis, Jain, Sra, Dhillon, Information-Theoretic Metric Learning, 2007.
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
+from jaxtyping import Array
 
 from olx import _check as check
 from olx.convex._spectral import symmetrize
@@ -37,20 +38,20 @@ def log_det(scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(scale, w):
+def _potential(scale: Scalar, w: Array) -> Array:
     return -scale * _log_det(w)
 
 
-def _conjugate(scale, theta):
+def _conjugate(scale: Scalar, theta: Array) -> Array:
     return -scale * (_log_det(-theta / scale) + theta.shape[0])
 
 
-def _contains(w):
+def _contains(w: Array) -> Array:
     rounding = 16 * w.shape[0] * jnp.finfo(w.dtype).eps * jnp.max(jnp.abs(w))
     return jnp.all(jnp.abs(w - w.T) <= rounding) & jnp.isfinite(_log_det(w))
 
 
-def _log_det(a):
+def _log_det(a: Array) -> Array:
     """The log-determinant; minus infinity with a NaN gradient if not positive definite."""
     if jnp.ndim(a) != 2 or a.shape[0] != a.shape[1]:
         raise TypeError(f"log_det: a decision must be a square matrix, got {jnp.shape(a)}.")

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import entr
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -45,13 +45,13 @@ def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mi
     )
 
 
-def _potential(scale, prior, w):
+def _potential(scale: Scalar, prior: PyTree, w: PyTree):
     paid = lambda w, p: -entr(w) - w * jnp.log(p) - w + p  # entr(0) = 0
     return scale * tree.sum(jax.tree.map(paid, w, _prior(prior, w)))
 
 
-def _conjugate(scale, prior, theta):
-    def grown(theta, p):
+def _conjugate(scale: Scalar, prior: PyTree, theta: PyTree):
+    def grown(theta: Array, p: Array) -> Array:
         theta = theta / scale
         most = _domain.largest_log(theta)
         beyond = jnp.exp(most) * jnp.maximum(theta - most, 0.0)
@@ -60,5 +60,5 @@ def _conjugate(scale, prior, theta):
     return scale * tree.sum(jax.tree.map(grown, theta, _prior(prior, theta)))
 
 
-def _prior(prior, w):
+def _prior(prior: PyTree, w: PyTree) -> PyTree:
     return tree.ones_like(w) if prior is None else prior

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -62,22 +62,22 @@ def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
     )
 
 
-def _squared(p, x):
+def _squared(p: Scalar, x: PyTree) -> Array:
     return norms.power_squared(p, x) / (2 * (p - 1))
 
 
-def _stretched(q, weights, w):
+def _stretched(q: Scalar, weights: PyTree, w: PyTree) -> Array:
     return _squared(q, tree.mul(norms.stretch(1 / q, weights), w))
 
 
-def _shrunk(q, weights, theta):
+def _shrunk(q: Scalar, weights: PyTree, theta: PyTree) -> Array:
     return _squared(q / (q - 1), tree.mul(norms.stretch(-1 / q, weights), theta))
 
 
-def _present(weights, theta):
+def _present(weights: PyTree, theta: PyTree) -> PyTree:
     return jax.tree.map(lambda a, theta: jnp.where(a > 0, theta, 0.0), weights, theta)
 
 
-def _absent(weights, w):
+def _absent(weights: PyTree, w: PyTree) -> Array:
     flat, _ = ravel_pytree(jax.tree.map(lambda a, w: jnp.where(a > 0, 0.0, w), weights, w))
     return jnp.all(flat == 0)

@@ -73,11 +73,11 @@ def is_finite(penalty: Penalty, w: PyTree) -> Array:
     return penalty.value(w) < jnp.inf
 
 
-def _potential(curvature, penalty, strength, w):
+def _potential(curvature: PyTree, penalty: Penalty, strength: Scalar, w: PyTree) -> Array:
     return penalized(_squares(curvature, w) / 2, penalty, strength, w)
 
 
-def _argmax(curvature, penalty, strength, theta):
+def _argmax(curvature: PyTree, penalty: Penalty, strength: Scalar, theta: PyTree) -> PyTree:
     if _single(curvature):
         center = jax.tree.map(lambda leaf: _over(leaf, curvature), theta)
         step = _over(strength, curvature)
@@ -87,27 +87,27 @@ def _argmax(curvature, penalty, strength, theta):
     return center if penalty is None else penalty.prox(center, step)
 
 
-def _over(top, curvature):
+def _over(top: PyTree, curvature: PyTree) -> Array:
     # a NaN curvature must give NaN, not 0
     return safe.divide(top, curvature, 0.0, curvature != 0)
 
 
-def _single(curvature):
+def _single(curvature: PyTree) -> bool:
     leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(curvature))
     return leaf and jnp.ndim(curvature) == 0
 
 
-def _squares(curvature, w):
+def _squares(curvature: PyTree, w: PyTree) -> Array:
     squares = jax.tree.map(lambda c, leaf: c * leaf * leaf, like(curvature, w), w)
     return jnp.asarray(tree.sum(squares))
 
 
-def _norm(curvature, w):
+def _norm(curvature: PyTree, w: PyTree) -> Array:
     return safe.sqrt(_squares(curvature, w))
 
 
-def _dual_norm(curvature, theta):
-    def squares(c, leaf):
+def _dual_norm(curvature: PyTree, theta: PyTree) -> Array:
+    def squares(c: Array, leaf: Array) -> Array:
         return safe.divide(leaf * leaf, c, jnp.where(leaf == 0, 0.0, jnp.inf), c != 0)
 
     return safe.sqrt(jnp.asarray(tree.sum(jax.tree.map(squares, like(curvature, theta), theta))))

@@ -46,7 +46,7 @@ def schatten(q: Scalar) -> MirrorMap:
     )
 
 
-def _half_square(q, w):
+def _half_square(q: Scalar, w: Array) -> Array:
     if jnp.ndim(w) != 2:
         raise TypeError(
             f"schatten: a decision must be a matrix, got shape {jnp.shape(w)}; reshape it, or use "
@@ -60,11 +60,11 @@ def _half_square(q, w):
     return size**2 * root / (2 * (q - 1))
 
 
-def _power(q, x):
+def _power(q: Scalar, x: Array) -> Array:
     return x * x * _ratio(x, q - 2)
 
 
-def _ratio(x, exponent) -> Array:
+def _ratio(x: Array, exponent: Scalar) -> Array:
     """A power of |x|; at 0 its limit if finite, else 0, with gradient 0."""
     size = jnp.abs(x)
     flat = jnp.where(exponent == 0, 1.0, jnp.zeros_like(size))

@@ -14,6 +14,7 @@ Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Pred
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -55,30 +57,30 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
     return stretched(unit, total)
 
 
-def _constants(w):
+def _constants(w: PyTree) -> Array:
     flat, _ = ravel_pytree(w)
     return jnp.log(jnp.asarray(2 * flat.size, flat.dtype))
 
 
-def _signed_conjugate(theta):
+def _signed_conjugate(theta: PyTree) -> Array:
     flat, _ = ravel_pytree(theta)
     top = lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same value
     return top + jnp.log(jnp.sum(_cosh(flat, top))) - jnp.log(2 * flat.size)
 
 
 @jax.custom_jvp
-def _cosh(theta, level):
+def _cosh(theta: Array, level: Array) -> Array:
     r"""$2 \cosh(\theta) e^{-level}$."""
     return jnp.exp(jnp.abs(theta) - level) * (2 + jnp.expm1(-2 * jnp.abs(theta)))
 
 
 @jax.custom_jvp
-def _sinh(theta, level):
+def _sinh(theta: Array, level: Array) -> Array:
     r"""$2 \sinh(\theta) e^{-level}$: odd, exactly 0 at 0, and finite where $e^\theta$ is not."""
     return -jnp.sign(theta) * jnp.exp(jnp.abs(theta) - level) * jnp.expm1(-2 * jnp.abs(theta))
 
 
-def _slope(own, other, primals, tangents):
+def _slope(own: Callable, other: Callable, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (theta, level), (d_theta, d_level) = primals, tangents
     value = own(theta, level)
     return value, other(theta, level) * d_theta - value * d_level
@@ -88,23 +90,23 @@ _cosh.defjvp(functools.partial(_slope, _cosh, _sinh))
 _sinh.defjvp(functools.partial(_slope, _sinh, _cosh))
 
 
-def _log_pair(theta):
+def _log_pair(theta: Array) -> Array:
     r"""The logarithm of $e^\theta + e^{-\theta}$."""
     return jnp.logaddexp(theta, -theta)
 
 
-def _of_pair(log):
+def _of_pair(log: Array) -> Array:
     """The positive `theta` of `_log_pair`."""
     above = jnp.maximum(log - jnp.log(2.0).astype(log.dtype), 0.0)
     return above + jnp.log1p(jnp.sqrt(-jnp.expm1(-2 * above)))
 
 
-def _signed_potential(w):
+def _signed_potential(w: PyTree) -> Array:
     return _split_entropy(ravel_pytree(w)[0])
 
 
 @jax.custom_jvp
-def _split_entropy(w):
+def _split_entropy(w: Array) -> Array:
     s = _product_root(w)
     large = (jnp.sqrt(w**2 + 4 * s**2) + jnp.abs(w)) / 2
     small = s**2 / safe.or_one(large)
@@ -112,14 +114,14 @@ def _split_entropy(w):
 
 
 @_split_entropy.defjvp
-def _split_entropy_jvp(primals, tangents):
+def _split_entropy_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (w,), (dw,) = primals, tangents
     s = _product_root(w)
     theta = jnp.arcsinh(w / jnp.where((w == 0) & (s == 0), 1.0, 2 * s))
     return _split_entropy(w), theta @ dw
 
 
-def _product_root(w):
+def _product_root(w: Array) -> Array:
     r"""The common $s = \sqrt{p_i q_i}$, the root of $\sum_i \sqrt{w_i^2 + 4 s^2} = 1$.
 
     The sum is convex in $s$ and at least 1 at the start, so Newton's method decreases to the root.
@@ -129,10 +131,10 @@ def _product_root(w):
     return root(Partial(_excess, w), jnp.zeros_like(high), high, high)
 
 
-def _excess(w, s):
+def _excess(w: Array, s: Array) -> Array:
     return jnp.sum(safe.sqrt(w**2 + 4 * s**2)) - 1
 
 
-def _in_ball(w):
+def _in_ball(w: PyTree) -> Array:
     flat, _ = ravel_pytree(w)
     return jnp.sum(jnp.abs(flat)) <= 1 + _domain.rounding(flat)

@@ -16,6 +16,7 @@ their potential is this one with $s = 1 / \alpha$, up to a constant.
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx.convex import _domain, norms
@@ -48,12 +49,12 @@ def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(alpha, scale, w):
+def _potential(alpha: Scalar, scale: Scalar, w: PyTree) -> Array:
     flat, _ = ravel_pytree(w)
     least = float(flat.size) ** (1 - alpha) - 1
     return scale / (1 - alpha) * (least + jnp.sum(flat - flat**alpha))
 
 
-def _argmax(alpha, scale, theta):
+def _argmax(alpha: Scalar, scale: Scalar, theta: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(theta)
     return unravel(power_weights(scale * alpha / (1 - alpha), 1 / (1 - alpha), flat))

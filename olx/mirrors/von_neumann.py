@@ -16,6 +16,7 @@ Projection, 2005.
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
+from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -46,13 +47,13 @@ def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(scale, w):
+def _potential(scale: Scalar, w: Array) -> Array:
     w = _symmetric(w)
     curve = spectral.Curve(Partial(safe.x_log_x), Partial(jnp.abs))
     return scale * (spectral.trace(curve, w) + jnp.log(w.shape[0]))
 
 
-def _conjugate(scale, theta):
+def _conjugate(scale: Scalar, theta: Array) -> Array:
     theta = _symmetric(theta) / scale
     largest = lax.stop_gradient(jnp.linalg.eigh(theta)[0][-1])
     curve = spectral.Curve(Partial(jnp.exp), Partial(jnp.ones_like))
@@ -60,25 +61,25 @@ def _conjugate(scale, theta):
     return scale * (jnp.log(total) + largest - jnp.log(len(theta)))
 
 
-def _retract(scale, theta):
+def _retract(scale: Scalar, theta: Array) -> Array:
     theta = _symmetric(theta)
     level = _conjugate(scale, theta) - scale + scale * jnp.log(len(theta))
     return theta - level * jnp.eye(len(theta), dtype=theta.dtype)
 
 
-def _below_top(theta):
+def _below_top(theta: Array) -> Array:
     top = lax.stop_gradient(jnp.max(jnp.diagonal(theta)))  # does not change the decision
     return theta - top * jnp.eye(len(theta), dtype=theta.dtype)
 
 
-def _contains(w):
+def _contains(w: Array) -> Array:
     rounding = 16 * w.shape[0] * jnp.finfo(w.dtype).eps
     symmetric = jnp.all(jnp.abs(w - w.T) <= rounding)
     positive = jnp.all(jnp.linalg.eigh(_symmetric(w))[0] >= -rounding)
     return symmetric & positive & (jnp.abs(jnp.trace(w) - 1) <= rounding)
 
 
-def _symmetric(a):
+def _symmetric(a: Array) -> Array:
     if jnp.ndim(a) != 2 or a.shape[0] != a.shape[1]:
         raise TypeError(f"von_neumann: a decision must be a square matrix, got {jnp.shape(a)}.")
     return spectral.symmetrize(a)
