@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float
 
 from olx.convex.roots import root
+from olx.core import Scalar
 
 
 def meet(
@@ -43,7 +44,7 @@ def meet(
     return jnp.where(proper, jnp.where(within, a, capped), 0.0)
 
 
-def _excess(ell, inside, total, raised, levels):
+def _excess(ell: Array, inside: Array, total: Scalar, raised: Partial, levels: Array) -> Array:
     """Per search, what is raised minus what is reduced; increasing in its level."""
     here, up = levels[:, None], jnp.where(jnp.arange(3) == 0, raised(levels), levels)[:, None]
     raises = jnp.sum(jnp.where(inside, _positive(up - ell), 0.0), axis=1)
@@ -53,9 +54,9 @@ def _excess(ell, inside, total, raised, levels):
     return plus - minus
 
 
-def _positive(gap):
+def _positive(gap: Array) -> Array:
     return jnp.where(gap > 0, gap, 0.0)
 
 
-def _sum(a, where):
+def _sum(a: Array, where: Array) -> Array:
     return jnp.sum(jnp.where(where, a, 0.0))

@@ -26,5 +26,5 @@ def power_weights(unit: Scalar, exponent: Scalar, theta: Float[Array, " n"]) -> 
     return jnp.exp(-exponent * jnp.log1p(x + d))
 
 
-def _excess(exponent, d, x):
+def _excess(exponent: Scalar, d: Array, x: Array) -> Array:
     return jnp.expm1(-logsumexp(-exponent * jnp.log1p(x + d)) / exponent)

@@ -6,6 +6,7 @@ $\sum_i d_i = 0$.
 Boyd, Vandenberghe, Convex Optimization, 2004, chapters 9 and 10.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -58,7 +59,7 @@ def solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
             enough = jnp.vdot(slope(ahead), downhill) <= decrease / 2
             return ~(enough & jnp.isfinite(objective(ahead)))
 
-        def shorter(trial):
+        def shorter(trial: tuple) -> tuple[Array, Array, Array]:
             size, halvings, _ = trial
             return size / 2, halvings + 1, too_long(size / 2)
 
@@ -115,7 +116,7 @@ def _dense(problem: Problem, w: Array):
     inverse = _inverse(lax.stop_gradient(hessian))
     times = lambda d: jnp.where(bad, d, hessian @ d)
 
-    def refined(_, r: Array) -> Array:
+    def refined(_: Callable, r: Array) -> Array:
         d = inverse @ r
         return d + inverse @ (r - hessian @ d)
 
@@ -133,7 +134,7 @@ def _inverse(matrix: Array) -> Array:
     least = 1e2 * size * jnp.finfo(matrix.dtype).eps
     places = jnp.arange(size)
 
-    def sweep(k, carry):
+    def sweep(k: Array, carry: tuple) -> tuple[Array, Array]:
         a, used = carry
         here = places == k
         row = lax.dynamic_index_in_dim(a, k, keepdims=False)
@@ -151,7 +152,7 @@ def _inverse(matrix: Array) -> Array:
     return jnp.where(used[:, None] & used, -a, 0.0)
 
 
-def _first(problem: Problem, theta: Array, objective) -> Array:
+def _first(problem: Problem, theta: Array, objective: Callable) -> Array:
     """The best point on a ray from `start` along theta, among multiples from 0 to 1000."""
     if problem.total is None:
         base, ray = jnp.full_like(theta, problem.start), theta

@@ -57,7 +57,7 @@ def trace(curve: Curve, a: Float[Array, "d d"]) -> Float[Array, ""]:
 
 
 @trace.defjvp
-def _trace_jvp(primals, tangents):
+def _trace_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     curve, a = primals
     slope = Curve(Partial(_slope, curve.f), curve.reach)
     change = jnp.vdot(apply(slope, a), tangents[1])
@@ -79,7 +79,7 @@ def apply_odd(curve: Curve, a: Float[Array, "m n"]) -> Float[Array, "m n"]:
 
 
 @apply_odd.defjvp
-def _apply_odd_jvp(primals, tangents):
+def _apply_odd_jvp(primals: tuple, tangents: tuple):
     block = lambda curve, a: apply(curve, dilate(a))[: a.shape[0], a.shape[0] :]
     return jax.jvp(block, primals, tangents)
 
@@ -111,7 +111,7 @@ def _along(curve: Curve, a: Array, directions: tuple[Array, ...]) -> Array:
 
 
 @_along.defjvp
-def _along_jvp(primals, tangents):
+def _along_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     curve, a, directions = primals
     change = _along(curve, a, (*directions, tangents[1]))
     for i, tangent in enumerate(tangents[2]):

@@ -67,7 +67,7 @@ def balanced_search(v: Float[Array, " k"], inside: Bool[Array, " k"], total: Sca
     return meet(jnp.where(inside, -v, v), inside, total, Partial(_same), jnp.inf)
 
 
-def _capped(v, inside, level, total):
+def _capped(v: Array, inside: Array, level: Array, total: Scalar) -> Array:
     """The solution of a level or, if its sums exceed `total`, two simplices of this size."""
     total = jnp.asarray(total, v.dtype)
     a = jnp.where(inside, v - level, v + level)
@@ -76,7 +76,7 @@ def _capped(v, inside, level, total):
     return jnp.where(within, a, _simplex(v, inside, total) + _simplex(v, ~inside, total))
 
 
-def _simplex(v, member, total):
+def _simplex(v: Array, member: Array, total: Scalar) -> Array:
     fixed = lax.stop_gradient(jnp.where(member, v, jnp.finfo(v.dtype).min))
     ranked = jnp.sort(fixed)[::-1]
     ranks = jnp.arange(1, v.size + 1, dtype=v.dtype)
@@ -87,7 +87,7 @@ def _simplex(v, member, total):
     return _over(v, active, total)
 
 
-def _over(v, active, total):
+def _over(v: Array, active: Array, total: Scalar) -> Array:
     """Subtract one number from the active entries so that they sum to `total`; 0 elsewhere."""
     count = jnp.sum(jnp.where(active, jnp.ones_like(v), 0.0))
     level = safe.divide(jnp.sum(jnp.where(active, v, 0.0)) - total, count)
@@ -95,10 +95,10 @@ def _over(v, active, total):
     return jnp.where(active & (a > 0), a, 0.0)
 
 
-def _mean(t, active, otherwise):
+def _mean(t: Array, active: Array, otherwise: Array) -> Array:
     count = jnp.sum(jnp.where(active, jnp.ones_like(t), 0.0))
     return safe.divide(jnp.sum(jnp.where(active, t, 0.0)), count, otherwise)
 
 
-def _same(level):
+def _same(level: Array) -> Array:
     return level

@@ -42,7 +42,7 @@ def _value(f: Partial, argmax: Partial, theta: PyTree) -> Array:
     return tree.vdot(theta, w) - f(w)
 
 
-def _value_jvp(primals, tangents):
+def _value_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     f, argmax, theta = primals
     w = argmax(theta)
     at_w = lambda f, theta: tree.vdot(theta, w) - f(w)
@@ -91,7 +91,7 @@ def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
 
 
 @_solve.defjvp
-def _solve_jvp(primals, tangents):
+def _solve_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     problem, theta = primals
     w = _solve(problem, theta)
     residual = lambda problem, theta: theta - jax.grad(problem.f)(w)

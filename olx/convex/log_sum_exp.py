@@ -66,7 +66,7 @@ def share(a: Array, c: Array) -> Array:
 
 
 @share.defjvp
-def _share_jvp(primals, moves):
+def _share_jvp(primals: tuple, moves: tuple) -> tuple[Array, Array]:
     (a, c), (da, dc) = primals, moves
     p = share(a, c)
     return p, p * (da - p * dc) / (1 + c * p)

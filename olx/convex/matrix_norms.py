@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
+from jaxtyping import Array
 
 from olx import _check as check
 from olx.convex.norms import Norm, power
@@ -24,18 +25,18 @@ def spectral_norm() -> Norm:
     return Norm(Partial(largest), Partial(_sum))
 
 
-def largest(w):
+def largest(w: Array) -> Array:
     """The largest singular value."""
     return _values(w)[0]
 
 
-def _values(w):
+def _values(w: Array) -> Array:
     return jnp.linalg.svd(w, compute_uv=False)
 
 
-def _of_values(q, w):
+def _of_values(q: Scalar, w: Array) -> Array:
     return power(q, _values(w))
 
 
-def _sum(w):
+def _sum(w: Array) -> Array:
     return jnp.sum(_values(w))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -78,30 +78,30 @@ def stretch(exponent: Scalar, weights: PyTree) -> PyTree:
     return jax.tree.map(lambda a: jnp.where(a > 0, _positive_power(exponent, a), 0.0), weights)
 
 
-def _scaled_sum(p, x):
+def _scaled_sum(p: Scalar, x: PyTree) -> tuple[Array, Array]:
     flat, _ = ravel_pytree(x)
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(flat)))  # any constant gives the same norm
     largest = safe.or_one(largest)
     return largest, jnp.sum(_even_power(jnp.asarray(p, flat.dtype), flat / largest))
 
 
-def _term(p, x, level):
+def _term(p: Scalar, x: Array, level: Array) -> Array:
     return jnp.exp(_log_power(p, x) - level)
 
 
-def _square(x, level):
+def _square(x: Array, level: Array) -> Array:
     return jnp.square(x * jnp.exp(-level / 2))
 
 
-def _log_power(p, x):
+def _log_power(p: Scalar, x: Array) -> Array:
     return p * jnp.log(jnp.abs(x))
 
 
-def _log_root(p, log):
+def _log_root(p: Scalar, log: Array) -> Array:
     return jnp.exp(log / p)
 
 
-def _positive_power(p, x):
+def _positive_power(p: Scalar, x: Array) -> Array:
     """x^p where x > 0, 1 elsewhere.
 
     SIMD-friendly form: XLA:CPU vectorizes exp and log but not `**`.
@@ -110,20 +110,20 @@ def _positive_power(p, x):
 
 
 @jax.custom_jvp
-def _even_power(p, x):
+def _even_power(p: Scalar, x: Array) -> Array:
     """|x|^p. Its derivatives are powers again and do not use the kink of |x|."""
     size = jnp.abs(x)
     return jnp.where(size > 0, _positive_power(p, size), _at_zero(p, x))
 
 
 @jax.custom_jvp
-def _odd_power(p, x):
+def _odd_power(p: Scalar, x: Array) -> Array:
     """sign(x) |x|^p."""
     return jnp.sign(x) * _even_power(p, x)
 
 
 @_even_power.defjvp
-def _even_power_jvp(primals, tangents):
+def _even_power_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (p, x), (dp, dx) = primals, tangents
     slope = _odd_power(p - 1, x)
     value = jnp.where(x == 0, _at_zero(p, x), x * slope)  # one power gives value and slope
@@ -131,32 +131,32 @@ def _even_power_jvp(primals, tangents):
 
 
 @_odd_power.defjvp
-def _odd_power_jvp(primals, tangents):
+def _odd_power_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (p, x), (dp, dx) = primals, tangents
     slope = _even_power(p - 1, x)
     value = x * slope
     return value, p * slope * dx + value * _log_size(x) * dp
 
 
-def _at_zero(p, x):
+def _at_zero(p: Scalar, x: Array) -> Array:
     return jnp.where(p == 0, 1.0, 0.0).astype(x.dtype)
 
 
-def _log_size(x):
+def _log_size(x: Array) -> Array:
     return jnp.log(jnp.where(x == 0, 1.0, jnp.abs(x)))
 
 
-def _stretched(p, exponent, weights, x):
+def _stretched(p: Scalar, exponent: Scalar, weights: PyTree, x: PyTree) -> Array:
     return power(p, tree.mul(stretch(exponent, weights), x))
 
 
-def _l1(x):
+def _l1(x: PyTree) -> Array:
     return tree.norm(x, ord=1)
 
 
-def _linf(x):
+def _linf(x: PyTree) -> Array:
     return tree.norm(x, ord=jnp.inf)
 
 
-def _l2(x):
+def _l2(x: PyTree) -> Array:
     return safe.sqrt(jnp.asarray(tree.vdot(x, x)))

@@ -153,14 +153,15 @@ def _shares(ordered: Float[Array, " n"], bound: Scalar) -> Float[Array, " n"]:
     left = 1 - jnp.arange(ordered.size, dtype=ordered.dtype) * bound
     gaps = jnp.append(jnp.diff(ordered), 0.0)
 
-    def join(later, earlier):  # logits relative to the first, so that large ones keep their digits
+    def join(later: tuple, earlier: tuple) -> tuple[Array, Array]:
+        # logits relative to the first, so that large ones keep their digits
         return earlier[0] + later[0], jnp.logaddexp(earlier[1], earlier[0] + later[1])
 
     start = (gaps, jnp.zeros_like(gaps))
     return left * jnp.exp(-lax.associative_scan(join, start, reverse=True)[1])
 
 
-def _rest(logits, bound, order, legal: Bool[Array, " n"]):
+def _rest(logits: Array, bound: Scalar, order: Array, legal: Bool[Array, " n"]) -> Array:
     """Set coordinates before the first legal share to `bound`; split the rest by softmax."""
     last = jnp.arange(legal.size) == legal.size - 1
     held = jnp.argmax(legal | last)
@@ -172,7 +173,7 @@ def _rest(logits, bound, order, legal: Bool[Array, " n"]):
     return jnp.where(free, left * mass / jnp.sum(mass), bound)
 
 
-def _reachable(total, caps):
+def _reachable(total: Scalar, caps: Array) -> Scalar:
     """`total`, refused if the sum of the caps is smaller; NaN instead if the values are traced."""
     room = jnp.sum(caps)
     short = room * (1 + _domain.rounding(caps)) < total
@@ -183,7 +184,7 @@ def _reachable(total, caps):
     return total
 
 
-def _level(v, caps, total):
+def _level(v: Array, caps: Array, total: Scalar) -> Array:
     r"""The $\tau$ with $\sum_i \min(\max(v_i - \tau, 0), c_i)$ = total, by its knots in $\tau$."""
     knots = jnp.concatenate([v, v - caps])
     slopes = jnp.concatenate([jnp.ones_like(v), -jnp.ones_like(v)])
@@ -195,7 +196,7 @@ def _level(v, caps, total):
     return knots[last] - safe.divide(total - sums[last], slope)
 
 
-def _within(u, a, radius):
+def _within(u: Array, a: Array, radius: Scalar) -> Array:
     r"""The projection of $u \ge 0$ on $\{w \ge 0, \sum_i a_i w_i \le \text{radius}\}$."""
     bound = a > 0
     ratio = lax.stop_gradient(safe.divide(u, a, jnp.inf, bound))

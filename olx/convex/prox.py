@@ -10,10 +10,12 @@ is the prox of the scaled sum of gradients, so an $\ell_1$ penalty gives exact z
 Parikh, Boyd, Proximal Algorithms, 2014.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -106,11 +108,11 @@ def indicator(domain: ConvexSet) -> Penalty:
     return Penalty(value, Partial(_indicator_prox, domain.project), domain.separable)
 
 
-def _elastic(l1, l2, w):
+def _elastic(l1: Scalar, l2: Scalar, w: PyTree) -> Array:
     return l1 * tree.norm(w, ord=1) + l2 * tree.vdot(w, w) / 2
 
 
-def _shrink(l1, l2, v, step):
+def _shrink(l1: Scalar, l2: Scalar, v: PyTree, step: PyTree) -> PyTree:
     shrink = lambda v, step: soft(v, step * l1) / (1 + step * l2)
     return jax.tree.map(shrink, v, like(step, v))
 
@@ -121,20 +123,20 @@ def soft(v: Array, threshold: Array) -> Array:
     return jnp.where(inside, 0.0, v - threshold * jnp.sign(v))
 
 
-def _lengths(leaf):
+def _lengths(leaf: Array) -> Array:
     """The length of every group, in a shape that broadcasts to the leaf, with gradient 0 at 0."""
     axes = tuple(range(min(1, leaf.ndim - 1), leaf.ndim)) if leaf.ndim else ()
     return safe.sqrt(jnp.sum(leaf * leaf, axis=axes, keepdims=True))
 
 
-def _groups_value(strength, w):
+def _groups_value(strength: Scalar, w: PyTree):
     return strength * tree.sum(jax.tree.map(_lengths, w))
 
 
-def _groups_prox(strength, v, step):
+def _groups_prox(strength: Scalar, v: PyTree, step: Array) -> PyTree:
     threshold = step * strength
 
-    def shrink(leaf):
+    def shrink(leaf: Array) -> Array:
         lengths = _lengths(leaf)
         kept = 1 - threshold / safe.or_one(lengths)
         return jnp.where(lengths < threshold, 0.0, leaf * kept)
@@ -142,43 +144,43 @@ def _groups_prox(strength, v, step):
     return jax.tree.map(shrink, v)
 
 
-def _nuclear_value(strength, w):
+def _nuclear_value(strength: Scalar, w: PyTree):
     curve = spectral.Curve(Partial(jnp.abs), Partial(jnp.abs))
     total = lambda leaf: spectral.trace(curve, spectral.dilate(_matrix(leaf))) / 2
     return strength * tree.sum(jax.tree.map(total, w))
 
 
-def _nuclear_prox(strength, v, step):
+def _nuclear_prox(strength: Scalar, v: PyTree, step: Array) -> PyTree:
     threshold = step * strength
     curve = spectral.Curve(Partial(_soft_at, threshold), Partial(_distance, threshold))
     return jax.tree.map(lambda leaf: spectral.apply_odd(curve, _matrix(leaf)), v)
 
 
-def _soft_at(threshold, x):
+def _soft_at(threshold: Array, x: Array) -> Array:
     return soft(x, threshold)
 
 
-def _distance(threshold, x):
+def _distance(threshold: Scalar, x: Array) -> Array:
     return jnp.abs(jnp.abs(x) - threshold)
 
 
-def _matrix(leaf):
+def _matrix(leaf: Array) -> Array:
     if jnp.ndim(leaf) != 2:
         raise TypeError(f"nuclear: every array must be a matrix, got shape {jnp.shape(leaf)}.")
     return leaf
 
 
-def _linf_value(strength, w):
+def _linf_value(strength: Scalar, w: PyTree) -> Array:
     return strength * tree.norm(w, ord=jnp.inf)
 
 
-def _linf_prox(strength, v, step):
+def _linf_prox(strength: Scalar, v: PyTree, step: Array) -> PyTree:
     return tree.sub(v, weighted_l1_ball(v, 1.0, step * strength))
 
 
-def _indicator_value(project, w):
+def _indicator_value(project: Callable, w: PyTree) -> Array:
     return jnp.where(_domain.stays(project, w), 0.0, jnp.inf)
 
 
-def _indicator_prox(project, v, step):
+def _indicator_prox(project: Callable, v: PyTree, step: PyTree) -> PyTree:
     return project(v)

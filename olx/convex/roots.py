@@ -68,7 +68,7 @@ def _root(excess: Partial, low: Array, high: Array, start: Array) -> Array:
 
 
 @_root.defjvp
-def _root_jvp(primals, tangents):
+def _root_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     excess, *bracket = primals
     m = _root(excess, *bracket)
     _, change = jax.jvp(lambda excess: excess(m), (excess,), (tangents[0],))

@@ -79,7 +79,7 @@ def conjugate(f: Partial, tau: Array, start: Scalar) -> Array:
 
 
 @conjugate.defjvp
-def _conjugate_jvp(primals, moves):
+def _conjugate_jvp(primals: tuple, moves: tuple) -> tuple[Array, Array]:
     f, tau, start = primals
     s = _solve(0.0, f, _tilted(tau), start)
     attained = jnp.isfinite(s)
@@ -113,7 +113,7 @@ def _solve(pull: float, f: Partial, balance: Balance, start: Scalar) -> Array:
 
 
 @_solve.defjvp
-def _solve_jvp(pull, primals, moves):
+def _solve_jvp(pull: float, primals: tuple, moves: tuple) -> tuple[Array, Array]:
     f, balance, start = primals
     s = _solve(pull, f, balance, start)
     near = jnp.where(jnp.isfinite(s), s, jnp.full_like(s, start))

@@ -124,18 +124,18 @@ def box(low: PyTree, high: PyTree) -> ConvexSet:
     return ConvexSet(Partial(_box, low, high), farthest, bounded, separable=True)
 
 
-def _ball(radius, w):
+def _ball(radius: Scalar, w: PyTree) -> PyTree:
     own, factor, norm = _scaled(w)
     shrink = lambda leaf, own: jnp.where(norm <= radius * factor, leaf, radius / norm * own)
     return jax.tree.map(shrink, w, own)
 
 
-def _ball_farthest(radius, g):
+def _ball_farthest(radius: Scalar, g: PyTree) -> PyTree:
     own, _, norm = _scaled(g)
     return tree.scale(radius / norm, own)
 
 
-def _scaled(w):
+def _scaled(w: PyTree) -> tuple[PyTree, Array, Array]:
     """`w` times a power of 2 that takes its largest entry to [1, 2), that power, and the norm.
 
     The product is exact, and its squares neither overflow nor underflow. A quotient would not do:
@@ -149,30 +149,30 @@ def _scaled(w):
     return own, factor, jnp.sqrt(square)
 
 
-def _l1_ball(radius, w):
+def _l1_ball(radius: Scalar, w: PyTree) -> PyTree:
     magnitudes = jax.tree.map(jnp.abs, w)
     inside = tree.norm(w, ord=1) <= radius
     shrunk = tree.mul(jax.tree.map(jnp.sign, w), simplex_projection(magnitudes, radius))
     return jax.tree.map(lambda own, less: jnp.where(inside, own, less), w, shrunk)
 
 
-def _l1_farthest(radius, g):
+def _l1_farthest(radius: Scalar, g: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(g)
     best = jax.nn.one_hot(jnp.argmax(jnp.abs(flat)), flat.size, dtype=flat.dtype)
     return unravel(radius * jnp.sign(flat) * best)
 
 
-def _simplex(total, w):
+def _simplex(total: Scalar, w: PyTree) -> PyTree:
     return simplex_projection(w, total)
 
 
-def _simplex_farthest(total, g):
+def _simplex_farthest(total: Scalar, g: PyTree) -> PyTree:
     flat, unravel = ravel_pytree(g)
     return unravel(total * jax.nn.one_hot(jnp.argmax(flat), flat.size, dtype=flat.dtype))
 
 
-def _box(low, high, w):
-    def clip(w, low, high):
+def _box(low: PyTree, high: PyTree, w: PyTree) -> PyTree:
+    def clip(w: Array, low: Array, high: Array) -> Array:
         low, high = (jnp.asarray(end, jnp.result_type(w)) for end in (low, high))
         inside = jnp.where(w > high, high, jnp.where(w < low, low, w))
         return jnp.where(low <= high, inside, jnp.nan)
@@ -180,8 +180,8 @@ def _box(low, high, w):
     return jax.tree.map(clip, w, like(low, w), like(high, w))
 
 
-def _box_farthest(low, high, g):
-    def pick(g, low, high, nearest):
+def _box_farthest(low: PyTree, high: PyTree, g: PyTree) -> PyTree:
+    def pick(g: Array, low: Array, high: Array, nearest: Array) -> Array:
         low, high = (jnp.asarray(end, jnp.result_type(g)) for end in (low, high))
         return jnp.where(g > 0, high, jnp.where(g < 0, low, nearest))
 

@@ -88,15 +88,15 @@ def _check(owner: str, v: Any, x: Any, low: Any, high: Any, **matrix: Any) -> No
             )
 
 
-def _step(score, low, high, size):
+def _step(score: Array, low: Scalar, high: Scalar, size: Array) -> Array:
     excess = jnp.where(score > high, score - high, jnp.where(score < low, score - low, 0.0))
     excess = jnp.where(jnp.isnan(low), jnp.nan, excess)
     return safe.divide(excess, size)
 
 
-def _inverse(smallest, x):
+def _inverse(smallest: Array, x: Array) -> Array:
     return safe.divide(1, x, 0.0, x > smallest)
 
 
-def _null(smallest, x):
+def _null(smallest: Array, x: Array) -> Array:
     return jnp.where(x > smallest, 0.0, jnp.ones_like(x))

@@ -106,14 +106,14 @@ def _enclose(look: Look, alpha: Points, near: Points) -> tuple[Bracket, Bool[Arr
     reached = lambda seen: jnp.where(up, seen.slope >= alpha, seen.slope <= alpha)
     far = float(jnp.finfo(near.dtype).max) ** 0.25  # beyond this a square might overflow
 
-    def widen(carry):
+    def widen(carry: tuple) -> tuple:
         k, width, inner, outer = carry
         there = _see(look, near + jnp.where(up, width, -width), side)
         done = reached(outer)
         inner, outer = _pick(done, inner, outer), _pick(done, outer, there)
         return k + 1, width * 2.0**k, inner, outer
 
-    def unfinished(carry):
+    def unfinished(carry: tuple) -> Array:
         _, width, _, outer = carry
         return jnp.any(~reached(outer) & (width < far))
 
