@@ -7,28 +7,30 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.2.
 """
 
 import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
+from olx.core import Scalar
 from olx.losses.ball import BallConstants
 from olx.losses.score import ScoreLoss
 
 
-def _aligned(_, score, outcome):
+def _aligned(_: PyTree, score: Array, outcome: Array) -> Array:
     return -outcome * score
 
 
-def _conjugate(_, tau, outcome):
+def _conjugate(_: PyTree, tau: Array, outcome: Array) -> Array:
     return jnp.where(tau == -outcome, 0.0 * tau, jnp.inf)
 
 
-def _prox(_, step, center, outcome):
+def _prox(_: PyTree, step: Array, center: Array, outcome: Array) -> Array:
     return center + step * outcome
 
 
-def _largest(_, b, top):
+def _largest(_: PyTree, b: Array, top: Scalar) -> Array:
     return top + 0 * b
 
 
-def _none(_, b, top):
+def _none(_: PyTree, b: Array, top: Scalar) -> Array:
     return 0.0 * b
 
 

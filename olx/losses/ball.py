@@ -17,7 +17,9 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.1.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
+
+from olx.core import Scalar
 
 
 class BallConstants(NamedTuple):
@@ -31,6 +33,6 @@ class BallConstants(NamedTuple):
     excess_fn: Callable[..., Array] | None = None
 
 
-def one(_, b, top):
+def one(_: PyTree, b: Array, top: Scalar) -> Array:
     """A constant that is 1 on every ball."""
     return 1.0 + 0 * b

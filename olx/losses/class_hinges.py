@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -90,7 +90,7 @@ def max_of_hinges(cost: Float[Array, "k k"]) -> ScoreLoss:
     )
 
 
-def _prices(cost, score, own):
+def _prices(cost: Scalar, score: Array, own: Array) -> Scalar:
     """The cost of every class for the label: a number for all, or a row of the matrix."""
     if jnp.ndim(cost) == 0:
         return cost
@@ -102,11 +102,11 @@ def _prices(cost, score, own):
     return jnp.sum(jnp.where(own[..., :, None], jnp.asarray(cost, score.dtype), 0.0), -2)
 
 
-def _hinge(margin, score, label):
+def _hinge(margin: Scalar, score: Array, label: Array) -> Array:
     return _maximum(margin, score, label)
 
 
-def _maximum(cost, score, label):
+def _maximum(cost: Scalar, score: Array, label: Array) -> Array:
     score, label = checked(score, label)
     own = hot(score, label)
     raised = score + _prices(cost, score, own)
@@ -114,13 +114,13 @@ def _maximum(cost, score, label):
     return jnp.where(gap <= 0, 0.0, gap)
 
 
-def _maximum_conjugate(cost, tau, label):
+def _maximum_conjugate(cost: Scalar, tau: Array, label: Array) -> Array:
     own, alpha, legal, slack = balanced(tau, label)
     value = -jnp.sum(_prices(cost, alpha, own) * alpha, -1)
     return jnp.where(legal & (jnp.sum(alpha, -1) <= 1 + slack), value, jnp.inf)
 
 
-def _maximum_pull(cost, step, center, label):
+def _maximum_pull(cost: Scalar, step: Array, center: Array, label: Array) -> Array:
     own, excess = _excess(cost, step, center, label)
     count, sums = top_sums(excess, ~own)
     free = jnp.maximum(jnp.max(sums / (count + 1), -1, keepdims=True), 0.0)
@@ -132,24 +132,24 @@ def _maximum_pull(cost, step, center, label):
     return dual(own, alpha / total)
 
 
-def _excess(cost, step, center, label):
+def _excess(cost: Scalar, step: Array, center: Array, label: Array) -> tuple[Array, Array]:
     """The label, and by how much each class misses its cost, divided by the step."""
     center, label = checked(center, label)
     own, step = hot(center, label), jnp.asarray(step)[..., None]
     return own, (_prices(cost, center, own) + center - pick(own, center)[..., None]) / step
 
 
-def _squared(_, score, label):
+def _squared(_: PyTree, score: Array, label: Array) -> Array:
     return _maximum(1.0, score, label) ** 2 / 2
 
 
-def _squared_conjugate(_, tau, label):
+def _squared_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     _, alpha, legal, _ = balanced(tau, label)
     total = jnp.sum(alpha, -1)
     return jnp.where(legal, total**2 / 2 - total, jnp.inf)
 
 
-def _squared_pull(_, step, center, label):
+def _squared_pull(_: PyTree, step: Array, center: Array, label: Array) -> Array:
     own, excess = _excess(1.0, step, center, label)
     count, sums = top_sums(excess, ~own)
     part = jnp.asarray(step / (1 + step))[..., None]
@@ -157,35 +157,35 @@ def _squared_pull(_, step, center, label):
     return dual(own, jnp.where(own, 0.0, jnp.maximum(excess - level, 0.0)))
 
 
-def _average(_, score, label):
+def _average(_: PyTree, score: Array, label: Array) -> Array:
     score, label = checked(score, label)
     own = hot(score, label)
     gap = 1 + score - pick(own, score)[..., None]
     return jnp.sum(jnp.where(own | (gap <= 0), 0.0, gap), -1) / (score.shape[-1] - 1)
 
 
-def _average_conjugate(_, tau, label):
+def _average_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     _, alpha, legal, slack = balanced(tau, label)
     legal &= jnp.all(alpha * (alpha.shape[-1] - 1) <= 1 + slack, -1)
     return jnp.where(legal, -jnp.sum(alpha, -1), jnp.inf)
 
 
-def _average_pull(_, step, center, label):
+def _average_pull(_: PyTree, step: Array, center: Array, label: Array) -> Array:
     own, excess = _excess(1.0, step, center, label)
     zero = jnp.zeros_like(excess[..., 0])
     level = root(Partial(_unspent, own, excess), zero, zero + 1, zero + 1)
     return dual(own, _capped(own, excess, level))
 
 
-def _unspent(own, excess, level):
+def _unspent(own: Array, excess: Array, level: Array) -> Array:
     return level - jnp.sum(_capped(own, excess, level), -1)
 
 
-def _capped(own, excess, level):
+def _capped(own: Array, excess: Array, level: Array) -> Array:
     return jnp.where(own, 0.0, jnp.clip(excess - level[..., None], 0.0, 1 / (own.shape[-1] - 1)))
 
 
-def _zero_one(_, score, label):
+def _zero_one(_: PyTree, score: Array, label: Array) -> Array:
     return counted(margin(*checked(score, label)))
 
 

@@ -31,10 +31,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 
 from olx import _numeric as safe
 from olx.convex.log_sum_exp import soft_shares
 from olx.convex.roots import root
+from olx.core import Scalar
 from olx.losses._classes import checked, dual, of_classes
 from olx.losses.ball import BallConstants
 from olx.losses.margin import hot, pick
@@ -44,64 +46,64 @@ from olx.losses.signs import signs
 _SELF_BOUND = 0.2036321887945369
 
 
-def _logistic(_, score, label):
+def _logistic(_: PyTree, score: Array, label: Array) -> Array:
     return jax.nn.softplus(-label * score)
 
 
-def _logistic_both(_, score, label):
+def _logistic_both(_: PyTree, score: Array, label: Array) -> tuple[Array, Array]:
     m = label * score
     e = jnp.exp(-jnp.abs(m))
     slope = -label * jnp.where(m > 0, e, 1.0) / (1 + e)
     return jnp.maximum(-m, 0.0) + jnp.log1p(e), slope
 
 
-def _logistic_conjugate(_, tau, label):
+def _logistic_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     alpha = -tau * label
     inside = (alpha >= 0) & (alpha <= 1)
     legal = jnp.where(inside, alpha, 0.5)
     return jnp.where(inside, -entr(legal) - entr(1 - legal), jnp.inf)
 
 
-def _logistic_prox(_, step, center, label):
+def _logistic_prox(_: PyTree, step: Array, center: Array, label: Array) -> Array:
     return label * _margin(step, label * center)
 
 
-def _exponential(_, score, label):
+def _exponential(_: PyTree, score: Array, label: Array) -> Array:
     return jnp.exp(-label * score)
 
 
-def _exponential_both(_, score, label):
+def _exponential_both(_: PyTree, score: Array, label: Array) -> tuple[Array, Array]:
     value = jnp.exp(-label * score)
     return value, -label * value
 
 
-def _exponential_conjugate(_, tau, label):
+def _exponential_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     alpha = -tau * label
     legal = safe.or_one(alpha, alpha >= 0)
     return jnp.where(alpha >= 0, -entr(legal) - legal, jnp.inf)
 
 
-def _logistic_lipschitz(_, b, top):
+def _logistic_lipschitz(_: PyTree, b: Array, top: Scalar) -> Array:
     return jax.nn.sigmoid(b)
 
 
-def _logistic_smooth(_, b, top):
+def _logistic_smooth(_: PyTree, b: Array, top: Scalar) -> Array:
     return 0.25 + 0 * b
 
 
-def _logistic_excess(_, b, top):
+def _logistic_excess(_: PyTree, b: Array, top: Scalar) -> Array:
     return jax.nn.sigmoid(-b)
 
 
-def _exponential_rise(_, b, top):
+def _exponential_rise(_: PyTree, b: Array, top: Scalar) -> Array:
     return jnp.exp(b)
 
 
-def _exponential_excess(_, b, top):
+def _exponential_excess(_: PyTree, b: Array, top: Scalar) -> Array:
     return jnp.exp(-b)
 
 
-def _margin(step, start):
+def _margin(step: Array, start: Array) -> Array:
     """The root of m - start = step * sigmoid(-m), which lies between start and start + step."""
     dtype = jnp.result_type(float, step, start)
     step, start = jnp.broadcast_arrays(jnp.asarray(step, dtype), jnp.asarray(start, dtype))
@@ -109,11 +111,11 @@ def _margin(step, start):
     return root(Partial(_excess, step, start), start, start + step, begin)
 
 
-def _excess(step, start, m):
+def _excess(step: Array, start: Array, m: Array) -> Array:
     return m - start - step * jax.nn.sigmoid(-m)
 
 
-def _near(step, start):
+def _near(step: Array, start: Array) -> Array:
     """A start for Newton's method: left of a positive root, right of a negative one, about 1 away.
 
     From there Newton's method converges monotonically. A positive root is at least that of
@@ -128,12 +130,12 @@ def _near(step, start):
     return jnp.where(below, -near, near)
 
 
-def _cross_entropy(_, score, label):
+def _cross_entropy(_: PyTree, score: Array, label: Array) -> Array:
     score, label = checked(score, label)
     return logsumexp(score, -1) - pick(hot(score, label), score)
 
 
-def _cross_entropy_both(_, score, label):
+def _cross_entropy_both(_: PyTree, score: Array, label: Array) -> tuple[Array, Array]:
     score, label = checked(score, label)
     own, top = hot(score, label), jnp.max(score, -1, keepdims=True)
     top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
@@ -143,7 +145,7 @@ def _cross_entropy_both(_, score, label):
     return value, e / total - jnp.where(own, 1.0, 0.0)
 
 
-def _cross_entropy_conjugate(_, tau, label):
+def _cross_entropy_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     tau, label = checked(tau, label)
     p = jnp.where(hot(tau, label), tau + 1, tau)
     slack = 16 * tau.shape[-1] * float(jnp.finfo(tau.dtype).eps)
@@ -151,7 +153,7 @@ def _cross_entropy_conjugate(_, tau, label):
     return jnp.where(inside, -jnp.sum(entr(jnp.maximum(p, 0.0)), -1), jnp.inf)
 
 
-def _cross_entropy_pull(_, step, center, label):
+def _cross_entropy_pull(_: PyTree, step: Array, center: Array, label: Array) -> Array:
     center, label = checked(center, label)
     own = hot(center, label)
     p = soft_shares(step, jnp.where(own, center + jnp.asarray(step)[..., None], center))

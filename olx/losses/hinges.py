@@ -21,6 +21,7 @@ Zhang, Solving Large Scale Linear Prediction Problems Using Stochastic Gradient 
 """
 
 import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx.core import Scalar
@@ -48,65 +49,65 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
     )
 
 
-def _zero_one(_, score, label):
+def _zero_one(_: PyTree, score: Array, label: Array) -> Array:
     return counted(jnp.asarray(label * score))
 
 
-def _hinge(margin, score, label):
+def _hinge(margin: Scalar, score: Array, label: Array) -> Array:
     gap = margin - label * score
     return jnp.where(gap <= 0, 0.0, gap)
 
 
-def _hinge_conjugate(margin, tau, label):
+def _hinge_conjugate(margin: Scalar, tau: Array, label: Array) -> Array:
     alpha = -tau * label
     return jnp.where((alpha >= 0) & (alpha <= 1), -margin * alpha, jnp.inf)
 
 
-def _hinge_prox(margin, step, center, label):
+def _hinge_prox(margin: Scalar, step: Array, center: Array, label: Array) -> Array:
     return center + label * jnp.clip(margin - label * center, 0.0, step)
 
 
-def _squared_hinge(_, score, label):
+def _squared_hinge(_: PyTree, score: Array, label: Array) -> Array:
     gap = 1 - label * score
     return jnp.where(gap <= 0, 0.0, gap) ** 2 / 2
 
 
-def _squared_hinge_conjugate(_, tau, label):
+def _squared_hinge_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     alpha = -tau * label
     return jnp.where(alpha >= 0, alpha**2 / 2 - alpha, jnp.inf)
 
 
-def _squared_hinge_prox(_, step, center, label):
+def _squared_hinge_prox(_: PyTree, step: Array, center: Array, label: Array) -> Array:
     gap = 1 - label * center
     return center + label * jnp.where(gap <= 0, 0.0, gap) * step / (1 + step)
 
 
-def _modified_huber(_, score, label):
+def _modified_huber(_: PyTree, score: Array, label: Array) -> Array:
     gap = 1 - label * score
     curved = jnp.where(gap <= 2, gap, 2.0) ** 2 / 2
     return jnp.where(gap <= 0, 0.0, jnp.where(gap <= 2, curved, 2 * gap - 2))
 
 
-def _modified_huber_conjugate(_, tau, label):
+def _modified_huber_conjugate(_: PyTree, tau: Array, label: Array) -> Array:
     alpha = -tau * label
     return jnp.where((alpha >= 0) & (alpha <= 2), alpha**2 / 2 - alpha, jnp.inf)
 
 
-def _modified_huber_prox(_, step, center, label):
+def _modified_huber_prox(_: PyTree, step: Array, center: Array, label: Array) -> Array:
     gap = 1 - label * center
     push = jnp.where(gap <= 0, 0.0, gap) * step / (1 + step)
     return center + label * jnp.minimum(push, 2 * step)
 
 
-def _squared_hinge_lipschitz(_, b, top):
+def _squared_hinge_lipschitz(_: PyTree, b: Array, top: Scalar) -> Array:
     return b + 1
 
 
-def _modified_huber_lipschitz(_, b, top):
+def _modified_huber_lipschitz(_: PyTree, b: Array, top: Scalar) -> Array:
     return jnp.minimum(b + 1, 2.0)
 
 
-def _gap_at(_, b, top):
+def _gap_at(_: PyTree, b: Array, top: Scalar) -> Array:
     return jnp.maximum(1 - b, 0.0)
 
 

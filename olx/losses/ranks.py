@@ -21,7 +21,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -106,14 +106,14 @@ def pairs(relevance: Array) -> Bool[Array, "m m"]:
     return above & (relevance >= 0)[None, :]
 
 
-def _label_hinge(margin, scores, relevant):
+def _label_hinge(margin: Scalar, scores: Array, relevant: Array) -> Array:
     inside, low, high = parted("label_hinge", scores, relevant)
     proper = is_proper(inside)
     gap = jnp.where(proper, margin - low + high, 0.0)
     return jnp.where(gap <= 0, 0.0, gap)
 
 
-def _gaps(owner, scores, relevance):
+def _gaps(owner: str, scores: Array, relevance: Array) -> tuple[Array, Array]:
     """The losses of all pairs, 0 where there is no pair, and the pairs.
 
     A gap that is only rounding error is 0: its sign means nothing, and its slope would count.
@@ -127,14 +127,14 @@ def _gaps(owner, scores, relevance):
     return jnp.where(counted & ~(gap <= noise), gap, 0.0), counted
 
 
-def _max_pairs(_, scores, relevance):
+def _max_pairs(_: PyTree, scores: Array, relevance: Array) -> Array:
     gap, _ = _gaps("max_pairs", scores, relevance)
     flat = gap.reshape(-1)
     worst = jax.lax.stop_gradient(jnp.argmax(flat))  # the slope of one pair, also if several tie
     return jnp.sum(jnp.where(jnp.arange(flat.size) == worst, flat, 0.0))
 
 
-def _average_pairs(_, scores, relevance):
+def _average_pairs(_: PyTree, scores: Array, relevance: Array) -> Array:
     gap, counted = _gaps("average_pairs", scores, relevance)
     return safe.divide(jnp.sum(gap), jnp.sum(jnp.where(counted, jnp.ones_like(gap), 0.0)))
 

@@ -15,6 +15,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
@@ -79,91 +80,91 @@ def huber(delta: Scalar) -> ScoreLoss:
     )
 
 
-def _squared(_, score, outcome):
+def _squared(_: PyTree, score: Array, outcome: Array) -> Array:
     return (score - outcome) ** 2 / 2
 
 
-def _squared_conjugate(_, tau, outcome):
+def _squared_conjugate(_: PyTree, tau: Array, outcome: Array) -> Array:
     return tau**2 / 2 + tau * outcome
 
 
-def _squared_prox(_, step, center, outcome):
+def _squared_prox(_: PyTree, step: Array, center: Array, outcome: Array) -> Array:
     return (center + step * outcome) / (1 + step)
 
 
-def _tube(epsilon, score, outcome):
+def _tube(epsilon: Scalar, score: Array, outcome: Array) -> Array:
     excess = jnp.abs(score - outcome) - epsilon
     return jnp.where(excess <= 0, 0.0, excess)
 
 
-def _tube_conjugate(epsilon, tau, outcome):
+def _tube_conjugate(epsilon: Scalar, tau: Array, outcome: Array) -> Array:
     return jnp.where(jnp.abs(tau) <= 1, tau * outcome + epsilon * jnp.abs(tau), jnp.inf)
 
 
-def _tube_prox(epsilon, step, center, outcome):
+def _tube_prox(epsilon: Scalar, step: Array, center: Array, outcome: Array) -> Array:
     residual = center - outcome
     return center - jnp.sign(residual) * jnp.clip(jnp.abs(residual) - epsilon, 0.0, step)
 
 
-def _squared_lipschitz(_, b, top):
+def _squared_lipschitz(_: PyTree, b: Array, top: Scalar) -> Array:
     return b + top
 
 
-def _squared_excess(_, b, top):
+def _squared_excess(_: PyTree, b: Array, top: Scalar) -> Array:
     return jnp.maximum(top - b, 0.0)
 
 
-def _power(p, score, outcome):
+def _power(p: Scalar, score: Array, outcome: Array) -> Array:
     size = jnp.abs(score - outcome)
     return safe.power(size, p, 0.0, size != 0)
 
 
-def _power_both(p, score, outcome):
+def _power_both(p: Scalar, score: Array, outcome: Array) -> tuple[Array, Array]:
     residual = score - outcome
     size = jnp.abs(residual)
     root = safe.power(size, p - 1, 0.0, size != 0)
     return root * size, p * root * jnp.sign(residual)
 
 
-def _power_conjugate(p, tau, outcome):
+def _power_conjugate(p: Scalar, tau: Array, outcome: Array) -> Array:
     size = jnp.abs(tau / p)
     return tau * outcome + (p - 1) * safe.power(size, p / (p - 1), 0.0, size != 0)
 
 
-def _power_lipschitz(p, b, top):
+def _power_lipschitz(p: Scalar, b: Array, top: Scalar) -> Array:
     return p * (b + top) ** (p - 1)
 
 
-def _power_smooth(p, b, top):
+def _power_smooth(p: Scalar, b: Array, top: Scalar) -> Array:
     return p * (p - 1) * (b + top) ** (p - 2)
 
 
-def _power_excess(p, b, top):
+def _power_excess(p: Scalar, b: Array, top: Scalar) -> Array:
     return p * safe.power(top - b, p - 1, 0.0)
 
 
-def _huber(delta, score, outcome):
+def _huber(delta: Scalar, score: Array, outcome: Array) -> Array:
     residual = score - outcome
     size = jnp.abs(residual)
     return jnp.where(size <= delta, residual**2 / 2, delta * (size - delta / 2))
 
 
-def _huber_conjugate(delta, tau, outcome):
+def _huber_conjugate(delta: Scalar, tau: Array, outcome: Array) -> Array:
     return jnp.where(jnp.abs(tau) <= delta, tau**2 / 2 + tau * outcome, jnp.inf)
 
 
-def _huber_prox(delta, step, center, outcome):
+def _huber_prox(delta: Scalar, step: Array, center: Array, outcome: Array) -> Array:
     residual = center - outcome
     inside = jnp.abs(residual) <= delta * (1 + step)
     near = residual / (1 + step)
     return outcome + jnp.where(inside, near, residual - step * delta * jnp.sign(residual))
 
 
-def _huber_lipschitz(delta, b, top):
+def _huber_lipschitz(delta: Scalar, b: Array, top: Scalar) -> Array:
     return jnp.minimum(b + top, delta)
 
 
-def _huber_excess(delta, b, top):
+def _huber_excess(delta: Scalar, b: Array, top: Scalar) -> Array:
     return jnp.clip(top - b, 0.0, delta)
 
 
