@@ -72,6 +72,8 @@ def group_of(room: str, one: Name) -> str | None:
     """The group of a name; None for drivers, records and checks, which the reference shows."""
     if room == "olx":
         return "olx.frameworks" if one.module.startswith("olx.frameworks.") else None
+    if room == "olx.theorems":  # a theorem is stated on the page of its rule
+        return ".".join(one.module.split(".")[:2])
     room = "olx.convex" if room == "olx.convex.sets" else room
     return room if room in GROUPS else None
 
@@ -180,7 +182,8 @@ def _target(page: Page, where: dict[str, str]):
     own = {one.typed for one in page.names} | {one.name for one in page.names}
 
     def target(name: str) -> str | None:
-        full = next((f for f in (name, f"{page.group}.{name}", f"olx.{name}") if f in where), None)
+        longer = (f"{room}.{name}" for room in (page.group, "olx", "olx.theorems"))
+        full = next((full for full in (name, *longer) if full in where), None)
         return None if full is None or name in own else f"../../{where[full]}"
 
     return target

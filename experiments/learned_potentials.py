@@ -58,7 +58,7 @@ LEARNED = {
 
 def learner(mirror: olx.MirrorMap, eta: float = 1.0) -> olx.Learner:
     """Follow the regularized leader, with the regret bound of this potential."""
-    return olx.linear(olx.ftrl(eta, mirror).carrying(olx.composite_regret(mirror)))
+    return olx.linear(olx.ftrl(eta, mirror).carrying(olx.theorems.composite_regret(mirror)))
 
 
 def plain(eta: float) -> olx.Learner:

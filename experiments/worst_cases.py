@@ -129,7 +129,7 @@ CASES = {
     ),
     "dual averaging, growing regularizer": Case(
         lambda t: olx.ftrl(1.0, olx.regularizers.growing(FLAT, 0.5)),
-        olx.root_regret(FLAT),
+        olx.theorems.root_regret(FLAT),
         by_pepit,
     ),
     "optimistic gradient descent": Case(

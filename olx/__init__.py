@@ -41,10 +41,6 @@ from olx.facts import Facts as Facts
 from olx.frameworks import ascents as ascents
 from olx.frameworks import games as games
 from olx.frameworks.affine import affine as affine
-from olx.frameworks.corollaries import composite_regret as composite_regret
-from olx.frameworks.corollaries import leader_regret as leader_regret
-from olx.frameworks.corollaries import root_regret as root_regret
-from olx.frameworks.descent import surrogate_regret as surrogate_regret
 from olx.frameworks.dual_ascent import dual_ascent as dual_ascent
 from olx.frameworks.ftrl import ftrl as ftrl
 from olx.frameworks.implicit import implicit as implicit
@@ -79,6 +75,7 @@ if _TYPE_CHECKING:
     from olx import second_order as second_order
     from olx import structured as structured
     from olx import testing as testing
+    from olx import theorems as theorems
     from olx import tune as tune
     from olx.hindsight.best import best_in_hindsight as best_in_hindsight
     from olx.hindsight.regret import regret as regret
@@ -101,6 +98,7 @@ _ROOMS = (
     "second_order",
     "structured",
     "testing",
+    "theorems",
     "tune",
 )
 _OF_HINDSIGHT = ("best_in_hindsight", "regret", "shifting_regret")

@@ -238,10 +238,10 @@ def corollary_1():
         steep = olx.linear(olx.ftrl(eta, regularizers.adagrad(penalty, 4.0, rate=eta)))
         steep_run = played(steep, losses.hinge, stream.rounds)
         adagrad = regularizers.adagrad(delta=4.0)
-        tight = olx.composite_regret(growing, penalty.value)
-        loose = olx.root_regret(base, penalty.value)
+        tight = olx.theorems.composite_regret(growing, penalty.value)
+        loose = olx.theorems.root_regret(base, penalty.value)
         both = olx.certify(root, run, u, theorems=(tight, loose))
-        steeper = olx.composite_regret(adagrad, penalty.value)
+        steeper = olx.theorems.composite_regret(adagrad, penalty.value)
         (own,) = olx.certify(steep, steep_run, u, theorems=(steeper,))
         return {"tight": both[0], "loose": both[1], "steep": own}
 
@@ -276,7 +276,9 @@ def test_following_the_leader_on_composite_losses_has_logarithmic_regret():
     @with_verdicts
     def prove(u):
         run = played(learner, losses.hinge, stream.rounds)
-        return {"leader": olx.certify(learner, run, u, theorems=(olx.leader_regret(both),))[0]}
+        return {
+            "leader": olx.certify(learner, run, u, theorems=(olx.theorems.leader_regret(both),))[0]
+        }
 
     for u in comparators(stream.truth):
         proofs, holds = prove(u)
@@ -296,7 +298,7 @@ def theorem_5():
 
         learner = olx.md(schedules.decay(1 / sigma, 1.0), mirrors.euclidean(sets.ball(2.0)))
         run = played(learner, regularized, rounds)
-        theorem = olx.first_order.strongly_convex_regret(sigma)
+        theorem = olx.theorems.strongly_convex_regret(sigma)
         return {"theorem 5": olx.certify(learner, run, u, theorems=(theorem,))[0]}
 
     return with_verdicts(prove)

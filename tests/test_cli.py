@@ -214,7 +214,7 @@ def test_theorems_are_listed_with_their_source_and_learners(capsys):
     assert status == 0
     lines = {line.split()[0]: line for line in out.splitlines()[1:]}
     assert "Shalev-Shwartz 2007, corollaries 5 and 7; about `perc" in lines["perceptron_mistakes"]
-    assert "classification.winnow_mistakes(margin)" in lines
+    assert "theorems.winnow_mistakes(margin)" in lines
 
 
 def test_one_kind_is_listed_alone(capsys):
@@ -243,7 +243,7 @@ def test_one_name_is_explained(capsys):
         "error": "For binary, multiclass data.",
         "stream:linear_regression": "arguments = { rounds = ..., features = ... }",
         "optax.adam": "  b1             0.9",
-        "winnow_mistakes": 'theorems = [{ name = "classification.winnow_mistakes", margin = ... }]',
+        "winnow_mistakes": 'theorems = [{ name = "theorems.winnow_mistakes", margin = ... }]',
     }.items():
         assert part in olx(capsys, "list", name)[1], name
 

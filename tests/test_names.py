@@ -6,6 +6,7 @@ import pytest
 
 import olx
 from olx.core import Learner
+from olx.theorem import Theorem
 
 ROOMS = (
     olx,
@@ -31,6 +32,18 @@ FACTORIES = {
     if inspect.isfunction(thing) and not name.startswith("_")
 }
 MADE_OF_TWO = {"olx.meta.mix", "olx.boosting.symmetrized"}  # of learners, and one that mixes them
+
+
+def makes_theorem(thing):
+    made = inspect.isfunction(thing) and inspect.get_annotations(thing).get("return") is Theorem
+    return made or isinstance(thing, Theorem)
+
+
+def test_public_theorems_are_in_one_name_space():
+    public = {name: one for name, one in vars(olx.theorems).items() if not name.startswith("_")}
+    assert len(public) > 40
+    assert all(map(makes_theorem, public.values()))
+    assert not [one for room in ROOMS for one in list(vars(room).values()) if makes_theorem(one)]
 
 
 def learners(factory):

@@ -64,7 +64,7 @@ def stagewise(eta: Scalar | Process) -> Learner:
     eta: the step, at most 1: a number or one of `olx.schedules`.
 
     An outcome is the vector of values of the hypothesis. Only the shape of `params` is used. See
-    `olx.boosting.fit_stagewise`, and `olx.boosting.stagewise_loss` for the theorem.
+    `olx.boosting.fit_stagewise`, and `olx.theorems.stagewise_loss` for the theorem.
 
     >>> import jax.numpy as jnp, olx
     >>> fit = lambda f, outcome: jnp.mean((f - jnp.array([1.0, -1.0])) ** 2)

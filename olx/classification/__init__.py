@@ -2,26 +2,16 @@
 
 from olx.classification.aggressive_perceptron import aggressive_perceptron as aggressive_perceptron
 from olx.classification.alma import alma as alma
-from olx.classification.alma import alma_mistakes as alma_mistakes
 from olx.classification.alma import small_margin_alma as small_margin_alma
 from olx.classification.passive_aggressive import passive_aggressive as passive_aggressive
 from olx.classification.passive_aggressive import passive_aggressive_1 as passive_aggressive_1
 from olx.classification.passive_aggressive import passive_aggressive_2 as passive_aggressive_2
 from olx.classification.perceptron import perceptron as perceptron
-from olx.classification.perceptron import perceptron_mistakes as perceptron_mistakes
-from olx.classification.perceptron import separable_mistakes as separable_mistakes
 from olx.classification.pnorm_perceptron import pnorm_perceptron as pnorm_perceptron
 from olx.classification.romma import aggressive_romma as aggressive_romma
 from olx.classification.romma import romma as romma
 from olx.classification.self_tuned_aggressive import self_tuned_aggressive as self_tuned_aggressive
 from olx.classification.self_tuned_winnow import self_tuned_winnow as self_tuned_winnow
-from olx.classification.self_tuned_winnow import (
-    self_tuned_winnow_mistakes as self_tuned_winnow_mistakes,
-)
 from olx.classification.winnow import balanced_winnow as balanced_winnow
-from olx.classification.winnow import r_of_k_mistakes as r_of_k_mistakes
-from olx.classification.winnow import tuned_winnow_mistakes as tuned_winnow_mistakes
 from olx.classification.winnow import unnormalized_winnow as unnormalized_winnow
 from olx.classification.winnow import winnow as winnow
-from olx.classification.winnow import winnow_mistakes as winnow_mistakes
-from olx.frameworks.mistakes import conservative_mistakes as conservative_mistakes

@@ -65,7 +65,7 @@ def certify(
 
     u: any point of the domain; outside the domain the right sides are infinite.
     theorems: the theorems to check; all that the learner carries if None. Theorems with further
-        numbers, such as a margin, are made by functions in the file of the rule.
+        numbers, such as a margin, are in `olx.theorems`.
 
     If the run breaks a condition of a theorem, its right side is infinite and the certificate names
     the condition and the round.

@@ -7,7 +7,6 @@ low, high: the range of losses, 0 and 1 if None; losses outside it are refused.
 """
 
 from olx.experts.ada_normal_hedge import ada_normal_hedge as ada_normal_hedge
-from olx.experts.ada_normal_hedge import random_gap as random_gap
 from olx.experts.adahedge import adahedge as adahedge
 from olx.experts.bandit import bandit as bandit
 from olx.experts.base import Seen as Seen
@@ -16,32 +15,23 @@ from olx.experts.base import expected_loss as expected_loss
 from olx.experts.base import expert_learner as expert_learner
 from olx.experts.best_pruning import best_pruning as best_pruning
 from olx.experts.boa import boa as boa
-from olx.experts.conversions import equivalence as equivalence
 from olx.experts.conversions import experts_from_game as experts_from_game
 from olx.experts.conversions import game_from_experts as game_from_experts
-from olx.experts.draws import committed_draws as committed_draws
-from olx.experts.draws import sampled_draws as sampled_draws
 from olx.experts.drifting_game import drifting_game as drifting_game
 from olx.experts.exp3 import exp3 as exp3
 from olx.experts.exp3 import exp3_bound as exp3_bound
 from olx.experts.exp3 import exp3_step as exp3_step
 from olx.experts.fixed_share import fixed_share as fixed_share
-from olx.experts.fixed_share import fixed_share_path as fixed_share_path
 from olx.experts.gibbs import gibbs as gibbs
 from olx.experts.hedge import anytime_hedge as anytime_hedge
-from olx.experts.intervals import changing as changing
-from olx.experts.intervals import interval_from as interval_from
 from olx.experts.linearized import linearized as linearized
 from olx.experts.ml_prod import adapt_ml_prod as adapt_ml_prod
-from olx.experts.nearby import nearby_points as nearby_points
 from olx.experts.normal_hedge import normal_hedge as normal_hedge
 from olx.experts.normal_hedge_dt import normal_hedge_dt as normal_hedge_dt
 from olx.experts.particles import particles as particles
 from olx.experts.paths import Path as Path
 from olx.experts.potential_experts import potential_experts as potential_experts
 from olx.experts.prod import prod as prod
-from olx.experts.quantiles import hedge_quantile as hedge_quantile
-from olx.experts.quantiles import quantile as quantile
 from olx.experts.sampled import committed as committed
 from olx.experts.sampled import sampled as sampled
 from olx.experts.squint import squint as squint

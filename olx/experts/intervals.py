@@ -48,7 +48,7 @@ def interval_from(start: int | Array) -> Theorem:
     >>> rounds, _ = olx.streams.switching_losses(jax.random.key(0), rounds=40, experts=3)
     >>> learner = olx.experts.ada_normal_hedge_tv(40)
     >>> game = olx.losses.linear_loss, rounds, jnp.ones(3)
-    >>> late = olx.experts.interval_from(16)
+    >>> late = olx.theorems.interval_from(16)
     >>> bool(olx.certify(learner, *game, jnp.array([0.0, 1.0, 0.0]), theorems=(late,)).holds)
     True
     """

@@ -60,7 +60,7 @@ def quantile(inner: Learner, epsilon: float) -> Theorem:
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.expert_losses(jax.random.key(0), rounds=40, experts=6, gap=0.1)
     >>> learner, game = olx.experts.two_norm(), (olx.losses.linear_loss, rounds, jnp.ones(6))
-    >>> third = olx.experts.quantile(learner, 1 / 3)
+    >>> third = olx.theorems.quantile(learner, 1 / 3)
     >>> bool(olx.certify(learner, *game, None, theorems=(third,)).holds)
     True
     """

@@ -19,5 +19,4 @@ from olx.first_order.scale_invariant_adagrad import (
 from olx.first_order.scale_invariant_pnorm import scale_invariant_pnorm as scale_invariant_pnorm
 from olx.first_order.self_confident import self_confident as self_confident
 from olx.first_order.strongly_convex_md import strongly_convex_md as strongly_convex_md
-from olx.first_order.strongly_convex_md import strongly_convex_regret as strongly_convex_regret
 from olx.first_order.strongly_convex_ogd import strongly_convex_ogd as strongly_convex_ogd

@@ -5,7 +5,7 @@ $$w_t = \arg\min_w\; \eta \Big\langle \sum_{s < t} g_s, w \Big\rangle + \eta t F
 
 With $F = \lambda \|\cdot\|_1$ a coordinate is exactly 0 while its mean gradient is below $\lambda$.
 On the losses $\ell_t + F$ the regret is at most $\frac{T^p}{2\eta}\|u\|^2 + \frac\eta2 \sum_t
-t^{-p} \|g_t\|^2$ (theorem `composite_regret`; for $p = 1/2$ also `olx.root_regret`).
+t^{-p} \|g_t\|^2$ (theorem `composite_regret`; for $p = 1/2$ also `olx.theorems.root_regret`).
 
 Xiao, Dual Averaging Methods for Regularized Stochastic Learning and Online Optimization, 2010;
 Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.

@@ -14,7 +14,7 @@ $\lceil \varepsilon N\rceil$-th largest $R_{t,i}$.
 A shifting comparator plays $u_t$ instead of $u$; regret bounds then grow with its variation
 $\sum_t \|u_t - u_{t-1}\|$. A sequence of non-negative vectors $u_1, \dots, u_T$ has the variation
 $V = \sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$, and is a weighted sum of intervals of
-total weight $V$. Theorems about comparators that change depend on it; see `olx.experts.changing`.
+total weight $V$. Theorems about comparators that change depend on it; see `olx.theorems.changing`.
 
 Shalev-Shwartz, Online Learning and Online Convex Optimization, 2012, section 1; Luo, Optimal and
 Adaptive Online Learning, 2016, chapter 2, lemma 5.

@@ -32,6 +32,7 @@ MODULES = {
     "ranking": olx.ranking,
     "experts": olx.experts,
     "meta": olx.meta,
+    "theorems": olx.theorems,
     "mirrors": olx.mirrors,
     "convex": olx.convex,
     "sets": sets,

@@ -9,9 +9,6 @@ from olx.multiclass.exponentiated_gradient import exponentiated_gradient as expo
 from olx.multiclass.passive_aggressive import passive_aggressive as passive_aggressive
 from olx.multiclass.passive_aggressive import passive_aggressive_1 as passive_aggressive_1
 from olx.multiclass.passive_aggressive import passive_aggressive_2 as passive_aggressive_2
-from olx.multiclass.perceptron import (
-    multiclass_perceptron_mistakes as multiclass_perceptron_mistakes,
-)
 from olx.multiclass.perceptron import perceptron as perceptron
 from olx.multiclass.perceptron import uniform_perceptron as uniform_perceptron
 from olx.multiclass.pnorm_perceptron import pnorm_perceptron as pnorm_perceptron

@@ -21,7 +21,7 @@ $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac12 \sum_{s \le t} g_s^\top A_s
   \frac12 \sum_{s \le t} \eta_s \langle g_s, w_s - u\rangle^2 \le
   \frac12 \sum_{s \le t} g_s^\top A_s^+ g_s + 2 (C L)^2 \sum_{s \le t} \eta_s.$$
 
-`olx.second_order.rank_regret` bounds the sum by the rank of the rows.
+`olx.theorems.rank_regret` bounds the sum by the rank of the rows.
 
 Luo, Optimal and Adaptive Online Learning, 2016, appendix C.2.
 """

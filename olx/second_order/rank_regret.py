@@ -9,7 +9,7 @@ $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac1{2 (\sigma + \eta_t)} \Big( r
   2 (C L)^2 \sum_{s \le t} \eta_s.$$
 
 The account keeps a matrix and needs its eigenvalues in every round, so no learner carries the
-theorem: give it to `olx.certify` as `theorems=(olx.second_order.rank_regret,)`.
+theorem: give it to `olx.certify` as `theorems=(olx.theorems.rank_regret,)`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, theorem 23 and corollary 1 of appendix C.
 """

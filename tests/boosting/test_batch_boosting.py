@@ -205,7 +205,7 @@ def test_a_promised_edge_is_a_condition(name):
 
 @pytest.mark.parametrize("theta", [0.0, 0.05, -0.2])
 def test_the_margins_of_nh_boost_dt_are_those_of_theorem_3(theta):
-    theorems = (boosting.margins(theta),)
+    theorems = (olx.theorems.margins(theta),)
     run, (proof,) = proofs_of("nh_boost_dt", 60, theorems=theorems)
     assert proof.holds, str(proof)
     left, right = reference.theorem3(run, theta)
@@ -215,7 +215,7 @@ def test_the_margins_of_nh_boost_dt_are_those_of_theorem_3(theta):
 
 def test_margins_are_about_nh_boost_dt_only():
     with pytest.raises(TypeError, match="nh_boost_dt"):
-        proofs_of("adaboost", theorems=(boosting.margins(0.0),))
+        proofs_of("adaboost", theorems=(olx.theorems.margins(0.0),))
 
 
 def test_first_weights_of_examples_are_kept():
@@ -383,7 +383,7 @@ BAD = {
         lambda: boost(rounds=1).ensemble.predict(ROWS[:, :5]),
         "rows must have 8 features, as the training rows have, got 5",
     ),
-    "theta 2": (lambda: boosting.margins(2.0), r"margins: `theta` must lie in \[-1, 1\]"),
+    "theta 2": (lambda: olx.theorems.margins(2.0), r"margins: `theta` must lie in \[-1, 1\]"),
 }
 
 

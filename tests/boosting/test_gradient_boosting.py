@@ -241,7 +241,7 @@ def test_sides_are_those_of_the_reference(name):
 @pytest.mark.parametrize("name", ["greedy", "greedy by stage", "greedy hull"])
 def test_greedy_learners_owe_little_in_linear_losses(name):
     learner, u = LEARNERS[name], D * TRUTH / np.linalg.norm(TRUTH)
-    claims = boosting.greedy_regret(), boosting.greedy_regret(three)
+    claims = olx.theorems.greedy_regret(), olx.theorems.greedy_regret(three)
 
     @quick
     def play():
@@ -316,7 +316,7 @@ def test_single_precision_stays_single_among_double_numbers(name):
         start = jnp.zeros(WIDTH, jnp.float32)
         watch = olx.record.trace
         run = olx.rollout(learner, learner.hparams.loss, rounds, start, record=watch)
-        claims = (*learner.theorems, *([boosting.greedy_regret()] if "greedy" in name else ()))
+        claims = (*learner.theorems, *([olx.theorems.greedy_regret()] if "greedy" in name else ()))
         return run.losses, run.state, olx.certify(learner, run, u, theorems=claims)
 
     for leaf in jax.tree.leaves(jax.eval_shape(play)):
@@ -446,7 +446,7 @@ REFUSED_KINDS = {
             IID,
             ZEROS,
             TRUTH,
-            theorems=(boosting.hull_regret(),),
+            theorems=(olx.theorems.hull_regret(),),
         ),
         "`hull_regret` is about a `gradient_boost_hull`",
     ),

@@ -219,10 +219,10 @@ def test_lemma_10(share):
 
 
 WEAK_THEOREMS = {
-    "BBM": (online_bbm(0.1), boosting.majority_mistakes_at),
+    "BBM": (online_bbm(0.1), olx.theorems.majority_mistakes_at),
     "AdaBoost.OL": (
         adaboost_ol(),
-        lambda excess: boosting.weak_adaboost_mistakes(0.1, excess),
+        lambda excess: olx.theorems.weak_adaboost_mistakes(0.1, excess),
     ),
 }
 
@@ -256,7 +256,7 @@ def test_lemma_8_holds_for_potentials(name):
     learner = voting(7, boosting.potential_booster(POTENTIALS[name]))
     for kind in KINDS:
         game = losses.zero_one, table_of_votes(kind, 7), jnp.zeros(7), jnp.zeros(7)
-        proof = olx.certify(learner, *game, theorems=(boosting.potential_mistakes(0.1),))[0]
+        proof = olx.certify(learner, *game, theorems=(olx.theorems.potential_mistakes(0.1),))[0]
         assert bool(proof.holds), f"{kind}: {proof}"
         if name == "majority":
             np.testing.assert_allclose(proof.left, proof.right, rtol=0, atol=1e-9)
@@ -266,7 +266,9 @@ def test_lemma_8_holds_for_potentials(name):
 def test_a_potential_that_does_not_fall_fast_enough_is_named():
     rule = boosting.potential_booster(boosting.exponential_potential(7, 0.1, 0.3))
     game = losses.zero_one, table_of_votes("coins", 7), jnp.zeros(7), jnp.zeros(7)
-    proof = olx.certify(voting(7, rule), *game, theorems=(boosting.potential_mistakes(0.01),))[0]
+    proof = olx.certify(voting(7, rule), *game, theorems=(olx.theorems.potential_mistakes(0.01),))[
+        0
+    ]
     assert np.isposinf(proof.right[-1])
     assert "the potentials must meet (3.4)" in str(proof)
 

@@ -49,7 +49,7 @@ def test_it_is_that_of_the_thesis_and_its_bound_holds_after_every_round(name, ga
     assert name != "shrunken" or game != "squares" or 0 < sigmas.sum() < STEPS
 
     (proof,) = olx.certify(
-        learner, run, COMPARATOR, theorems=(boosting.stagewise_loss(NORM, beta),)
+        learner, run, COMPARATOR, theorems=(olx.theorems.stagewise_loss(NORM, beta),)
     )
     assert proof.holds, str(proof)
     wanted = [
@@ -78,7 +78,7 @@ def conditions(broken):
 def test_broken_conditions_are_named():
     learner, run, *_ = play("shrunken", "squares", weak=lambda f, eta: SIGNS[:, 5])
     certify = lambda u, *numbers: olx.certify(
-        learner, run, u, theorems=(boosting.stagewise_loss(*numbers),)
+        learner, run, u, theorems=(olx.theorems.stagewise_loss(*numbers),)
     )[0]
     assert "oracle" in conditions(certify(COMPARATOR, NORM, 1.0))
     assert "smooth" in conditions(certify(COMPARATOR, NORM, 0.01))
@@ -112,7 +112,7 @@ BAD = {
     "real hypotheses": (lambda: fit(weak=HALVES), r"must be -1 or \+1, got .*a function of f"),
     "large values": (lambda: fit(weak=lambda f, eta: 2 + f), r"must lie in \[-1, 1\], got 2.0"),
     "a function of weights": (lambda: fit(weak=lambda weights: weights), r"must take \(f, eta\)"),
-    "norm 0": (lambda: boosting.stagewise_loss(0.0, 1.0), "`norm` must be positive"),
+    "norm 0": (lambda: olx.theorems.stagewise_loss(0.0, 1.0), "`norm` must be positive"),
 }
 
 

@@ -84,7 +84,7 @@ COUNTS_MISTAKES = {
     "perceptron": (olx.classification.perceptron(), carried("perceptron_mistakes")),
     "conservative": (
         olx.classification.perceptron(),
-        made(olx.classification.conservative_mistakes(0.3)),
+        made(olx.theorems.conservative_mistakes(0.3)),
     ),
     "PA-I": (olx.classification.passive_aggressive_1(0.5), carried("mistakes")),
     "aggressive": (
@@ -93,7 +93,7 @@ COUNTS_MISTAKES = {
     ),
     "alma": (
         olx.classification.alma(0.9),
-        made(olx.classification.alma_mistakes(0.1)),
+        made(olx.theorems.alma_mistakes(0.1)),
     ),
     "self-tuned": (
         olx.classification.self_tuned_aggressive(mirrors.euclidean(), 2.0),
@@ -206,8 +206,8 @@ def test_primal_dual_theorems_hold_for_weighted_rounds(name):
 
 
 MARGINS = (
-    olx.classification.conservative_mistakes(0.2),
-    olx.classification.separable_mistakes(0.2),
+    olx.theorems.conservative_mistakes(0.2),
+    olx.theorems.separable_mistakes(0.2),
 )
 
 
@@ -227,7 +227,7 @@ def test_what_is_no_stream_of_r_of_k_is_no_violation():
     """Rows beyond 1 are named; nothing is published for another step or a `u` without margin."""
     for eta, rows, broken in ((0.2, ROWS, {"rows must lie in [-1, 1]": 1}), (0.1, ROWS / 3, {})):
         learner = olx.classification.winnow(eta)
-        asked = (olx.classification.r_of_k_mistakes(1, 2),)
+        asked = (olx.theorems.r_of_k_mistakes(1, 2),)
         proof = olx.certify(learner, classified(learner, rows=rows), UNIFORM, theorems=asked)[0]
         assert proof.holds, str(proof)
         assert broken_from(proof) == broken

@@ -505,16 +505,16 @@ def tracked():
         own = {name: LEARNERS[name][0] for name in names}
         exact, chained, share = names
         about = lambda name, u, one: olx.certify(own[name], runs[name], u, theorems=(one,))[0]
-        interval = lambda u, begin: about(exact, u, experts.interval_from(begin))
+        interval = lambda u, begin: about(exact, u, olx.theorems.interval_from(begin))
         within = jax.vmap(jax.vmap(interval, (None, 0)), (0, None))
-        covered = lambda u, begin: about(chained, u, experts.interval_from(begin))
+        covered = lambda u, begin: about(chained, u, olx.theorems.interval_from(begin))
         return {
             "intervals": within(corners, jnp.arange(T)),
             "chained": jax.vmap(jax.vmap(covered, (None, 0)), (0, None))(corners, STARTS),
-            "shifts": about(exact, jax.nn.one_hot(path, N), experts.changing),
-            "changing": about(exact, blurred, experts.changing),
-            "share": about(share, jax.nn.one_hot(path, N), experts.fixed_share_path),
-            "share, blurred": about(share, blurred, experts.fixed_share_path),
+            "shifts": about(exact, jax.nn.one_hot(path, N), olx.theorems.changing),
+            "changing": about(exact, blurred, olx.theorems.changing),
+            "share": about(share, jax.nn.one_hot(path, N), olx.theorems.fixed_share_path),
+            "share, blurred": about(share, blurred, olx.theorems.fixed_share_path),
         }
 
     return judge(losses)
@@ -547,10 +547,10 @@ def test_rounds_that_no_copy_covers_are_not_judged(make):
     """Made for 3 rounds: of the one copies start in the first 3, of the other in none divisible by
     4, so that one of round 5 covers rounds 5 to 7."""
     learner, game = make(3), (olx.losses.linear_loss, olx.Rounds(None, LOSSES[:8]), jnp.ones(N))
-    late = experts.interval_from(4)
+    late = olx.theorems.interval_from(4)
     whole, part = (
         olx.certify(learner, *game, jnp.eye(N)[0], theorems=(one,))[0]
-        for one in (experts.interval_from(0), late)
+        for one in (olx.theorems.interval_from(0), late)
     )
     assert whole.holds
     assert part.holds
@@ -562,7 +562,7 @@ def test_rounds_that_no_copy_covers_are_not_judged(make):
 def test_a_comparator_that_changes_needs_a_row_for_every_round():
     learner, rounds = experts.fixed_share(0.5, 0.1), olx.Rounds(None, LOSSES[:6])
     game = olx.losses.linear_loss, rounds, jnp.ones(N)
-    few, share = jnp.eye(N)[jnp.zeros(4, int)], (experts.fixed_share_path,)
+    few, share = jnp.eye(N)[jnp.zeros(4, int)], (olx.theorems.fixed_share_path,)
     proof = olx.certify(learner, *game, few, theorems=share)[0]
     np.testing.assert_array_equal(np.isinf(proof.right), np.arange(6) >= 4)
     run = olx.rollout(learner, *game, record=olx.record.trace)
@@ -605,7 +605,7 @@ def looked_back():
             learner, rounds = LEARNERS[name][0], olx.Rounds(None, losses)
             loss = olx.losses.linear_loss
             run = olx.rollout(learner, loss, rounds, jnp.ones(N), record=olx.record.trace)
-            theorems = tuple(experts.quantile(learner, eps) for eps in EPSILONS)
+            theorems = tuple(olx.theorems.quantile(learner, eps) for eps in EPSILONS)
             quantiles = list(olx.certify(learner, run, None, theorems=theorems))
             seen[name] = hindsight.expert_regrets(learner, run), quantiles
             if name == "ada_normal_hedge":
@@ -644,7 +644,7 @@ def test_mean_regret_with_a_gap_is_bounded():
             learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
         )
         regret = jnp.cumsum(run.losses - rounds.outcome @ truth)
-        proof = olx.certify(learner, run, truth, theorems=(experts.random_gap(gap),))[0]
+        proof = olx.certify(learner, run, truth, theorems=(olx.theorems.random_gap(gap),))[0]
         return regret, proof.right
 
     regrets, bounds = play(random.split(KEY, 20))
@@ -757,14 +757,14 @@ def test_theorem_1_counts_losers_in_both_games():
         game = olx.rollout(
             back, loss, olx.Rounds(None, moves), jnp.ones(N), record=olx.record.trace
         )
-        theorems = tuple(experts.equivalence(margin) for margin in margins)
+        theorems = tuple(olx.theorems.equivalence(margin) for margin in margins)
         both = [
             list(olx.certify(learner, one, None, theorems=theorems))
             for learner, one in ((there, run), (back, game))
         ]
         return both, olx.certify(there, run, None)[0], run.losses
 
-    theorems = (experts.equivalence(1.0),)
+    theorems = (olx.theorems.equivalence(1.0),)
     (here, there_), proof, value = play(losses)
     regret = np.cumsum(np.asarray(value)[:, None] - np.asarray(losses), axis=0)
     for margin, one in zip(margins, here, strict=True):

@@ -29,7 +29,7 @@ def test_exponential_weights_keep_the_bound_of_every_quantile():
         run = olx.rollout(
             learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
         )
-        theorems = tuple(experts.hedge_quantile(epsilon) for epsilon in epsilons)
+        theorems = tuple(olx.theorems.hedge_quantile(epsilon) for epsilon in epsilons)
         return run.losses, list(olx.certify(learner, run, None, theorems=theorems))
 
     paid, proofs = play(LOSSES)
@@ -47,7 +47,7 @@ def test_exponential_weights_are_not_judged_where_the_theorem_is_not_about_them(
     rounds = olx.Rounds(None, LOSSES[0][:10])
     uneven = experts.anytime_hedge(0.4, prior=jnp.arange(1.0, N + 1))
     run = olx.rollout(uneven, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace)
-    half = (experts.hedge_quantile(0.5),)
+    half = (olx.theorems.hedge_quantile(0.5),)
     assert np.all(np.isinf(olx.certify(uneven, run, None, theorems=half)[0].right))
     for other in (experts.anytime_hedge(olx.schedules.decay(1.0)), experts.adahedge()):
         with pytest.raises(TypeError, match="is about an `anytime_hedge` with a fixed step"):
@@ -70,7 +70,7 @@ def test_draws_keep_the_bound_of_their_learner_with_high_probability(name):
         run = olx.rollout(
             learner, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace
         )
-        draws = (experts.committed_draws(DELTA),)
+        draws = (olx.theorems.committed_draws(DELTA),)
         judge = lambda u: olx.certify(learner, run, u, theorems=draws)[0]
         proofs = jax.vmap(judge)(jnp.eye(N))
         return run.losses, proofs.left, proofs.right, jnp.any(proofs.slack < 0, axis=0)
@@ -96,7 +96,7 @@ def test_draws_that_the_learner_was_not_charged_with_are_refused():
         experts.committed(olx.hedge(0.1), KEYS[0]),
     ):
         with pytest.raises(TypeError, match="`committed_draws` is about a `committed` learner"):
-            olx.certify(other, run, jnp.eye(N)[0], theorems=(experts.committed_draws(0.1),))
+            olx.certify(other, run, jnp.eye(N)[0], theorems=(olx.theorems.committed_draws(0.1),))
 
 
 def square(w, y):
@@ -117,7 +117,7 @@ def test_points_of_a_box_keep_theorem_22_for_every_decision():
         run = olx.rollout(
             learner, square, olx.Rounds(None, outcomes), start, record=olx.record.trace
         )
-        near = lambda high: (experts.nearby_points(epsilon, -1.0, high),)
+        near = lambda high: (olx.theorems.nearby_points(epsilon, -1.0, high),)
         judge = lambda u, high: olx.certify(learner, run, u, theorems=near(high))[0]
         proofs = [judge(u, 1.0) for u in decisions]
         return run.losses, proofs, judge(decisions[2], 0.5)

@@ -115,14 +115,14 @@ REPLAYED = {  # learner, loss, rounds, theorems with numbers
         olx.linear(first_order.rda(0.3, L1)),
         losses.logistic,
         CLASSES,
-        (olx.root_regret(mirrors.euclidean(), L1.value),),
+        (olx.theorems.root_regret(mirrors.euclidean(), L1.value),),
     ),
     "ogd": (olx.ogd(0.3), parabola, GRADIENTS, ()),
     "surrogate": (
         olx.linear(olx.ogd(0.3)),
         losses.hinge,
         CLASSES,
-        (olx.surrogate_regret(losses.hinge),),
+        (olx.theorems.surrogate_regret(losses.hinge),),
     ),
     "strongly convex": (first_order.strongly_convex_md(0.5), parabola, GRADIENTS, ()),
     "coin betting": (first_order.coin_betting(5.0), losses.linear_loss, GRADIENTS, ()),
@@ -136,7 +136,7 @@ REPLAYED = {  # learner, loss, rounds, theorems with numbers
         classification.alma(0.9),
         losses.zero_one,
         CLASSES,
-        (classification.alma_mistakes(0.2),),
+        (olx.theorems.alma_mistakes(0.2),),
     ),
 }
 
@@ -163,7 +163,7 @@ def test_a_replay_says_what_a_recorded_run_says(name):
 def test_a_batch_carries_the_numbers_of_its_theorems():
     etas = np.array([0.1, 0.5])
     make = lambda eta: olx.linear(first_order.rda(eta, L1))
-    given = (olx.root_regret(mirrors.euclidean(), L1.value),)
+    given = (olx.theorems.root_regret(mirrors.euclidean(), L1.value),)
     game = losses.logistic, CLASSES, ZEROS, TRUTH
     for theorems in (None, given):
         together = olx.certify(olx.batch(make, eta=etas), *game, theorems=theorems, progress=False)
@@ -179,32 +179,32 @@ ABSOLUTE = regularizers.composite(L1, rate=0.2)
 OTHER_FORMS = {  # learner, a theorem about another form of its regularizer
     "another power": (
         olx.ftrl(1.0, regularizers.growing(SQUARE, 0.5)),
-        olx.leader_regret(SQUARE),
+        olx.theorems.leader_regret(SQUARE),
         "the regularizer must be t times `penalty`, and the step size 1",
     ),
     "another step size": (
         olx.ftrl(0.5, regularizers.growing(SQUARE, 1.0)),
-        olx.leader_regret(SQUARE),
+        olx.theorems.leader_regret(SQUARE),
         "the regularizer must be t times `penalty`, and the step size 1",
     ),
     "no root": (
         olx.ftrl(0.5, regularizers.growing(SQUARE, 1.0)),
-        olx.root_regret(SQUARE),
+        olx.theorems.root_regret(SQUARE),
         "the regularizer must be sqrt(t) times `base` plus eta t times `penalty`",
     ),
     "another number": (
         olx.ftrl(0.5, regularizers.adagrad(delta=2.0)),
-        olx.composite_regret(regularizers.adagrad(delta=3.0)),
+        olx.theorems.composite_regret(regularizers.adagrad(delta=3.0)),
         "the regularizer must be `base` plus eta t times `penalty`",
     ),
     "another rate": (
         olx.ftrl(0.3, ABSOLUTE),
-        olx.composite_regret(regularizers.growing(SQUARE), L1.value),
+        olx.theorems.composite_regret(regularizers.growing(SQUARE), L1.value),
         "the regularizer must be `base` plus eta t times `penalty`",
     ),
     "a negative base": (
         olx.ftrl(0.3, SUNK),
-        olx.composite_regret(SUNK),
+        olx.theorems.composite_regret(SUNK),
         "`base` must not be negative and must not shrink",
     ),
 }
@@ -221,12 +221,15 @@ def test_a_corollary_says_nothing_about_another_form_of_the_regularizer(name):
 
 
 def test_a_corollary_refuses_a_learner_whose_regularizer_has_another_structure():
-    leader, steep = olx.leader_regret(SQUARE), olx.composite_regret(regularizers.adagrad())
+    leader, steep = (
+        olx.theorems.leader_regret(SQUARE),
+        olx.theorems.composite_regret(regularizers.adagrad()),
+    )
     for learner, theorem in [
         (olx.ftrl(1.0, SQUARE), leader),
         (olx.ftrl(1.0, SQUARE), steep),
         (olx.ftrl(1.0, regularizers.growing(SQUARE)), steep),
-        (olx.ftrl(1.0, SQUARE, uphill), olx.composite_regret(SQUARE)),
+        (olx.ftrl(1.0, SQUARE, uphill), olx.theorems.composite_regret(SQUARE)),
     ]:
         with pytest.raises(TypeError, match="is about an `ftrl` of minus gradients"):
             olx.certify(learner, losses.linear_loss, GRADIENTS, ZEROS, TRUTH, theorems=(theorem,))

@@ -332,7 +332,7 @@ def perceptron():
         rounds = olx.Rounds(jnp.asarray(X)[rows], jnp.asarray(LABELS)[rows])
         run = olx.rollout(learner, mistake, rounds, np.zeros(D), record=olx.record.trace)
         us = jnp.stack([jnp.asarray(u), jnp.asarray(u) / 2, jnp.zeros(D)])
-        theorem = olx.surrogate_regret(losses.hinge)
+        theorem = olx.theorems.surrogate_regret(losses.hinge)
         prove = lambda u: olx.certify(learner, run, u, theorems=(theorem,))[0]
         return run.losses, run.trace.state.theta, jax.vmap(prove)(us)
 

@@ -220,7 +220,7 @@ def test_theorems_are_chosen_by_name(file, tmp_path):
 
 
 def test_a_theorem_with_a_number_is_a_table_of_a_config(file, tmp_path):
-    table = {"name": "classification.alma_mistakes", "margin": 0.1}
+    table = {"name": "theorems.alma_mistakes", "margin": 0.1}
     learner = {"name": "alma", "alpha": 0.9, "theorems": ["regret_on_corrections", table]}
     asked = experiment(file, comparator="zero", bound="all", learners=[learner])
     assert asked == parse(tomllib.loads(asked.text()))

@@ -58,7 +58,7 @@ CARRIERS = {
 @pytest.mark.parametrize("name", CARRIERS)
 def test_theorems_hold_on_hard_streams(name):
     learner, margins = CARRIERS[name]
-    more = [multiclass.multiclass_perceptron_mistakes(margin) for margin in margins]
+    more = [olx.theorems.multiclass_perceptron_mistakes(margin) for margin in margins]
     more += [conservative_mistakes(margin) for margin in margins]
     loss = losses.multiclass_hinge if "OGD" in name else ZERO_ONE
     each = jax.tree.map(lambda *rows: jnp.stack(rows), *STREAMS)

@@ -178,7 +178,7 @@ def test_the_regret_of_the_invariant_step_depends_on_the_rank():
     short = jax.tree.map(lambda leaf: leaf[:60], REGRESSION)
     short = short._replace(outcome=jnp.clip(short.outcome, -C, C))
     u = 0.2 * TRUTH
-    named = (second_order.rank_regret,)
+    named = (olx.theorems.rank_regret,)
     proof = olx.certify(learner, losses.squared, short, jnp.zeros(D), u, theorems=named)[0]
     assert proof.holds
     assert np.isfinite(proof.right[-1])
@@ -204,7 +204,7 @@ def test_no_fixed_matrix_is_better_than_that_of_proposition_2():
     assert min(map(cost, (*others, *near))) > least
     u = np.linalg.cholesky(np.linalg.inv(gram))[:, 0]
     u = -u * size * np.sqrt(t / (u @ gram @ u))  # at the border of K'
-    asked = (second_order.fixed_matrix_regret(size),)
+    asked = (olx.theorems.fixed_matrix_regret(size),)
     certified = lambda learner, u: olx.certify(
         learner, times, olx.Rounds(rows, y), jnp.zeros(D), jnp.asarray(u), theorems=asked
     )[0]

@@ -12,7 +12,7 @@ import reference_sketches as ref
 from jax import random
 
 import olx
-from olx import losses, second_order
+from olx import losses
 from olx.second_order import (
     adaptive_oja,
     diagonal_adaptation,
@@ -252,7 +252,7 @@ def test_theorems_hold_and_say_something(name):
 def test_directions_lose_no_more_than_the_best_low_rank(name):
     learner = newton(SKETCHES[name])
     run = played(learner, X[:300], olx.record.trace)
-    asked = second_order.best_rank_regret(), second_order.lost_trace()
+    asked = olx.theorems.best_rank_regret(), olx.theorems.lost_trace()
     proofs = olx.certify(learner, run, jnp.asarray(TRUTH), theorems=asked)
     assert proofs.holds, str(proofs)
     assert proofs["lost_trace"].tightness > 0.3
@@ -263,7 +263,7 @@ def test_a_large_projection_costs_little():
     learner = sketched_newton(random_projection(400, KEY), ALPHA, C, curvature=SIGMA)
     run = played(learner, X[:100], olx.record.trace)
     at = lambda epsilon: olx.certify(
-        learner, run, jnp.zeros(D), theorems=(second_order.projection_terms(epsilon),)
+        learner, run, jnp.zeros(D), theorems=(olx.theorems.projection_terms(epsilon),)
     )
     loose, tight = at(0.5), at(0.01)
     assert loose.holds
@@ -304,13 +304,13 @@ def test_the_draws_of_a_projection_add_what_theorem_17_says():
     known = rates * np.sum(run.g * (run.w - u), axis=1) ** 2
     learner = newton(random_projection(M, KEY), 5.0, L)
     seen = played(learner, rows, olx.record.trace)
-    asked = (second_order.projection_drift(0.1, rate),)
+    asked = (olx.theorems.projection_drift(0.1, rate),)
     proof = olx.certify(learner, seen, jnp.asarray(u), theorems=asked)[0]
     np.testing.assert_allclose(proof.left, np.cumsum(diameter(run, u, SIGMA)), atol=1e-9)
     np.testing.assert_allclose(proof.right, np.cumsum(known + luck / rate) + np.log(10) / rate)
     assert proof.holds
     wide = olx.certify(
-        learner, seen, jnp.asarray(u), theorems=(second_order.projection_drift(0.1, 1e6),)
+        learner, seen, jnp.asarray(u), theorems=(olx.theorems.projection_drift(0.1, 1e6),)
     )
     assert "`rate` must be below" in str(wide)
 
@@ -402,7 +402,7 @@ def test_theorems_are_about_the_matrix_that_was_played(name):
 
 def test_bounds_on_directions_say_nothing_where_the_step_counts_less_than_the_sketch():
     rounds = olx.Rounds(jnp.asarray(X[:100], jnp.float32), jnp.asarray(Y[:100], jnp.float32))
-    asked = second_order.best_rank_regret(), second_order.directions_regret
+    asked = olx.theorems.best_rank_regret(), olx.theorems.directions_regret
     for alpha, finite in {0.01: False, 60.0: True}.items():
         learner = newton(frequent_directions(M), alpha)
         start, record = jnp.zeros(D, jnp.float32), olx.record.trace
@@ -463,7 +463,7 @@ BAD = {
         newton(None), current=1
     ),
     "diagonal_adaptation: `inner` must be a Learner": lambda: diagonal_adaptation(3),
-    "projection_terms: `epsilon` must": lambda: second_order.projection_terms(1.0),
+    "projection_terms: `epsilon` must": lambda: olx.theorems.projection_terms(1.0),
     "diagonal_adaptation: `inner` must predict one score": lambda: played(
         diagonal_adaptation(olx.ogd(0.1))
     ),

@@ -58,7 +58,7 @@ def about(theorem, learner):
 
 
 SELF_TUNED = olx.classification.self_tuned_aggressive(olx.mirrors.euclidean(), 1.0)
-SURROGATE = olx.surrogate_regret(losses.hinge)
+SURROGATE = olx.theorems.surrogate_regret(losses.hinge)
 NO_NORM = olx.mirror_map(_fourth, separable=True)
 NOT_ALL = "the run kept 4 of its rounds, and a theorem needs all of them"
 BAD = {
@@ -119,7 +119,7 @@ BAD = {
         "certify: `run` must be one of this learner, got a state in round 2",
     ),
     "a theorem of other steps": Bad(
-        about(olx.first_order.strongly_convex_regret(1.0), OGD),
+        about(olx.theorems.strongly_convex_regret(1.0), OGD),
         TypeError,
         "certify: `strongly_convex_regret` is about an `md` or `ogd` with steps by `decay`",
     ),
@@ -129,22 +129,22 @@ BAD = {
         "certify: `surrogate_regret` is about an `ogd` or `md` with a fixed step",
     ),
     "Winnow's theorem for the Perceptron": Bad(
-        about(olx.classification.self_tuned_winnow_mistakes(0.1), PERCEPTRON),
+        about(olx.theorems.self_tuned_winnow_mistakes(0.1), PERCEPTRON),
         TypeError,
         "certify: `self_tuned_winnow_mistakes` is about `self_tuned_winnow`, got a learner of",
     ),
     "the Perceptron's theorem for Winnow": Bad(
-        about(olx.classification.perceptron_mistakes, WINNOW),
+        about(olx.theorems.perceptron_mistakes, WINNOW),
         TypeError,
         "certify: `perceptron_mistakes` is about `perceptron` or `pnorm_perceptron`, got",
     ),
     "a theorem of the conservative for the aggressive": Bad(
-        about(olx.classification.conservative_mistakes(1.0), SELF_TUNED),
+        about(olx.theorems.conservative_mistakes(1.0), SELF_TUNED),
         TypeError,
         "certify: `conservative_mistakes` is about a `dual_ascent` on a hinge by `conservative",
     ),
     "a theorem of the Perceptron for a point learner": Bad(
-        about(olx.classification.separable_mistakes(1.0), olx.linear(OGD)),
+        about(olx.theorems.separable_mistakes(1.0), olx.linear(OGD)),
         TypeError,
         "certify: `separable_mistakes` is about `perceptron` or `pnorm_perceptron`, got",
     ),
@@ -159,62 +159,62 @@ BAD = {
         "certify: `master_inequality` is about the learners that carry it, got a learner of",
     ),
     "a theorem of a negative margin": Bad(
-        lambda: olx.classification.winnow_mistakes(-0.1),
+        lambda: olx.theorems.winnow_mistakes(-0.1),
         ValueError,
         "winnow_mistakes: `margin` must be positive, got -0.1",
     ),
     "a theorem of half a feature": Bad(
-        lambda: olx.classification.r_of_k_mistakes(0.5, 2),
+        lambda: olx.theorems.r_of_k_mistakes(0.5, 2),
         ValueError,
         "r_of_k_mistakes: `r` must be an integer of at least 1, got 0.5",
     ),
     "a theorem of experts for points": Bad(
-        lambda: olx.certify(OGD, points(), ZEROS, theorems=(olx.experts.interval_from(0),)),
+        lambda: olx.certify(OGD, points(), ZEROS, theorems=(olx.theorems.interval_from(0),)),
         TypeError,
         "certify: `interval` is about an `ada_normal_hedge_tv`",
     ),
     "ALMA's theorem for the Perceptron": Bad(
-        about(olx.classification.alma_mistakes(0.1), PERCEPTRON),
+        about(olx.theorems.alma_mistakes(0.1), PERCEPTRON),
         TypeError,
         "certify: `alma_mistakes` is about an `alma`, got a learner of",
     ),
     "a margin of 0": Bad(
-        lambda: olx.classification.alma_mistakes(0.0),
+        lambda: olx.theorems.alma_mistakes(0.0),
         ValueError,
         "alma_mistakes: `margin` must be positive, got 0.0",
     ),
     "a modulus below 0": Bad(
-        lambda: olx.first_order.strongly_convex_regret(-1.0),
+        lambda: olx.theorems.strongly_convex_regret(-1.0),
         ValueError,
         "strongly_convex_regret: `sigma` must be positive, got -1.0",
     ),
     "a surrogate that is no loss": Bad(
-        lambda: olx.surrogate_regret(1.0),
+        lambda: olx.theorems.surrogate_regret(1.0),
         TypeError,
         "surrogate_regret: `surrogate` must be a function, got float",
     ),
     "a base that is a number": Bad(
-        lambda: olx.composite_regret(1.0),
+        lambda: olx.theorems.composite_regret(1.0),
         TypeError,
         "composite_regret: `base` must be a MirrorMap or a Process",
     ),
     "a base that is a schedule": Bad(
-        lambda: olx.composite_regret(olx.schedules.decay(1.0)),
+        lambda: olx.theorems.composite_regret(olx.schedules.decay(1.0)),
         TypeError,
         "composite_regret: `base` must give a regularizer",
     ),
     "a penalty that is no function": Bad(
-        lambda: olx.root_regret(olx.mirrors.euclidean(), 0.1),
+        lambda: olx.theorems.root_regret(olx.mirrors.euclidean(), 0.1),
         TypeError,
         "root_regret: `penalty` must be a function, got float",
     ),
     "a base without a norm": Bad(
-        lambda: olx.root_regret(NO_NORM),
+        lambda: olx.theorems.root_regret(NO_NORM),
         TypeError,
         "root_regret: `base` must state its norm and its modulus",
     ),
     "a penalty without a norm": Bad(
-        lambda: olx.leader_regret(NO_NORM),
+        lambda: olx.theorems.leader_regret(NO_NORM),
         TypeError,
         "leader_regret: `penalty` must state its norm and its modulus",
     ),

@@ -145,12 +145,14 @@ BAD = {
         "drifting_game: `moves` must have a larger common unit than 0.001",
     ),
     "hedge_quantile of adahedge": kind(
-        lambda: olx.certify(experts.adahedge(), RUN, None, theorems=(experts.hedge_quantile(0.1),)),
+        lambda: olx.certify(
+            experts.adahedge(), RUN, None, theorems=(olx.theorems.hedge_quantile(0.1),)
+        ),
         "certify: `hedge_quantile` is about an `anytime_hedge` with a fixed step",
     ),
     "hedge_quantile, no trace": kind(
         lambda: olx.certify(
-            experts.anytime_hedge(0.1), RUN, None, theorems=(experts.hedge_quantile(0.1),)
+            experts.anytime_hedge(0.1), RUN, None, theorems=(olx.theorems.hedge_quantile(0.1),)
         ),
         "play it with record=olx.record.trace",
     ),
@@ -159,62 +161,73 @@ BAD = {
             experts.sampled(experts.anytime_hedge(0.1), KEY),
             RUN,
             HALF,
-            theorems=(experts.committed_draws(0.1),),
+            theorems=(olx.theorems.committed_draws(0.1),),
         ),
         "certify: `committed_draws` is about a `committed` learner",
     ),
     "committed_draws, delta 0": value(
-        lambda: experts.committed_draws(0.0), r"committed_draws: `delta` must lie in \(0, 1\]"
+        lambda: olx.theorems.committed_draws(0.0), r"committed_draws: `delta` must lie in \(0, 1\]"
     ),
     "sampled_draws, delta 2": value(
-        lambda: experts.sampled_draws(2.0, 10.0), r"sampled_draws: `delta` must lie in \(0, 1\]"
+        lambda: olx.theorems.sampled_draws(2.0, 10.0),
+        r"sampled_draws: `delta` must lie in \(0, 1\]",
     ),
     "sampled_draws, no squares": value(
-        lambda: experts.sampled_draws(0.1, -1.0), "sampled_draws: `squares` must be non-negative"
+        lambda: olx.theorems.sampled_draws(0.1, -1.0),
+        "sampled_draws: `squares` must be non-negative",
     ),
     "nearby_points of hedge": kind(
         lambda: olx.certify(
-            olx.hedge(0.1), RUN, HALF, theorems=(experts.nearby_points(0.1, 0.0, 1.0),)
+            olx.hedge(0.1), RUN, HALF, theorems=(olx.theorems.nearby_points(0.1, 0.0, 1.0),)
         ),
         "certify: `nearby_points` is about a `particles` learner",
     ),
     "equivalence of two_norm": kind(
-        lambda: olx.certify(experts.two_norm(), RUN, None, theorems=(experts.equivalence(1.0),)),
+        lambda: olx.certify(
+            experts.two_norm(), RUN, None, theorems=(olx.theorems.equivalence(1.0),)
+        ),
         "certify: `equivalence` is about one of `game_from_experts`",
     ),
     "interval_from of two_norm": kind(
-        lambda: olx.certify(experts.two_norm(), RUN, HALF, theorems=(experts.interval_from(0),)),
+        lambda: olx.certify(
+            experts.two_norm(), RUN, HALF, theorems=(olx.theorems.interval_from(0),)
+        ),
         "certify: `interval` is about an `ada_normal_hedge_tv` or `ada_normal_hedge_streaming`",
     ),
     "interval_from a fraction": kind(
-        lambda: experts.interval_from(0.5), "interval_from: `start` must be an integer, got 0.5"
+        lambda: olx.theorems.interval_from(0.5),
+        "interval_from: `start` must be an integer, got 0.5",
     ),
     "interval_from a negative round": value(
-        lambda: experts.interval_from(-1), "interval_from: `start` must be non-negative, got -1"
+        lambda: olx.theorems.interval_from(-1),
+        "interval_from: `start` must be non-negative, got -1",
     ),
     "random_gap, no gap": value(
-        lambda: experts.random_gap(0.0), "random_gap: `gap` must be positive, got 0"
+        lambda: olx.theorems.random_gap(0.0), "random_gap: `gap` must be positive, got 0"
     ),
     "random_gap of another exponent": kind(
         lambda: olx.certify(
-            experts.ada_normal_hedge(exponent=0.5), RUN, HALF, theorems=(experts.random_gap(0.1),)
+            experts.ada_normal_hedge(exponent=0.5),
+            RUN,
+            HALF,
+            theorems=(olx.theorems.random_gap(0.1),),
         ),
         "certify: `random_gap` is about an `ada_normal_hedge` whose exponent is None",
     ),
     "quantile of points": kind(
-        lambda: experts.quantile(olx.ogd(0.1), 0.5),
+        lambda: olx.theorems.quantile(olx.ogd(0.1), 0.5),
         "quantile: `inner` must be one of `olx.experts` that see all losses",
     ),
     "quantile of a potential": kind(
-        lambda: experts.quantile(experts.potential_experts(lambda t, s: -s), 0.5),
+        lambda: olx.theorems.quantile(experts.potential_experts(lambda t, s: -s), 0.5),
         "quantile: `inner` must be one of `olx.experts` .* with a theorem about mixtures",
     ),
     "quantile, epsilon 0": value(
-        lambda: experts.quantile(experts.two_norm(), 0.0), r"`epsilon` must lie in \(0, 1\]"
+        lambda: olx.theorems.quantile(experts.two_norm(), 0.0), r"`epsilon` must lie in \(0, 1\]"
     ),
     "quantile of another learner": kind(
         lambda: olx.certify(
-            experts.boa(), RUN, None, theorems=(experts.quantile(experts.two_norm(), 0.5),)
+            experts.boa(), RUN, None, theorems=(olx.theorems.quantile(experts.two_norm(), 0.5),)
         ),
         "certify: `quantile` is about `two_norm`, for which it was made",
     ),

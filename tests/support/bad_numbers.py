@@ -116,10 +116,10 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ),
     ("oja", "rate"): lambda v: second_order.oja(2, v, key=KEY),
     ("adaptive_oja", "rate"): lambda v: second_order.adaptive_oja(2, v, key=KEY),
-    ("projection_drift", "rate"): lambda v: second_order.projection_drift(0.1, v),
-    ("fixed_matrix_regret", "size"): second_order.fixed_matrix_regret,
+    ("projection_drift", "rate"): lambda v: olx.theorems.projection_drift(0.1, v),
+    ("fixed_matrix_regret", "size"): olx.theorems.fixed_matrix_regret,
     ("best_matrix", "size"): lambda v: second_order.best_matrix(np.eye(2), v),
-    ("tuned_winnow_mistakes", "margin"): olx.classification.tuned_winnow_mistakes,
+    ("tuned_winnow_mistakes", "margin"): olx.theorems.tuned_winnow_mistakes,
     ("repeated_game", "eta"): lambda v: olx.repeated_game(v, FLAT, olx.games.rows()),
     ("signs", "margin"): olx.games.signs,
     ("labels", "margin"): olx.games.labels,
@@ -149,8 +149,8 @@ IN_A_RANGE = {  # 2 and -1 lie outside
     ("confidence_weighted", "confidence"): second_order.confidence_weighted,
     ("soft_confidence_weighted", "confidence"): second_order.soft_confidence_weighted,
     ("ridge", "forget"): lambda v: second_order.ridge(1.0, v),
-    ("projection_terms", "epsilon"): second_order.projection_terms,
-    ("projection_drift", "delta"): lambda v: second_order.projection_drift(v, 1.0),
+    ("projection_terms", "epsilon"): olx.theorems.projection_terms,
+    ("projection_drift", "delta"): lambda v: olx.theorems.projection_drift(v, 1.0),
 }
 COUNTS = {
     ("play", "rounds"): lambda v: olx.play(

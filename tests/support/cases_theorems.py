@@ -119,39 +119,40 @@ FITTED = ChainWeights(
 THEOREMS = {
     "composite, root": margins(
         olx.linear(olx.ftrl(0.3, olx.regularizers.composite(convex.l1(0.1), rate=0.3))),
-        olx.root_regret(EUCLIDEAN, convex.l1(0.1).value),
+        olx.theorems.root_regret(EUCLIDEAN, convex.l1(0.1).value),
     ),
     "leader": margins(
-        olx.linear(olx.ftrl(1.0, olx.regularizers.growing(BOTH, 1.0))), olx.leader_regret(BOTH)
+        olx.linear(olx.ftrl(1.0, olx.regularizers.growing(BOTH, 1.0))),
+        olx.theorems.leader_regret(BOTH),
     ),
     "surrogate": margins(
-        olx.linear(olx.ogd(1.0)), olx.surrogate_regret(losses.hinge), loss=perceptron_loss
+        olx.linear(olx.ogd(1.0)), olx.theorems.surrogate_regret(losses.hinge), loss=perceptron_loss
     ),
     "perceptron, margins": margins(
         classification.perceptron(),
-        classification.conservative_mistakes(1.0),
-        classification.separable_mistakes(1.0),
+        olx.theorems.conservative_mistakes(1.0),
+        olx.theorems.separable_mistakes(1.0),
     ),
     "winnow, positive orthant, one word": margins(
         classification.unnormalized_winnow(0.3), comparators=tuple(VERTICES)
     ),
     "multiclass perceptron, margins": about(
-        MULTICLASS["multiclass perceptron"], olx.multiclass.multiclass_perceptron_mistakes(1.0)
+        MULTICLASS["multiclass perceptron"], olx.theorems.multiclass_perceptron_mistakes(1.0)
     ),
     "winnow, words": about(
         Case(classification.winnow(1 / 5), losses.hinge, WORDS, ZEROS, (FEW,)),
-        classification.r_of_k_mistakes(1, 2),
+        olx.theorems.r_of_k_mistakes(1, 2),
     ),
     "winnow, tuned": about(
         Case(classification.winnow(1 / 5), losses.hinge, WORDS, ZEROS, (FEW,)),
-        classification.tuned_winnow_mistakes(1 / 5),
+        olx.theorems.tuned_winnow_mistakes(1 / 5),
     ),
     "one matrix": margins(
-        olx.linear(olx.omd(0.1, EUCLIDEAN)), second_order.fixed_matrix_regret(1.0)
+        olx.linear(olx.omd(0.1, EUCLIDEAN)), olx.theorems.fixed_matrix_regret(1.0)
     ),
     "projection, drift": about(
         forecast(sketched(second_order.random_projection(2, SKETCH_KEY))),
-        second_order.projection_drift(0.5, 0.1),
+        olx.theorems.projection_drift(0.5, 0.1),
     ),
     "repeated game": margins(
         olx.repeated_game(0.1, EUCLIDEAN, olx.games.signs(), olx.games.worst_hinge())
@@ -171,23 +172,23 @@ THEOREMS = {
     ),
     "best rank": about(
         SECOND_ORDER["newton, epochs"],
-        second_order.best_rank_regret(),
-        second_order.lost_trace(),
+        olx.theorems.best_rank_regret(),
+        olx.theorems.lost_trace(),
     ),
     "projection": about(
         forecast(sketched(second_order.random_projection(40, SKETCH_KEY))),
-        second_order.projection_terms(0.65),
+        olx.theorems.projection_terms(0.65),
     ),
-    "invariant": about(SECOND_ORDER["newton, invariant"], second_order.rank_regret),
-    "greedy": about(GRADIENT["gradient boost, hull"], boosting.greedy_regret()),
+    "invariant": about(SECOND_ORDER["newton, invariant"], olx.theorems.rank_regret),
+    "greedy": about(GRADIENT["gradient boost, hull"], olx.theorems.greedy_regret()),
     "majority of weak copies": margins(
         boosting.boost(WEAK, 5, boosting.online_bbm(0.1), loss=losses.hinge),
-        boosting.majority_mistakes_at(5.0),
+        olx.theorems.majority_mistakes_at(5.0),
     ),
     "AdaBoost.OL, 80 copies": margins(
         boosting.boost(WEAK, 80, boosting.adaboost_ol(), loss=losses.hinge),
         *boosting.adaboost_ol().theorems,
-        boosting.weak_adaboost_mistakes(0.49, 0.1),
+        olx.theorems.weak_adaboost_mistakes(0.49, 0.1),
     ),
     "potential": margins(
         boosting.boost(
@@ -196,23 +197,23 @@ THEOREMS = {
             boosting.potential_booster(boosting.exponential_potential(5, 0.1, 0.3)),
             loss=losses.hinge,
         ),
-        boosting.potential_mistakes(0.1),
+        olx.theorems.potential_mistakes(0.1),
     ),
     "stagewise": about(
         Case(boosting.shrunken_stagewise(0.1), fit, olx.Rounds(None, ANSWERS), ZEROS, (ZEROS,)),
-        boosting.stagewise_loss(1.0, 2.0),
+        olx.theorems.stagewise_loss(1.0, 2.0),
     ),
     "sampled, draws": mixtures(
         experts.sampled(olx.hedge(0.3), KEY),
-        experts.sampled_draws(0.1, 1.0 * LENGTH),
+        olx.theorems.sampled_draws(0.1, 1.0 * LENGTH),
         rounds=EXPERTS,
     ),
     "committed, draws": mixtures(
-        experts.committed(experts.anytime_hedge(0.3), KEY), experts.committed_draws(0.1)
+        experts.committed(experts.anytime_hedge(0.3), KEY), olx.theorems.committed_draws(0.1)
     ),
     "from a drifting game": mixtures(
         experts.experts_from_game(experts.drifting_game(behind, LENGTH)),
-        experts.equivalence(1.0),
+        olx.theorems.equivalence(1.0),
         comparators=(None,),
     ),
     "drifting game": Case(
@@ -223,23 +224,25 @@ THEOREMS = {
         (None,),
     ),
     "hedge, quantile": mixtures(
-        experts.anytime_hedge(0.4), experts.hedge_quantile(0.5), comparators=(None,)
+        experts.anytime_hedge(0.4), olx.theorems.hedge_quantile(0.5), comparators=(None,)
     ),
     "ada normal hedge, quantile": mixtures(
         experts.ada_normal_hedge(),
-        experts.quantile(experts.ada_normal_hedge(), 0.5),
+        olx.theorems.quantile(experts.ada_normal_hedge(), 0.5),
         comparators=(None,),
     ),
-    "ada normal hedge, gap": mixtures(experts.ada_normal_hedge(), experts.random_gap(0.5)),
+    "ada normal hedge, gap": mixtures(experts.ada_normal_hedge(), olx.theorems.random_gap(0.5)),
     "ada normal hedge tv, interval": mixtures(
-        experts.ada_normal_hedge_tv(LENGTH), experts.interval_from(4)
+        experts.ada_normal_hedge_tv(LENGTH), olx.theorems.interval_from(4)
     ),
     "ada normal hedge tv, changing": mixtures(
-        experts.ada_normal_hedge_tv(LENGTH), experts.changing, comparators=(always(VERTICES[2]),)
+        experts.ada_normal_hedge_tv(LENGTH),
+        olx.theorems.changing,
+        comparators=(always(VERTICES[2]),),
     ),
     "fixed share, path": mixtures(
         experts.fixed_share(0.5, 0.1),
-        experts.fixed_share_path,
+        olx.theorems.fixed_share_path,
         comparators=(always(VERTICES[2]),),
     ),
     "points": about(
@@ -250,7 +253,7 @@ THEOREMS = {
             jnp.ones(len(POINTS)),
             (jnp.array([0.5, 0.5]),),
         ),
-        experts.nearby_points(0.5, -1.0, 1.0),
+        olx.theorems.nearby_points(0.5, -1.0, 1.0),
     ),
     "prunings": Case(
         experts.best_pruning(experts.ada_normal_hedge()),
