@@ -312,6 +312,8 @@ _INSTEAD = {  # what to do with something else, by the kind wanted and the kind 
     ("number", "str"): "give it without quotes",
     ("number", "bool"): "give 1.0 or 0.0",
     ("Run", "Learner"): "the learner comes first",
+    ("Theorem", "tuple"): "make one of the functions, as "
+    "`olx.Theorem(name, source, init, add, sides)`",
     ("Run", "ScoreLoss"): "`olx.certify(learner, loss, rounds, params, u)` plays the rounds itself",
     ("Theorem", "str"): "give theorems themselves, as `theorems=learner.theorems`",
 }

@@ -18,7 +18,7 @@ from olx._memory import check_start, refuse_large_state
 from olx._pytree import pytree, static
 from olx.facts import Facts
 from olx.needs import Need
-from olx.theorem import Theorem
+from olx.theorem import Theorem, check_carried
 
 Scalar = int | float | Array
 Loss = Callable[[Any, Any], Array]
@@ -66,6 +66,9 @@ class Learner:
     facts: Facts = static(default=Facts())  # what the engine may exploit
     needs: tuple[Need, ...] = static(default=())  # what it needs of its data
     theorems: tuple[Theorem, ...] = ()  # each is stated in the file of its rule
+
+    def __post_init__(self) -> None:
+        check_carried(self.theorems)
 
     def init(self, params: PyTree) -> PyTree:
         """The first state; refuses a state that does not fit into memory."""

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import as_tree, pytree, static
 
@@ -97,7 +99,7 @@ class Certificate:
         condition: a demand, as in "gradients must be at most 1".
         met: whether each round meets it; inside a `Theorem`, whether all rounds so far do.
         """
-        met = jnp.broadcast_to(met, self.left.shape)
+        met = jnp.broadcast_to(met, jnp.shape(self.left))
         if met.ndim:
             met = jnp.cumsum(~met, axis=-1) == 0
         if condition in self.conditions:
@@ -259,18 +261,30 @@ class About(NamedTuple):
 
 @pytree
 class Theorem:
-    """An inequality about the game of a learner. Make one with `theorem`.
+    """An inequality about the game of a learner, as a fold over its rounds.
 
-    `u` is the comparator. All functions live at module level.
+    `u` is the comparator, and `state` is the one before the update of the round. The functions
+    live at module level; a `Partial` binds numbers, such as a margin, to them.
+    `olx.theorem.summed` makes a theorem whose account is a sum.
+
+    about: the learners it is about; None if they carry it.
+    sequence: whether `u` has a leading axis of rounds. The functions get the row of the round.
     """
 
     name: str = static()  # a short name, unique among the theorems of a learner
     source: str = static()  # who proved it, and where
-    init_fn: Partial  # (hparams, first state, u) -> account
-    add_fn: Partial  # (hparams, account, state before the update, feedback, u) -> account
-    sides_fn: Partial  # (hparams, account, u) -> Certificate, one number per side
-    about: About | None = static(default=None)  # None: the learners that carry it
-    sequence: bool = static(default=False)  # whether `u` has one comparator per round
+    init_fn: Callable[..., Any]  # (hparams, first state, u) -> account
+    add_fn: Callable[
+        ..., Any
+    ]  # (hparams, account, state before the update, feedback, u) -> account
+    sides_fn: Callable[..., Any]  # (hparams, account, u) -> Certificate, one number per side
+    about: About | None = static(default=None, kw_only=True)
+    sequence: bool = static(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for part in ("init_fn", "add_fn", "sides_fn"):
+            if callable(function := getattr(self, part)):  # JAX may fill records with anything
+                object.__setattr__(self, part, as_tree(function))
 
 
 class Ledger(NamedTuple):
@@ -292,22 +306,90 @@ class View:
     beyond_fn: Callable[..., Any] | None = static(default=None)  # see `through`
 
 
-def theorem(
+def summed(
     name: str,
     source: str,
-    init: Callable[..., Any],
-    add: Callable[..., Any],
+    terms: Callable[..., Any],
     sides: Callable[..., Certificate],
+    start: Callable[..., Any],
     *,
     about: About | None = None,
     sequence: bool = False,
 ) -> Theorem:
-    """A theorem from its three functions; a `Partial` binds numbers, such as a margin, to them.
+    """A theorem whose account is a sum over the rounds.
 
-    about: the learners it is about; None if they carry it.
-    sequence: whether `u` has a leading axis of rounds. The functions get the row of the round.
+    terms: `(hparams, state, feedback, u) -> terms` of a round, most often in a `NamedTuple`.
+        Numbers are added. A Boolean is a condition, which must be met in every round. `largest(x)`
+        and `latest(x)` keep the largest and the last `x`. The number 0.0 changes nothing.
+    sides: `(hparams, sums, u) -> Certificate`.
+    start: `(hparams, state, u) -> sums` before the first round: `ZERO` for a sum, `MET` for a
+        condition, or any value.
     """
-    return Theorem(name, source, as_tree(init), as_tree(add), as_tree(sides), about, sequence)
+    first, add = Partial(_first_sums, as_tree(start)), Partial(_add_terms, as_tree(terms))
+    return Theorem(name, source, first, add, sides, about=about, sequence=sequence)
+
+
+ZERO: Any = 0.0  # in the dtype of `u`, or of the state if `u` has no numbers
+MET: Any = True
+
+
+class _Largest(NamedTuple):
+    value: Array
+
+
+class _Latest(NamedTuple):
+    value: Array
+
+
+def largest(value: Array) -> Any:
+    """A term of `summed` that is kept if it is larger than all before."""
+    return _Largest(value)
+
+
+def latest(value: Array) -> Any:
+    """A term of `summed` that replaces the one before."""
+    return _Latest(value)
+
+
+def _first_sums(start: Partial, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
+    sums = start(hparams, state, u)
+    real = [leaf for leaf in jax.tree.leaves((u, state)) if _is_real(leaf)]
+    kind = jnp.result_type(real[0] if real else float)
+    as_array = lambda leaf: jnp.asarray(leaf, kind if isinstance(leaf, float) else None)
+    return jax.tree.map(as_array, sums)
+
+
+def _add_terms(terms: Partial, hparams, account: PyTree, state, feedback: Any, u) -> PyTree:
+    new = terms(hparams, state, feedback, u)
+    is_term = lambda leaf: isinstance(leaf, _Largest | _Latest)
+    try:
+        return jax.tree.map(_joined, new, account, is_leaf=is_term)
+    except ValueError:  # of trees that do not fit; `follow` says so
+        return new
+
+
+def _joined(term: Any, so_far: Any) -> Any:
+    if isinstance(term, float) and term == 0.0:
+        return so_far
+    if isinstance(term, _Largest):
+        return jnp.maximum(so_far, term.value)
+    if isinstance(term, _Latest):
+        return jnp.broadcast_to(jnp.asarray(term.value, so_far.dtype), so_far.shape)
+    if isinstance(so_far, safe.Sum):
+        return safe.add(so_far, term)
+    return so_far & term if jnp.asarray(term).dtype == so_far.dtype == bool else so_far + term
+
+
+def check_carried(theorems: Any) -> None:
+    """Refuse what a learner cannot carry."""
+    if isinstance(theorems, Theorem):
+        raise TypeError(
+            f"Learner: `theorems` must be a tuple, got the theorem `{theorems.name}`; give "
+            "`theorems=(one,)`."
+        )
+    for one in theorems if isinstance(theorems, tuple | list) else ():
+        if isinstance(one, tuple) or callable(one):
+            check.instance("Learner", "theorems", one, Theorem)
 
 
 def is_about(one: Theorem, learner: Any) -> bool:
@@ -322,7 +404,7 @@ def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
     """The ledger before the first round, from the first state."""
     u = _comparator(one, u, 0)
     account = jax.tree.map(jnp.asarray, one.init_fn(hparams, state, u))
-    sides = jax.eval_shape(one.sides_fn, hparams, account, u)
+    sides = jax.eval_shape(functools.partial(_sides_of, one), hparams, account, u)
     sides = _empty(one, dataclasses.replace(sides, finite=jax.ShapeDtypeStruct((), bool)))
     if one.sequence:
         sides = sides.given(ROWS, True)
@@ -338,9 +420,10 @@ def follow(
     rows, u = u, _comparator(one, u, ledger.round)
     counts = jnp.asarray(feedback.weight) != 0
     added = one.add_fn(hparams, ledger.account, state, feedback, u)
+    _check_account(one, ledger.account, added)
     account = jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, ledger.account)
     begun, now = ledger.begun | counts, ledger.round + 1
-    sides = one.sides_fn(hparams, account, u)
+    sides = _sides_of(one, hparams, account, u)
     finite = before.finite & (_is_finite((feedback.action, feedback.value)) | ~counts)
     sides = dataclasses.replace(sides, finite=finite)
     if one.sequence:
@@ -352,9 +435,70 @@ def follow(
     return Ledger(account, now, begun, sides)
 
 
+def _check_account(one: Theorem, before: PyTree, after: PyTree) -> None:
+    """Refuse an account whose structure, shapes or dtypes a round changed."""
+    if jax.tree.structure(before) != jax.tree.structure(after):
+        raise TypeError(
+            f"certify: a round changed the account of `{one.name}` from {_kinds(before)} to "
+            f"{_kinds(after)}; return the same record at the start and from every round."
+        )
+    leaves = zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
+    for (path, old), new in leaves:
+        if _kind(old) != _kind(new):
+            where, start = (
+                jax.tree_util.keystr(path),
+                f"{np.shape(new)}, jnp.{jnp.result_type(new)}",
+            )
+            raise TypeError(
+                f"certify: a round changed account{where} of `{one.name}` from {_kind(old)} to "
+                f"{_kind(new)}; start it as jnp.zeros({start}), or cast what is added."
+            )
+
+
+def _sides_of(one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Certificate:
+    """Both sides; refuses all but a certificate of single numbers."""
+    sides = one.sides_fn(hparams, account, u)
+    if not isinstance(sides, Certificate):
+        raise TypeError(
+            f"certify: the sides of `{one.name}` must be a Certificate, got "
+            f"{check.seen_as(sides)}; return `olx.Certificate(left, right, scale)`."
+        )
+    numbers = {"left": sides.left, "right": sides.right, "scale": sides.scale}
+    numbers |= {} if sides.published is None else {"published": sides.published}
+    for name, number in numbers.items():
+        if not _is_real(number) or jnp.ndim(number):
+            raise TypeError(
+                f"certify: `{name}` of `{one.name}` must be one real number, got {_kinds(number)}; "
+                "sum over coordinates, start at 0.0, and count with jnp.where(met, 1.0, 0.0)."
+            )
+    for condition, met in sides.conditions.items():
+        if _kinds(met) != "bool[]":
+            raise TypeError(
+                f"certify: the condition {condition!r} of `{one.name}` must be one Boolean, got "
+                f"{_kinds(met)}; use jnp.all."
+            )
+    numbers = {name: jnp.asarray(number) for name, number in numbers.items()}
+    return dataclasses.replace(sides, **numbers)
+
+
+def _kinds(tree: PyTree) -> str:
+    """The dtypes and shapes of a tree, in words."""
+    return str(jax.tree.map(_kind, tree)).replace("'", "")
+
+
+def _kind(leaf: Any) -> str:
+    if not isinstance(leaf, bool | int | float | np.ndarray | np.generic | jax.Array):
+        return check.seen_as(leaf)
+    return f"{jnp.result_type(leaf)}[{','.join(map(str, jnp.shape(leaf)))}]"
+
+
+def _is_real(leaf: Any) -> bool:
+    is_number = isinstance(leaf, float | np.ndarray | np.generic | jax.Array)
+    return is_number and jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+
+
 def _is_finite(tree: PyTree) -> Bool[Array, ""]:
-    is_real = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-    parts = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if is_real(leaf)]
+    parts = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if _is_real(leaf)]
     return jnp.all(jnp.stack(parts))
 
 

@@ -69,7 +69,7 @@ from olx._pytree import pytree
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, cumulative, sign
 from olx.core import Feedback, Learner, Scalar
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, is_about, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, is_about
 
 
 @pytree
@@ -224,7 +224,7 @@ def weak_adaboost_mistakes(gamma: Scalar, excess: Scalar) -> Theorem:
     gamma = check.inside("weak_adaboost_mistakes", "gamma", gamma, 0.0, 0.5)
     excess = check.non_negative("weak_adaboost_mistakes", "excess", excess)
     parts = open_account, add_round, Partial(weak_sides, gamma, excess)
-    return theorem("weak_adaboost_mistakes", "Luo 2016, theorem 12", *parts, about=ADABOOST)
+    return Theorem("weak_adaboost_mistakes", "Luo 2016, theorem 12", *parts, about=ADABOOST)
 
 
 def weak_sides(
@@ -272,7 +272,7 @@ def _is_adaboost(learner: Learner) -> bool:
 
 
 def _theorem(name: str, source: str, sides: Any) -> Theorem:
-    return theorem(name, f"Luo 2016, {source}", open_account, add_round, sides)
+    return Theorem(name, f"Luo 2016, {source}", open_account, add_round, sides)
 
 
 ADABOOST = About("`boost` by `adaboost_ol`", _is_adaboost)

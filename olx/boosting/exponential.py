@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx.boosting.booster import BoosterHparams
 from olx.core import Feedback
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 EDGE = "every edge must be at least the promised `gamma`"
 LIGHT = "weights of rounds must be at most 1"
@@ -117,7 +117,7 @@ def round_sides(hp: BoosterHparams, account: Account, u: PyTree) -> Certificate:
 
 
 _SOURCE = "Shalev-Shwartz 2007, section 6.1"
-training_error = theorem("training_error", _SOURCE, open_account, add_round, error_sides)
-exponential_loss = theorem("exponential_loss", _SOURCE, open_account, add_round, loss_sides)
-each_round = theorem("each_round", _SOURCE, open_account, add_round, round_sides)
+training_error = Theorem("training_error", _SOURCE, open_account, add_round, error_sides)
+exponential_loss = Theorem("exponential_loss", _SOURCE, open_account, add_round, loss_sides)
+each_round = Theorem("each_round", _SOURCE, open_account, add_round, round_sides)
 EXPONENTIAL = (each_round, exponential_loss, training_error)

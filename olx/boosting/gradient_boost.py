@@ -44,7 +44,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 OWNER = "gradient_boost"
 
@@ -148,14 +148,14 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """
     check.takes("span_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 13"
-    return theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
+    return Theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
 def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 13 from a stage to the next; the sides are those of the tightest one."""
     check.takes("span_stages", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 13"
-    return theorem("span_stages", source, open_account, add, one_stage, about=BOOSTED)
+    return Theorem("span_stages", source, open_account, add, one_stage, about=BOOSTED)
 
 
 def open_account(hp: GradientBoostHparams, state: GradientBoostState, u: PyTree) -> Account:

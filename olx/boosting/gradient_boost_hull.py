@@ -40,7 +40,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 OWNER = "gradient_boost_hull"
 
@@ -123,14 +123,14 @@ def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """
     check.takes("hull_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 14"
-    return theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
+    return Theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
 def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 14 from a stage to the next; the sides are those of the tightest one."""
     check.takes("hull_stages", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 14"
-    return theorem("hull_stages", source, open_account, add, one_stage, about=BOOSTED)
+    return Theorem("hull_stages", source, open_account, add, one_stage, about=BOOSTED)
 
 
 def open_account(hp: HullHparams, state: HullState, u: PyTree) -> Account:

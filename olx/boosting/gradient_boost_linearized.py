@@ -41,7 +41,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.frameworks.regret import CONVEX
 from olx.losses.score import ScoreLoss
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def gradient_boost_linearized(
@@ -101,7 +101,7 @@ def linearized_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem
     """Corollary 3 against the function `apply(u, .)`; W is that of `span_regret`."""
     check.takes("linearized_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, corollary 3"
-    return theorem("linearized_regret", source, open_account, add, both_sides, about=BOOSTED)
+    return Theorem("linearized_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
 def open_account(

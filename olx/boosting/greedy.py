@@ -45,7 +45,7 @@ from olx.boosting.gradient_boost_hull import stages_of as hull_stages_of
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.needs import PARTS, within
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
 
 @pytree
@@ -144,7 +144,7 @@ def greedy_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """
     check.takes("greedy_regret", "apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, (B.5) and (B.6)"
-    return theorem("greedy_regret", source, open_account, add, both_sides, about=GREEDY)
+    return Theorem("greedy_regret", source, open_account, add, both_sides, about=GREEDY)
 
 
 def open_account(hp: Any, state: Any, u: PyTree) -> Account:

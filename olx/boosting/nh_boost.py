@@ -38,7 +38,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams
 from olx.experts.normal_hedge import normal_hedge
 from olx.experts.normal_hedge_dt import normal_hedge_dt
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
 AHEAD = "the mean edge must be more than half of `theta`"
 
@@ -82,7 +82,7 @@ def margins(theta: Scalar) -> Theorem:
     """
     theta = check.between("margins", "theta", theta, -1.0, 1.0)
     parts = open_account, add_round, Partial(both_sides, theta)
-    return theorem("margins", "Luo 2016, theorem 3, by its proof", *parts, about=_NH_BOOST_DT)
+    return Theorem("margins", "Luo 2016, theorem 3, by its proof", *parts, about=_NH_BOOST_DT)
 
 
 class Account(NamedTuple):

@@ -54,7 +54,7 @@ from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import About, Certificate, Theorem, is_about, theorem
+from olx.theorem import About, Certificate, Theorem, is_about
 
 
 @pytree
@@ -144,7 +144,7 @@ def majority_mistakes_at(excess: Scalar) -> Theorem:
     """
     excess = check.non_negative("majority_mistakes_at", "excess", excess)
     parts = open_account, add_round, Partial(sides_at, excess)
-    return theorem("majority_mistakes_at", "Luo 2016, theorem 9", *parts, about=ONLINE_BBM)
+    return Theorem("majority_mistakes_at", "Luo 2016, theorem 9", *parts, about=ONLINE_BBM)
 
 
 def sides_at(excess: Scalar, hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
@@ -179,9 +179,9 @@ def _is_majority(learner: Learner) -> bool:
 
 
 ONLINE_BBM = About("`boost` by `online_bbm`", _is_majority)
-exact_mistakes = theorem(
+exact_mistakes = Theorem(
     "exact_mistakes", "Luo 2016, lemma 8", open_account, add_round, exact_sides
 )
-majority_mistakes = theorem(
+majority_mistakes = Theorem(
     "majority_mistakes", "Luo 2016, theorem 9", open_account, add_round, majority_sides
 )

@@ -38,7 +38,7 @@ from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 @pytree
@@ -116,7 +116,7 @@ def potential_mistakes(gamma: Scalar) -> Theorem:
     r"""Lemma 8, for copies compared with the edge $\gamma$. It checks (3.4) where it uses it."""
     gamma = check.inside("potential_mistakes", "gamma", gamma, 0.0, 0.5)
     parts = open_account, Partial(add_round, gamma), both_sides
-    return theorem("potential_mistakes", "Luo 2016, lemma 8", *parts, about=BY_POTENTIAL)
+    return Theorem("potential_mistakes", "Luo 2016, lemma 8", *parts, about=BY_POTENTIAL)
 
 
 def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:

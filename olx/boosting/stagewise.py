@@ -37,7 +37,7 @@ from olx._pytree import pytree, static
 from olx.boosting.booster import in_unit
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.schedules.decay import as_schedule
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 STEPS = "steps must be at most 1"
 UNIT = "hypotheses must be at most 1 in mean square"
@@ -127,7 +127,7 @@ def stagewise_loss(norm: Scalar, smoothness: Scalar) -> Theorem:
     norm = check.positive("stagewise_loss", "norm", norm)
     smoothness = check.positive("stagewise_loss", "smoothness", smoothness)
     parts = open_account, Partial(add_round, norm, smoothness), Partial(both_sides, norm)
-    return theorem("stagewise_loss", "Luo 2016, (B.7) and (B.8)", *parts, about=_STAGEWISE)
+    return Theorem("stagewise_loss", "Luo 2016, (B.7) and (B.8)", *parts, about=_STAGEWISE)
 
 
 class Account(NamedTuple):

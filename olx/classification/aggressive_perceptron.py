@@ -46,7 +46,7 @@ from olx.losses.hinges import hinge
 from olx.losses.margin import margin, short
 from olx.losses.signs import signs
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, Theorem
 
 
 @pytree
@@ -189,8 +189,8 @@ def mistakes_made(hp: AggressivePerceptronHparams, account: Account, u: PyTree) 
 
 SOURCE = "Orabona, Crammer, Cesa-Bianchi 2015"
 PARTS = open_account, add_round
-sum_of_steps = theorem("sum_of_steps", f"{SOURCE}, lemma 3", *PARTS, steps_made)
-mistakes = theorem("mistakes", f"{SOURCE}, corollary 2", *PARTS, mistakes_made)
+sum_of_steps = Theorem("sum_of_steps", f"{SOURCE}, lemma 3", *PARTS, steps_made)
+mistakes = Theorem("mistakes", f"{SOURCE}, corollary 2", *PARTS, mistakes_made)
 
 
 def _judged(hp, proof: Certificate, account: Account, u: PyTree) -> Certificate:

@@ -52,7 +52,7 @@ from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import mistaken
 from olx.losses.signs import signs
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, About, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, About, Certificate, Theorem
 
 
 @pytree
@@ -197,7 +197,7 @@ def both_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
     return proof.under({DOMAIN: in_ball(hp, u), UNIT_WEIGHTS: account.unit})
 
 
-regret_on_corrections = theorem(
+regret_on_corrections = Theorem(
     "regret_on_corrections", "Gentile 2001", open_account, add_round, both_sides
 )
 
@@ -215,7 +215,7 @@ def alma_mistakes(margin: Scalar) -> Theorem:
     margin = check.positive("alma_mistakes", "margin", margin)
     parts = open_mistakes, Partial(add_mistake, margin), Partial(mistake_sides, margin)
     about = About("an `alma`", _is_alma)
-    return theorem("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
+    return Theorem("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
 
 
 def open_mistakes(hp: ALMAHparams, state: ALMAState, u: PyTree) -> MistakeAccount:

@@ -56,7 +56,7 @@ from olx.losses.labels import labels, of_classes
 from olx.losses.margin import margin, mistaken
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 @pytree
@@ -214,7 +214,7 @@ def mistakes_made(hp: PassiveAggressiveHparams, account: Account, u: PyTree) -> 
 
 
 SOURCE = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
-distance = theorem(
+distance = Theorem(
     "distance", f"{SOURCE}, the lemma behind all bounds", open_account, add_round, distances
 )
-mistakes = theorem("mistakes", SOURCE, open_account, add_round, mistakes_made)
+mistakes = Theorem("mistakes", SOURCE, open_account, add_round, mistakes_made)

@@ -34,7 +34,7 @@ from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import hinge
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.pnorm import pnorm
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def perceptron() -> Learner:
@@ -92,7 +92,7 @@ def _is_perceptron(learner: Learner) -> bool:
 
 
 PERCEPTRONS = About("`perceptron` or `pnorm_perceptron`", _is_perceptron)
-perceptron_mistakes = theorem(
+perceptron_mistakes = Theorem(
     "perceptron_mistakes",
     "Shalev-Shwartz 2007, corollaries 5 and 7",
     open_account,

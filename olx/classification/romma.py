@@ -44,7 +44,7 @@ from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import margin, short
 from olx.losses.signs import signs
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -145,7 +145,7 @@ def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given("`u` must have margin 1 in all rounds that need an update", account.fits)
 
 
-half_spaces = theorem("half_spaces", "Li, Long 2002", open_account, add_round, both_sides)
+half_spaces = Theorem("half_spaces", "Li, Long 2002", open_account, add_round, both_sides)
 
 
 def _lump(hp: ROMMAHparams) -> Lump:

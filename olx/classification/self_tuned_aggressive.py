@@ -28,7 +28,7 @@ from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import margin_hinge
 from olx.mirrors.base import MirrorMap
 from olx.schedules.mistakes import mistakes
-from olx.theorem import About, Certificate, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:
@@ -79,7 +79,7 @@ def _is_self_tuned(learner: Learner) -> bool:
     return alike(hp, self_tuned_aggressive(hp.mirror, 1.0).hparams)
 
 
-self_tuned_aggressive_mistakes = theorem(
+self_tuned_aggressive_mistakes = Theorem(
     "self_tuned_aggressive_mistakes",
     "Shalev-Shwartz 2007, theorem 6",
     open_account,

@@ -111,10 +111,11 @@ def _about(learner: Learner, one: Theorem) -> Theorem:
     found = one if is_about(one, learner) else inside(learner, one)
     if found is None:
         kind = one.about.learners if one.about else "the learners that carry it"
+        remedy = "" if one.about else "; `learner.carrying(theorem)` carries one more"
         raise TypeError(
             f"certify: `{one.name}` is about {kind}, got a learner of "
             f"`{learner.update_fn.__module__}`; the theorems it carries are "
-            f"{[own.name for own in learner.theorems]}."
+            f"{[own.name for own in learner.theorems]}{remedy}."
         )
     return found
 

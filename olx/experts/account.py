@@ -27,7 +27,7 @@ from olx._pytree import as_tree
 from olx.convex import _domain
 from olx.core import Feedback, Scalar
 from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
-from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 LIGHT = "weights must be at most 1"
 
@@ -70,12 +70,12 @@ def expert_theorem(
     """
     own = (as_tree(part or _nothing) for part in (open_own, add_own, sides))
     parts = (Partial(part, one) for part, one in zip((_open, _add, _sides), own, strict=True))
-    return theorem(name, source, *parts, about=about)
+    return Theorem(name, source, *parts, about=about)
 
 
 def for_mixtures(theorems: tuple[Theorem, ...]) -> Theorem | None:
     """The first theorem with an account that serves every mixture; None if there is none."""
-    return next((one for one in theorems if one.sides_fn.func is _sides), None)
+    return next((one for one in theorems if getattr(one.sides_fn, "func", None) is _sides), None)
 
 
 def has_own(learner: Any, kind: type) -> bool:

@@ -38,7 +38,7 @@ from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
 from olx.needs import Need, within
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -182,7 +182,7 @@ def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(grows, account.bends).given(LIGHT, account.light)
 
 
-bandit_potential = theorem(
+bandit_potential = Theorem(
     "bandit_potential", "Luo 2016, theorem 20", open_account, add_round, both_sides
 )
 

@@ -29,7 +29,7 @@ from olx.experts.base import ExpertState
 from olx.experts.paths import Path, along, awake, filled, on_edges, path_losses, places
 from olx.losses.points import linear_feedback
 from olx.needs import Need, within
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 @pytree
@@ -170,4 +170,4 @@ def both_sides(hp: BestPruningHparams, account: Account, u: Float[Array, " E"]) 
     return proof.given("priors must be equal", account.equal).given(UNIT_WEIGHTS, account.unit)
 
 
-prunings = theorem("prunings", "Luo 2016, section 2.3.4", open_account, add_round, both_sides)
+prunings = Theorem("prunings", "Luo 2016, section 2.3.4", open_account, add_round, both_sides)

@@ -25,7 +25,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.needs import within
-from olx.theorem import INNER, About, Certificate, Theorem, View, theorem, through
+from olx.theorem import INNER, About, Certificate, Theorem, View, through
 
 
 @pytree
@@ -107,7 +107,7 @@ def equivalence(margin: Scalar) -> Theorem:
     """
     margin = check.finite("equivalence", "margin", margin)
     parts = open_account, add_round, Partial(both_sides, margin)
-    return theorem("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
+    return Theorem("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
 
 
 def _is_converted(learner: Learner) -> bool:

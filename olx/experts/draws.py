@@ -39,7 +39,7 @@ from olx.experts.sampled import (
     update,
     update_committed,
 )
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 class Luck(NamedTuple):
@@ -61,7 +61,7 @@ def sampled_draws(delta: Scalar, squares: Scalar) -> Theorem:
     delta = check.above("sampled_draws", "delta", delta, 0.0, 1.0)
     squares = check.non_negative("sampled_draws", "squares", squares)
     parts = _open_luck, _add_luck, Partial(_luck_sides, delta, squares)
-    return theorem("sampled_draws", "Azuma 1967", *parts, about=_SAMPLED)
+    return Theorem("sampled_draws", "Azuma 1967", *parts, about=_SAMPLED)
 
 
 def _is_sampled(learner: Learner) -> bool:
@@ -108,7 +108,7 @@ def committed_draws(delta: Scalar) -> Theorem:
     """
     delta = check.above("committed_draws", "delta", delta, 0.0, 1.0)
     parts = _open_draws, _add_draw, Partial(_draw_sides, delta)
-    return theorem("committed_draws", "Luo 2016, section 2.1.5", *parts, about=_COMMITTED)
+    return Theorem("committed_draws", "Luo 2016, section 2.1.5", *parts, about=_COMMITTED)
 
 
 def _is_committed(learner: Learner) -> bool:

@@ -35,7 +35,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._recursion import lattice, potentials, solve
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 _LARGEST_TABLE = 2**27
 
@@ -163,7 +163,7 @@ def both_sides(hp: GameHparams, account: Account, u: PyTree) -> Certificate:
     return Certificate(account.left, account.right, scale, first).under(account.met)
 
 
-mean_potential = theorem("mean_potential", "Luo 2016, (2.2)", open_account, add_round, both_sides)
+mean_potential = Theorem("mean_potential", "Luo 2016, (2.2)", open_account, add_round, both_sides)
 
 
 def _potential(hp: GameHparams, t: Array, s: Array) -> Array:

@@ -24,7 +24,7 @@ from olx.experts import _exponential
 from olx.experts._exponential import Account
 from olx.experts._needs import prior_need
 from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 class WeightsState(NamedTuple):
@@ -102,7 +102,7 @@ def both_sides(hp: BanditHparams, account: Account, u: Float[Array, " N"]) -> Ce
     return proof.given("losses must not be negative", account.positive)
 
 
-estimated_regret = theorem(
+estimated_regret = Theorem(
     "estimated_regret",
     "exponential weights on estimated losses",
     open_account,

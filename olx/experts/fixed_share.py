@@ -38,7 +38,7 @@ from olx.experts.account import (
     relative_entropy,
 )
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
-from olx.theorem import About, Certificate, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 @pytree
@@ -151,7 +151,7 @@ def path_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 # About a sequence of experts: `u[t]` is 1 for the expert of round t and 0 for all others.
-fixed_share_path = theorem(
+fixed_share_path = Theorem(
     "fixed_share_path",
     "Herbster, Warmuth 1998",
     open_path,

@@ -25,7 +25,7 @@ from olx.experts._exponential import Account
 from olx.experts._needs import prior_need
 from olx.experts.particles import mean_of
 from olx.experts.sampled import draw
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -108,7 +108,7 @@ def both_sides(hp: GibbsHparams, account: Account, u: Float[Array, " P"]) -> Cer
     return _exponential.both_sides(account, hp.eta / 8, u)
 
 
-expected_regret = theorem(
+expected_regret = Theorem(
     "expected_regret",
     "Zhang 2023, chapter 14, Gibbs distribution",
     open_account,

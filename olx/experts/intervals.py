@@ -34,7 +34,7 @@ from olx.experts.account import (
 from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
 from olx.experts.streaming import StreamingHparams
 from olx.experts.tracking import COPIED, TrackingHparams
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 def interval_from(start: int | Array) -> Theorem:
@@ -142,7 +142,7 @@ def changing_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificat
 
 # About `ada_normal_hedge_tv` against the non-negative `u[t]` in round t. A sequence of K single
 # experts has variation K; `olx.hindsight.best_shifting_expert` finds the best one.
-changing = theorem(
+changing = Theorem(
     "changing",
     "Luo 2016, theorem 7",
     open_changes,

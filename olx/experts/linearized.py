@@ -22,7 +22,7 @@ from olx import _check as check
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
 from olx.needs import Need, within
-from olx.theorem import Certificate, Theorem, theorem
+from olx.theorem import Certificate, Theorem
 
 
 def linearized(inner: Learner) -> Learner:
@@ -62,7 +62,7 @@ def update(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
 def _on_slopes(one: Theorem) -> Theorem:
     r"""A theorem of the expert learner, on the losses $\ell_{t,i}$."""
     parts = (Partial(part, one) for part in (_open, _add, _sides))
-    return theorem(one.name, one.source, *parts, sequence=one.sequence)
+    return Theorem(one.name, one.source, *parts, sequence=one.sequence)
 
 
 def _ranges(inner: Learner) -> list[Need]:

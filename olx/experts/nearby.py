@@ -22,7 +22,7 @@ from olx.experts.account import for_mixtures, unit_of
 from olx.experts.base import ExpertHparams
 from olx.experts.particles import ParticlesHparams, as_experts
 from olx.experts.quantiles import Share, at_quantile, rank_of
-from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 
 class Account(NamedTuple):
@@ -44,7 +44,7 @@ def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -
     high = check.finite("nearby_points", "high", high, each=True)
     sides = Partial(both_sides, Share(epsilon), jnp.asarray(low), jnp.asarray(high))
     parts = open_account, add_round, sides
-    return theorem("nearby_points", "Luo 2016, theorem 22", *parts, about=_POINTS)
+    return Theorem("nearby_points", "Luo 2016, theorem 22", *parts, about=_POINTS)
 
 
 def _over_points(learner: Learner) -> bool:

@@ -22,7 +22,7 @@ from olx._pytree import pytree
 from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.needs import within
-from olx.theorem import Certificate, Theorem, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -74,7 +74,7 @@ class Convex(NamedTuple):
 
 def _of_the_mean(one: Theorem) -> Theorem:
     """A theorem of the expert learner for a distribution over points, on convex losses."""
-    return theorem(one.name, one.source, *(Partial(part, one) for part in (_open, _add, _sides)))
+    return Theorem(one.name, one.source, *(Partial(part, one) for part in (_open, _add, _sides)))
 
 
 def _open(one: Theorem, hp: ParticlesHparams, state: PyTree, u: Float[Array, " P"]) -> Convex:

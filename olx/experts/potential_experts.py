@@ -29,7 +29,7 @@ from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import LIGHT, Account, add_round, open_account
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 Potential = Callable[[Array, Array], Array]
 
@@ -118,4 +118,4 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(LIGHT, account.light)
 
 
-mean_potential = theorem("mean_potential", "Luo 2016, theorem 2", open_means, add_means, both_sides)
+mean_potential = Theorem("mean_potential", "Luo 2016, theorem 2", open_means, add_means, both_sides)

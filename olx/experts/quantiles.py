@@ -25,7 +25,7 @@ from olx.core import Feedback, Learner
 from olx.experts.account import Account, add_round, for_mixtures, in_units, open_account, unit_of
 from olx.experts.base import ExpertHparams, ExpertState, seen
 from olx.experts.hedge import has_fixed_step, step_of
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 UNIFORM = "the prior must be uniform"
 
@@ -74,7 +74,7 @@ def quantile(inner: Learner, epsilon: float) -> Theorem:
         )
     about = About(f"`{hp.owner}`, for which it was made", PlaysBy(hp.weigh_fn, hp.learn_fn))
     parts = one.init_fn, one.add_fn, Partial(at_quantile, Share(epsilon), one)
-    return theorem("quantile", f"{epsilon:g}-quantile: {one.source}", *parts, about=about)
+    return Theorem("quantile", f"{epsilon:g}-quantile: {one.source}", *parts, about=about)
 
 
 def quantile_of(regrets: Float[Array, " N"], rank: int) -> Array:
@@ -106,7 +106,7 @@ def hedge_quantile(epsilon: float) -> Theorem:
     """
     epsilon = check.above("hedge_quantile", "epsilon", epsilon, 0.0, 1.0)
     parts = _open_step, _add_step, Partial(_hedge_sides, Share(epsilon))
-    return theorem("hedge_quantile", "Luo 2016, EXP", *parts, about=_FIXED)
+    return Theorem("hedge_quantile", "Luo 2016, EXP", *parts, about=_FIXED)
 
 
 _FIXED = About("an `anytime_hedge` with a fixed step", has_fixed_step)

@@ -33,7 +33,7 @@ from olx._clock import Clock
 from olx._pytree import like, pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise, Separable
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -147,7 +147,7 @@ def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certifica
     return proof.given("gradients times weights must be at most `lipschitz`", account.fair)
 
 
-betting_regret = theorem("betting_regret", "Orabona, Pal 2016", open_account, add_round, both_sides)
+betting_regret = Theorem("betting_regret", "Orabona, Pal 2016", open_account, add_round, both_sides)
 
 
 def _make(owner, lipschitz, wealth, account, coordinates):

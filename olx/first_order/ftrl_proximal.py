@@ -35,7 +35,7 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -142,7 +142,7 @@ def both_sides(hp: FTRLProximalHparams, account: Account, u: PyTree) -> Certific
     return Certificate(account.left, right, published + account.size, published)
 
 
-strong_ftrl = theorem("strong_ftrl", "McMahan 2017", open_account, add_round, both_sides)
+strong_ftrl = Theorem("strong_ftrl", "McMahan 2017", open_account, add_round, both_sides)
 
 
 def _curvature(hp: FTRLProximalHparams, n: Array) -> Array:

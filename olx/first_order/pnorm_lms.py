@@ -28,7 +28,7 @@ from olx.frameworks.lift import dot
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.pnorm import pnorm
 from olx.regularizers.largest_context import largest_context
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, Theorem
 
 
 def pnorm_lms(q: Scalar = 2.0) -> Learner:
@@ -103,6 +103,6 @@ def both_sides(hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
     return proof.under({DOMAIN: mirror.outside(u) == 0, UNIT_WEIGHTS: account.unit})
 
 
-filtering = theorem(
+filtering = Theorem(
     "filtering", "Orabona et al. 2015, adaptive filtering", open_account, add_round, both_sides
 )

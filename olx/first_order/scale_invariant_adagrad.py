@@ -24,7 +24,7 @@ from olx.first_order.scale_invariant_pnorm import Account, add_sides, both_sides
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.regularizers.scale_invariant_adagrad import level
 from olx.regularizers.scale_invariant_adagrad import scale_invariant_adagrad as regularizer
-from olx.theorem import theorem
+from olx.theorem import Theorem
 
 
 def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
@@ -58,7 +58,7 @@ def add_round(
     return add_sides(account, feedback, u, own.lipschitz, right, worst)
 
 
-scale_invariant_regret = theorem(
+scale_invariant_regret = Theorem(
     "scale_invariant_regret",
     "Orabona et al. 2015, theorem 1 (13)",
     open_account,

@@ -25,7 +25,7 @@ from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
 from olx.regularizers.scale_invariant_pnorm import exponent, level
 from olx.regularizers.scale_invariant_pnorm import scale_invariant_pnorm as regularizer
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
@@ -90,7 +90,7 @@ def both_sides(hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given("slopes in the score must be at most `lipschitz`", account.lipschitz)
 
 
-scale_invariant_regret = theorem(
+scale_invariant_regret = Theorem(
     "scale_invariant_regret",
     "Orabona et al. 2015, theorem 1 (12)",
     open_account,

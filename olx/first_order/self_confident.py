@@ -35,7 +35,7 @@ from olx.frameworks import master
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -122,7 +122,7 @@ def both_sides(hp: SelfConfidentHparams, account: Account, u: PyTree) -> Certifi
     return dataclasses.replace(proof, published=published).under(proof.conditions)
 
 
-mixability_gaps = theorem(
+mixability_gaps = Theorem(
     "mixability_gaps",
     "De Rooij et al. 2014; Orabona, Pal 2015",
     open_account,

@@ -32,7 +32,7 @@ from olx.frameworks.regret import (
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.decay import DecayHparams, decay
-from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 
 def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:
@@ -67,7 +67,7 @@ def strongly_convex_regret(sigma: Scalar) -> Theorem:
     sigma = check.positive("strongly_convex_regret", "sigma", sigma)
     parts = open_account, Partial(add_round, sigma), Partial(both_sides, sigma)
     source = "Shalev-Shwartz 2007, theorem 5"
-    return theorem("strongly_convex_regret", source, *parts, about=DECAYING)
+    return Theorem("strongly_convex_regret", source, *parts, about=DECAYING)
 
 
 def open_account(hp: MDHparams, state: MDState, u: PyTree) -> Account:

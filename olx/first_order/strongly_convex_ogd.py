@@ -39,7 +39,7 @@ from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regr
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.start import start_inside
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 @pytree
@@ -152,8 +152,8 @@ def on_losses(hp: StronglyConvexHparams, account: Account, u: PyTree) -> Certifi
 
 
 SOURCE = "Zhang 2023, theorem 14.12"
-weighted_parabolas = theorem("weighted_parabolas", SOURCE, open_account, add_round, on_parabolas)
-weighted_regret = theorem("weighted_regret", SOURCE, open_account, add_round, on_losses)
+weighted_parabolas = Theorem("weighted_parabolas", SOURCE, open_account, add_round, on_parabolas)
+weighted_regret = Theorem("weighted_regret", SOURCE, open_account, add_round, on_losses)
 
 
 def _share(account: Account) -> Array:

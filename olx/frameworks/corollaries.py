@@ -35,7 +35,7 @@ from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer, constant
 from olx.regularizers.constant import init as unchanging
-from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 Penalized = Callable[[PyTree], Array]
 GROWS = "`base` must not be negative and must not shrink"
@@ -110,7 +110,7 @@ def _corollary(
         penalty = as_tree(penalty)
     source = f"Orabona et al. 2015, corollary 1 {number}"
     add, sides = Partial(add_round, base, penalty, form), Partial(both_sides, form)
-    return theorem(name, source, open_account, add, sides, about=about)
+    return Theorem(name, source, open_account, add, sides, about=about)
 
 
 def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:

@@ -20,7 +20,7 @@ from olx._pytree import as_tree
 from olx.core import Feedback, Learner, Loss
 from olx.frameworks.lift import dot
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
-from olx.theorem import DOMAIN, About, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 
 class Descent(NamedTuple):
@@ -48,7 +48,7 @@ def descent_sides(hp: Any, account: Descent, u: PyTree) -> Certificate:
     return regret_sides(account.regret, right, published).given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
-gradient_descent = theorem(
+gradient_descent = Theorem(
     "gradient_descent", "Zhang 2023, theorem 14.5", open_descent, add_descent, descent_sides
 )
 
@@ -67,7 +67,7 @@ def surrogate_regret(surrogate: Loss, apply: Callable[[PyTree, PyTree], PyTree] 
     about = About("an `ogd` or `md` with a fixed step and a map that states its norm", _descends)
     source = "Zhang 2023, theorem 14.6"
     add = Partial(_add_surrogate, as_tree(surrogate), as_tree(apply))
-    return theorem("surrogate_regret", source, open_descent, add, descent_sides, about=about)
+    return Theorem("surrogate_regret", source, open_descent, add, descent_sides, about=about)
 
 
 def _add_surrogate(surrogate, apply, hp, account, state, feedback, u) -> Descent:

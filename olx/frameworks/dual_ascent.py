@@ -48,7 +48,7 @@ from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
 from olx.schedules.decay import as_schedule
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 def dual_ascent(
@@ -170,10 +170,10 @@ def sandwich_sides(hp: DualAscentHparams, account: DualAccount, u: PyTree) -> Ce
     return Certificate(left, account.dual, _size(account), primal).under(lemma.met)
 
 
-weak_duality = theorem(
+weak_duality = Theorem(
     "weak_duality", "Shalev-Shwartz 2007, weak duality", open_account, add_round, duality_sides
 )
-sandwich = theorem(
+sandwich = Theorem(
     "sandwich", "Shalev-Shwartz 2007, lemma 1", open_account, add_round, sandwich_sides
 )
 

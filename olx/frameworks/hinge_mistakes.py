@@ -15,7 +15,7 @@ from olx.core import Feedback
 from olx.frameworks import primal_dual
 from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState, finite
 from olx.losses.margin import mistaken
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 class HingeAccount(NamedTuple):
@@ -51,6 +51,6 @@ def hinge_sides(hp: DualAscentHparams, account: HingeAccount, u: PyTree) -> Cert
     return proof.under(regret.conditions).given(UNIT_WEIGHTS, account.unit)
 
 
-hinge_mistakes = theorem(
+hinge_mistakes = Theorem(
     "hinge_mistakes", "Shalev-Shwartz 2007, (2.1)", open_hinge, add_hinge, hinge_sides
 )

@@ -33,7 +33,7 @@ from olx.frameworks.lift import dot, transposed
 from olx.losses.labels import of_classes
 from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -135,7 +135,7 @@ def both_sides(hp: ImplicitHparams, account: Account, u: PyTree) -> Certificate:
     )
 
 
-proximal_steps = theorem(
+proximal_steps = Theorem(
     "proximal_steps", "Kulis, Bartlett 2010", open_account, add_round, both_sides
 )
 

@@ -32,7 +32,7 @@ from olx import _check as check
 from olx._numeric import Sum
 from olx.core import Feedback, Scalar
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, Certificate, Theorem, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 class Step(NamedTuple):
@@ -121,7 +121,7 @@ def inequality(step: Callable[..., Step], fixed: bool = False) -> Theorem:
     """
     source = "Orabona, Crammer, Cesa-Bianchi 2015, lemma 1"
     parts = _open_fixed if fixed else _open, Partial(_add, Partial(step)), _sides
-    return theorem("master_inequality", source, *parts)
+    return Theorem("master_inequality", source, *parts)
 
 
 def _open(hp: Any, state: Any, u: PyTree) -> Account:

@@ -37,7 +37,7 @@ from olx.mirrors.euclidean import euclidean
 from olx.mirrors.start import start_inside
 from olx.schedules._scalar import no_stats
 from olx.schedules.decay import as_schedule
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 @pytree
@@ -132,7 +132,7 @@ def both_sides(hp: MDHparams, account: Account, u: PyTree) -> Certificate:
     return approach.both_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
-mirror_descent = theorem(
+mirror_descent = Theorem(
     "mirror_descent", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides
 )
 

@@ -103,7 +103,7 @@ def counted(tally: Tally, right: Array, published: Array | None = None) -> Certi
 def at_margin(name: str, source: str, sides: Callable, margin: Scalar, about: About) -> Theorem:
     """A theorem about the `Tally` with this margin."""
     opened = Partial(open_tally, check.positive(name, "margin", margin))
-    return Theorem(name, source, opened, Partial(add_round), Partial(sides), about)
+    return Theorem(name, source, opened, add_round, sides, about=about)
 
 
 def conservative_mistakes(margin: Scalar) -> Theorem:

@@ -28,7 +28,7 @@ from olx.frameworks.approach import Account, divergence
 from olx.frameworks.hints import last_gradient
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.start import start_inside
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 @pytree
@@ -107,7 +107,7 @@ def both_sides(hp: OptimisticMDHparams, account: Account, u: PyTree) -> Certific
     return approach.both_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
-missed_gradients = theorem(
+missed_gradients = Theorem(
     "missed_gradients", "Rakhlin, Sridharan 2013, lemma 1", open_account, add_round, both_sides
 )
 

@@ -32,7 +32,7 @@ from olx.frameworks.master import constants
 from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
 from olx.schedules import _scalar
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 @pytree
@@ -148,7 +148,7 @@ def both_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certificat
     ).under(account.met)
 
 
-primal_dual_inequality = theorem(
+primal_dual_inequality = Theorem(
     "primal_dual_inequality", "Shalev-Shwartz 2007, lemma 2", open_account, add_round, both_sides
 )
 

@@ -28,7 +28,7 @@ from olx.schedules.fixed import SelfBoundedHparams, at_horizon
 from olx.schedules.own_loss import at as at_own_loss
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
-from olx.theorem import Certificate, Theorem, theorem
+from olx.theorem import Certificate, Theorem
 
 ENERGY = "half the squared norm of a subgradient must be at most `energy`"
 ALLOWED = "subgradients must be at most what the schedule allows for"
@@ -187,7 +187,7 @@ def _certificate(account: Account, right: Array, published: Array | None = None)
 
 
 def _of(name: str, part: str, sides: Any, init: Any = open_account, add: Any = add_round):
-    return theorem(name, f"Shalev-Shwartz 2007, {part}", init, add, sides)
+    return Theorem(name, f"Shalev-Shwartz 2007, {part}", init, add, sides)
 
 
 lipschitz = _of("lipschitz", "corollary 1", lipschitz_sides)

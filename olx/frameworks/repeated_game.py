@@ -48,7 +48,7 @@ from olx.frameworks.master import constants
 from olx.frameworks.primal_dual import finite
 from olx.mirrors.base import MirrorMap
 from olx.needs import within
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 @pytree
@@ -220,5 +220,5 @@ def _given(account: Account, proof: Certificate) -> Certificate:
 
 SOURCE = "Shalev-Shwartz and Singer 2006"
 PARTS = open_account, add_round
-game_duality = theorem("game_duality", f"{SOURCE}, lemma 3", *PARTS, duality_sides)
-game_regret = theorem("game_regret", f"{SOURCE}, theorem 1", *PARTS, regret_sides)
+game_duality = Theorem("game_duality", f"{SOURCE}, lemma 3", *PARTS, duality_sides)
+game_regret = Theorem("game_regret", f"{SOURCE}, theorem 1", *PARTS, regret_sides)

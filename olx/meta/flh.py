@@ -24,7 +24,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
 from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
 from olx.needs import PARTS, within
-from olx.theorem import theorem
+from olx.theorem import Theorem
 
 
 def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
@@ -98,6 +98,6 @@ def add_round(
     )
 
 
-interval_regret = theorem(
+interval_regret = Theorem(
     "interval_regret", "Hazan, Seshadhri 2009", open_account, add_round, adaptive.both_sides
 )

@@ -24,7 +24,7 @@ from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.meta._members import check_members, count, each, its_own, mean, over, stacked
 from olx.needs import PARTS, within
-from olx.theorem import Certificate, Theorem, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -172,7 +172,7 @@ def main(learner: Learner) -> Theorem:
 def _mixed(experts: tuple[Learner, ...], mixer: Learner) -> Theorem:
     sources = dict.fromkeys(main(expert).source for expert in experts)
     source = f"{main(mixer).source}; {' or '.join(sources)}"
-    return theorem("mixture", source, open_account, add_round, both_sides)
+    return Theorem("mixture", source, open_account, add_round, both_sides)
 
 
 def _vertices(p: Float[Array, " K"]) -> Float[Array, "K K"]:

@@ -24,7 +24,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
 from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
 from olx.needs import PARTS, within
-from olx.theorem import theorem
+from olx.theorem import Theorem
 
 NEAR = "losses of a round must differ by at most `span`"
 LIGHT = "weights must be at most 1"
@@ -102,7 +102,7 @@ def add_round(
     )
 
 
-interval_regret = theorem(
+interval_regret = Theorem(
     "interval_regret", "Daniely et al. 2015", open_account, add_round, adaptive.both_sides
 )
 

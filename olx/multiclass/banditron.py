@@ -45,7 +45,7 @@ from olx.frameworks.lift import dot, transposed
 from olx.frameworks.mistakes import solved
 from olx.losses.labels import labels, of_classes
 from olx.losses.margin import hot
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 @pytree
@@ -160,7 +160,7 @@ def both_sides(hp: BanditronHparams, account: Account, u: PyTree) -> Certificate
     return proof.given(UNIT_WEIGHTS, account.unit)
 
 
-drawn_steps = theorem(
+drawn_steps = Theorem(
     "drawn_steps",
     "Kakade, Shalev-Shwartz, Tewari 2008, for every sequence of draws",
     open_account,

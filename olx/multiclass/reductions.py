@@ -43,7 +43,7 @@ from olx.multiclass._copies import (
     signs_of,
     votes_of,
 )
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
@@ -140,6 +140,6 @@ def both_sides(hp: ReductionHparams, account: Account, u: PyTree) -> Certificate
     return Certificate(account.wrong, account.copies, account.copies)
 
 
-copies_mistakes = theorem(
+copies_mistakes = Theorem(
     "copies_mistakes", "Allwein, Schapire, Singer 2000", open_account, add_round, both_sides
 )

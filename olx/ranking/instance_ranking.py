@@ -37,7 +37,7 @@ from olx.losses.ranks import average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
 from olx.needs import within
 from olx.ranking.rows import row_scores
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -172,9 +172,9 @@ def _longest(feedback: Feedback) -> Array:
 
 
 SOURCE = "Shalev-Shwartz 2007, section 5.3.4"
-instance_regret = theorem(
+instance_regret = Theorem(
     "instance_regret", f"{SOURCE} and corollary 1", open_account, add_round, regret_sides
 )
-instance_duality = theorem(
+instance_duality = Theorem(
     "instance_duality", f"{SOURCE} and lemma 1", open_account, add_round, duality_sides
 )

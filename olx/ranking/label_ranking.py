@@ -96,7 +96,7 @@ from olx.ranking._rule import (
 from olx.schedules.decay import as_schedule
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
-from olx.theorem import DOMAIN, Certificate, theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 def label_ranking(
@@ -335,8 +335,8 @@ def _size(account: Account) -> Array:
 
 
 SOURCE = "Shalev-Shwartz 2007"
-_fold = lambda name, source, sides: theorem(name, source, open_account, add_round, sides)
-label_duality = theorem("label_duality", f"{SOURCE}, lemma 1", open_dual, add_dual, duality_sides)
+_fold = lambda name, source, sides: Theorem(name, source, open_account, add_round, sides)
+label_duality = Theorem("label_duality", f"{SOURCE}, lemma 1", open_dual, add_dual, duality_sides)
 label_regret = _fold("label_regret", f"{SOURCE}, (3.17) and lemma 18", regret_sides)
 label_rate = _fold("label_rate", f"{SOURCE}, corollary 1 and lemma 18", rate_sides)
 label_mistakes = _fold("label_mistakes", f"{SOURCE}, section 8.2", mistakes_sides)
@@ -378,6 +378,6 @@ def schedule_sides(hp: LabelRankingHparams, account: ScheduleAccount, u: PyTree)
 
 
 SCHEDULE_SOURCE = "Shalev-Shwartz 2007, corollaries 2 and 3 and lemma 18"
-label_schedule = theorem(
+label_schedule = Theorem(
     "label_schedule", SCHEDULE_SOURCE, open_schedule, add_scheduled_round, schedule_sides
 )

@@ -44,7 +44,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 def arow(r: Scalar) -> Learner:
@@ -104,6 +104,6 @@ def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
     return sketch.sides(tally)
 
 
-updates_made = theorem(
+updates_made = Theorem(
     "updates_made", "Orabona et al. 2015, section 6", open_account, add_round, both_sides
 )

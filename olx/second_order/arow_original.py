@@ -37,7 +37,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 def arow_original(r: Scalar) -> Learner:
@@ -85,7 +85,7 @@ def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
     return Certificate(left, right, scale).given(UNIT_WEIGHTS, tally.unit)
 
 
-mistakes_made = theorem(
+mistakes_made = Theorem(
     "mistakes_made",
     "Crammer, Kulesza, Dredze 2009, theorem 2",
     open_account,

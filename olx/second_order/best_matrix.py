@@ -36,7 +36,7 @@ from olx.frameworks.mistakes import alike
 from olx.frameworks.omd import OMDHparams, OMDState
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.full_quadratic import full_quadratic
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
 ZERO = "the first weights must be 0"
 
@@ -87,7 +87,7 @@ def fixed_matrix_regret(size: Scalar) -> Theorem:
     size = check.positive("fixed_matrix_regret", "size", size)
     parts = open_account, add_round, Partial(both_sides, size)
     source = "Luo 2016, propositions 1 and 2"
-    return theorem("fixed_matrix_regret", source, *parts, about=_FIXED)
+    return Theorem("fixed_matrix_regret", source, *parts, about=_FIXED)
 
 
 def open_account(hp: OMDHparams, state: OMDState, u: PyTree) -> Account:

@@ -30,7 +30,7 @@ from olx.second_order.frequent_directions import bound
 from olx.second_order.frequent_directions import open_account as open_regret
 from olx.second_order.sketch import WHOLE
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import About, Certificate, Theorem, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 class Account(NamedTuple):
@@ -41,13 +41,13 @@ class Account(NamedTuple):
 def best_rank_regret() -> Theorem:
     """The regret by the spectrum of the gradients."""
     parts = open_account, add_round, regret_sides
-    return theorem("best_rank_regret", "Luo 2016, theorem 18", *parts, about=_DIRECTIONS)
+    return Theorem("best_rank_regret", "Luo 2016, theorem 18", *parts, about=_DIRECTIONS)
 
 
 def lost_trace() -> Theorem:
     """The trace lost by the sketch, over m, by the spectrum of the gradients."""
     parts = open_account, add_round, trace_sides
-    return theorem("lost_trace", "Ghashami et al. 2016", *parts, about=_DIRECTIONS)
+    return Theorem("lost_trace", "Ghashami et al. 2016", *parts, about=_DIRECTIONS)
 
 
 def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:

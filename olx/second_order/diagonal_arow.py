@@ -33,7 +33,7 @@ from olx.second_order import sketch
 from olx.second_order.arow import asks
 from olx.second_order.rank_one import weight_if
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -109,7 +109,7 @@ def both_sides(hp: DiagonalAROWHparams, tally: Tally, u: PyTree) -> Certificate:
     return sketch.sides(tally)
 
 
-updates_made = theorem(
+updates_made = Theorem(
     "updates_made", "Orabona et al. 2015, section 6", open_account, add_round, both_sides
 )
 

@@ -69,7 +69,7 @@ from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 
@@ -306,7 +306,7 @@ def bound(
     return account.start / 2 + (grown + lost / hp.alpha) / rate + drift
 
 
-directions_regret = theorem(
+directions_regret = Theorem(
     "directions_regret", "Luo 2016, theorems 18 and 19", open_account, add_round, both_sides
 )
 THEOREMS = (directions_regret,)

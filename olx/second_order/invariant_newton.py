@@ -39,7 +39,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.rank_one import vector
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 class InvariantState(NamedTuple):
@@ -149,4 +149,4 @@ def slab_sides(hp: SlabHparams, account: _slab.Account, u: PyTree) -> Certificat
     return _slab.sides(account, right, account.energy / 2 + _slab.steps(hp, account))
 
 
-slab_regret = theorem("slab_regret", "Luo 2016, appendix C, (C.2)", open_slab, add_slab, slab_sides)
+slab_regret = Theorem("slab_regret", "Luo 2016, appendix C, (C.2)", open_slab, add_slab, slab_sides)

@@ -48,7 +48,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 def newton(
@@ -120,7 +120,7 @@ def both_sides(hp: RankOneHparams, account: Account, u: PyTree) -> Certificate:
     return _slab.sides(account, start + (account.energy + account.drift) / 2, published)
 
 
-slab_regret = theorem(
+slab_regret = Theorem(
     "slab_regret",
     "Luo 2016, proposition 1 and theorem 16",
     open_account,

@@ -61,7 +61,7 @@ from olx.second_order import _slab, sketch, sketched_newton
 from olx.second_order._root import changed
 from olx.second_order.sketch import Sketch, combined, dtype_of, empty_rows, product
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, theorem
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
 
 @pytree
@@ -140,7 +140,7 @@ def projection_terms(epsilon: Scalar) -> Theorem:
     """
     epsilon = check.between("projection_terms", "epsilon", epsilon, 0.0, 0.999999)
     parts = (Partial(part, epsilon) for part in (open_account, add_round, both_sides))
-    return theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
+    return Theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
 
 
 def open_account(
@@ -205,7 +205,7 @@ def projection_drift(delta: Scalar, rate: Scalar) -> Theorem:
     delta = check.above("projection_drift", "delta", delta, 0.0, 1.0)
     rate = check.positive("projection_drift", "rate", rate)
     parts = open_drift, Partial(add_drift, rate), Partial(drift_sides, delta, rate)
-    return theorem("projection_drift", "Luo 2016, theorem 17 (1)", *parts, about=_PROJECTION)
+    return Theorem("projection_drift", "Luo 2016, theorem 17 (1)", *parts, about=_PROJECTION)
 
 
 def open_drift(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Drift:

@@ -25,7 +25,7 @@ from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.invariant_newton import InvariantState, add_slab, open_slab, update
 from olx.second_order.rank_one import vector
-from olx.theorem import About, Certificate, theorem
+from olx.theorem import About, Certificate, Theorem
 
 
 class Account(NamedTuple):
@@ -65,7 +65,7 @@ def _is_invariant(learner: Learner) -> bool:
     return learner.update_fn is update
 
 
-rank_regret = theorem(
+rank_regret = Theorem(
     "rank_regret",
     "Luo 2016, appendix C, corollary 1",
     open_account,

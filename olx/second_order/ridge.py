@@ -40,7 +40,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 def ridge(a: Scalar, forget: Scalar = 1.0) -> Learner:
@@ -104,6 +104,6 @@ def both_sides(hp: RankOneHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(UNIT_WEIGHTS, account.unit)
 
 
-least_squares = theorem(
+least_squares = Theorem(
     "least_squares", "Azoury, Warmuth 2001, the identity", open_account, add_round, both_sides
 )

@@ -40,7 +40,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 def second_order_perceptron(a: Scalar = 1.0) -> Learner:
@@ -95,7 +95,7 @@ def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
     return sketch.sides(tally)
 
 
-mistakes_made = theorem(
+mistakes_made = Theorem(
     "mistakes_made",
     "Cesa-Bianchi, Conconi, Gentile 2005; Orabona et al. 2015, section 6",
     open_account,

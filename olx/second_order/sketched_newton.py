@@ -59,7 +59,7 @@ from olx.second_order.sketch import (
     product,
     products,
 )
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -245,6 +245,6 @@ def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certif
     return dataclasses.replace(proof, scale=proof.scale + account.terms)
 
 
-newton_regret = theorem(
+newton_regret = Theorem(
     "newton_regret", "Luo 2016, proposition 1", open_account, add_round, both_sides
 )

@@ -40,7 +40,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import UNIT_WEIGHTS, Certificate, theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
 def vaw(a: Scalar) -> Learner:
@@ -108,7 +108,7 @@ def both_sides(hp: RankOneHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(UNIT_WEIGHTS, account.unit)
 
 
-logarithmic_regret = theorem(
+logarithmic_regret = Theorem(
     "logarithmic_regret",
     "Vovk 2001; Orabona et al. 2015, section 4",
     open_account,

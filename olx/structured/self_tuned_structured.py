@@ -35,7 +35,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -137,7 +137,7 @@ def both_sides(hp: SelfTunedStructuredHparams, account: Account, u: PyTree) -> C
     return ledger.certified(hp.structure, account, right, published)
 
 
-self_tuned_structured_cost = theorem(
+self_tuned_structured_cost = Theorem(
     "self_tuned_structured_cost",
     "Shalev-Shwartz 2007, theorem 7",
     open_account,

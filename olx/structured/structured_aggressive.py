@@ -38,7 +38,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast, max_loss
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -149,7 +149,7 @@ def both_sides(hp: StructuredAggressiveHparams, account: Account, u: PyTree) -> 
     return ledger.certified(hp.structure, account, known + account.spent, known + at_most)
 
 
-structured_aggressive_cost = theorem(
+structured_aggressive_cost = Theorem(
     "structured_aggressive_cost",
     "Shalev-Shwartz 2007, sections 5.3.3 and 7.4",
     open_account,

@@ -32,7 +32,7 @@ from olx.structured import ledger, walk
 from olx.structured.ledger import Account
 from olx.structured.losses import Contrast, PartsLoss, contrast
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 @pytree
@@ -139,7 +139,7 @@ def both_sides(hp: StructuredPassiveAggressiveHparams, account: Account, u: PyTr
     return ledger.certified(hp.loss.structure, account, right, published)
 
 
-structured_cost = theorem(
+structured_cost = Theorem(
     "structured_cost",
     "Shalev-Shwartz 2007, section 5.3.3, a fixed step size",
     open_account,

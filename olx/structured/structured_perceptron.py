@@ -30,7 +30,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, theorem
+from olx.theorem import Certificate, Theorem
 
 
 class StructuredPerceptronState(NamedTuple):
@@ -101,7 +101,7 @@ def both_sides(structure: Structure, account: Account, u: PyTree) -> Certificate
     return ledger.certified(structure, account, right, solved(account.worst, slope))
 
 
-structured_perceptron_cost = theorem(
+structured_perceptron_cost = Theorem(
     "structured_perceptron_cost",
     "Shalev-Shwartz 2007, section 5.3.3",
     open_account,

@@ -9,6 +9,7 @@ from bad_inputs import Bad
 import olx
 from olx import losses
 from olx.classification.self_tuned_aggressive import self_tuned_aggressive_mistakes
+from olx.theorem import summed
 
 D, T = 3, 8
 ROWS = np.linspace(-1.0, 1.0, T * D).reshape(T, D) ** 3
@@ -55,6 +56,39 @@ def _fourth(w):
 def about(theorem, learner):
     """Ask for a theorem about other learners."""
     return lambda: olx.certify(learner, classified(), ZEROS, theorems=(theorem,))
+
+
+def _zero(hp, state, u):
+    return 0.0
+
+
+def _value(hp, account, state, feedback, u):
+    return account + feedback.value
+
+
+def _below_one(hp, account, u):
+    return olx.Certificate(account, account + 1.0, 1.0)
+
+
+def own(init=_zero, add=_value, sides=_below_one):
+    """Certify a theorem of these functions."""
+    theorem = olx.Theorem("mine", "this table", init, add, sides)
+    return lambda: olx.certify(OGD.carrying(theorem), points(), ZEROS, theorems=(theorem,))
+
+
+def _one_more_name(hp, state, feedback, u):
+    return {"sum": feedback.value, "more": feedback.value}
+
+
+def _number_for_a_condition(hp, state, feedback, u):
+    return {"sum": feedback.value, "met": feedback.value}
+
+
+def total(terms, start):
+    """Certify a theorem of this sum."""
+    sides = lambda hp, sums, u: _below_one(hp, sums["sum"], u)
+    theorem = summed("mine", "this table", terms, sides, lambda hp, state, u: start)
+    return lambda: olx.certify(OGD.carrying(theorem), points(), ZEROS, theorems=(theorem,))
 
 
 SELF_TUNED = olx.classification.self_tuned_aggressive(olx.mirrors.euclidean(), 1.0)
@@ -157,6 +191,78 @@ BAD = {
         lambda: olx.certify(OGD, points(), ZEROS, theorems=olx.hedge(0.1).theorems),
         TypeError,
         "certify: `master_inequality` is about the learners that carry it, got a learner of",
+    ),
+    "a theorem of no learner": Bad(
+        lambda: olx.certify(
+            OGD, points(), ZEROS, theorems=(olx.Theorem("mine", "", _zero, _value, _below_one),)
+        ),
+        TypeError,
+        r"certify: `mine` is about the learners that carry it.*; `learner.carrying\(theorem\)`",
+    ),
+    "a tuple for a theorem": Bad(
+        lambda: olx.certify(OGD, points(), ZEROS, theorems=((_zero, _value, _below_one),)),
+        TypeError,
+        "certify: `theorems` must be a Theorem, got tuple; make one of the functions, as `olx.Th",
+    ),
+    "a learner with a tuple for a theorem": Bad(
+        lambda: OGD.carrying((_zero, _value, _below_one)),
+        TypeError,
+        "Learner: `theorems` must be a Theorem, got tuple; make one of the functions, as `olx.Th",
+    ),
+    "a learner with one theorem": Bad(
+        lambda: olx.Learner(*[None] * 4, theorems=OGD.theorems[0]),
+        TypeError,
+        r"Learner: `theorems` must be a tuple, got the theorem `mirror_descent`; give `theorems=\(",
+    ),
+    "an account that becomes a tuple": Bad(
+        own(add=lambda hp, account, state, feedback, u: (account, feedback.value)),
+        TypeError,
+        r"a round changed the account of `mine` from float\d+\[\] to \(float\d+\[\], .*same record",
+    ),
+    "an account that becomes a vector": Bad(
+        own(add=lambda hp, account, state, feedback, u: account + feedback.grad),
+        TypeError,
+        r"certify: a round changed account of `mine` from .*\[\] to .*\[3\]; start it as jnp.zeros",
+    ),
+    "an account of another dtype": Bad(
+        own(add=lambda hp, account, state, feedback, u: account.astype(jnp.float16)),
+        TypeError,
+        r"certify: a round changed account of `mine` from .* to float16\[\]; start it as jnp.zeros",
+    ),
+    "a sum with one name more": Bad(
+        total(_one_more_name, {"sum": 0.0}),
+        TypeError,
+        "certify: a round changed the account of `mine` from {sum: .*} to {more: .*same record",
+    ),
+    "a sum with a number for a condition": Bad(
+        total(_number_for_a_condition, {"sum": 0.0, "met": True}),
+        TypeError,
+        r"certify: a round changed account\['met'\] of `mine` from bool\[\] to float",
+    ),
+    "sides that are two numbers": Bad(
+        own(sides=lambda hp, account, u: (account, account)),
+        TypeError,
+        r"certify: the sides of `mine` must be a Certificate, got tuple; return `olx.Certificate\(",
+    ),
+    "a side that is a vector": Bad(
+        own(sides=lambda hp, account, u: olx.Certificate(account * u, account, 1.0)),
+        TypeError,
+        r"certify: `left` of `mine` must be one real number, got .*\[3\]; sum over coordinates",
+    ),
+    "a side that is a word": Bad(
+        own(sides=lambda hp, account, u: olx.Certificate(account, account, "large")),
+        TypeError,
+        "certify: `scale` of `mine` must be one real number, got str; sum over coordinates",
+    ),
+    "a count that starts at 0": Bad(
+        own(init=lambda hp, state, u: 0),
+        TypeError,
+        r"certify: `left` of `mine` must be one real number, got int\d+\[\]; .* start at 0.0",
+    ),
+    "a condition that is a number": Bad(
+        own(sides=lambda hp, account, u: _below_one(hp, account, u).given("light", account)),
+        TypeError,
+        r"certify: the condition 'light' of `mine` must be one Boolean, got float.*; use jnp.all",
     ),
     "a theorem of a negative margin": Bad(
         lambda: olx.theorems.winnow_mistakes(-0.1),
