@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from jax.tree_util import Partial
+
 from docs.docstrings import linked, markdown
 from docs.fields import fields, tabulated
 from docs.public import Name, factories, rooms
@@ -160,10 +162,14 @@ def _theorems(module: ModuleType) -> str:
 
 
 def _proved_in(one: Theorem, module: ModuleType) -> bool:
-    part = one.sides_fn
-    while hasattr(part, "func"):
-        part = part.func
-    return getattr(part, "__module__", "") == module.__name__
+    """Whether a function of the theorem is defined there."""
+    parts = [one.init_fn, one.add_fn, one.sides_fn]
+    while parts:
+        part = parts.pop()
+        if getattr(part, "__module__", "") == module.__name__:
+            return True
+        parts += [part.func, *part.args] if isinstance(part, Partial) else []
+    return False
 
 
 def _states(module: ModuleType) -> str:

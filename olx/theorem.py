@@ -319,8 +319,8 @@ def summed(
     """A theorem whose account is a sum over the rounds.
 
     terms: `(hparams, state, feedback, u) -> terms` of a round, most often in a `NamedTuple`.
-        Numbers are added. A Boolean is a condition, which must be met in every round. `largest(x)`
-        and `latest(x)` keep the largest and the last `x`. The number 0.0 changes nothing.
+        Numbers are added. A Boolean is a condition, which must be met in every round. `largest(x)`,
+        `smallest(x)` and `latest(x)` keep one `x` of all rounds. The number 0.0 changes nothing.
     sides: `(hparams, sums, u) -> Certificate`.
     start: `(hparams, state, u) -> sums` before the first round: `ZERO` for a sum, `MET` for a
         condition, or any value.
@@ -333,48 +333,60 @@ ZERO: Any = 0.0  # in the dtype of `u`, or of the state if `u` has no numbers
 MET: Any = True
 
 
-class _Largest(NamedTuple):
-    value: Array
-
-
-class _Latest(NamedTuple):
+class _Kept(NamedTuple):
+    keep: Callable[..., Any]
     value: Array
 
 
 def largest(value: Array) -> Any:
     """A term of `summed` that is kept if it is larger than all before."""
-    return _Largest(value)
+    return _Kept(jnp.maximum, value)
+
+
+def smallest(value: Array) -> Any:
+    """A term of `summed` that is kept if it is smaller than all before."""
+    return _Kept(jnp.minimum, value)
 
 
 def latest(value: Array) -> Any:
     """A term of `summed` that replaces the one before."""
-    return _Latest(value)
+    return _Kept(_last, value)
+
+
+def _last(so_far: Array, value: Array) -> Array:
+    return jnp.broadcast_to(jnp.asarray(value, so_far.dtype), so_far.shape)
 
 
 def _first_sums(start: Partial, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
-    sums = start(hparams, state, u)
-    real = [leaf for leaf in jax.tree.leaves((u, state)) if _is_real(leaf)]
+    return first_sums(start(hparams, state, u), (u, state))
+
+
+def first_sums(sums: PyTree, like: PyTree) -> PyTree:
+    """The sums of `summed` before the first round, in the dtype of the first reals of `like`."""
+    real = [leaf for leaf in jax.tree.leaves(like) if _is_real(leaf)]
     kind = jnp.result_type(real[0] if real else float)
     as_array = lambda leaf: jnp.asarray(leaf, kind if isinstance(leaf, float) else None)
     return jax.tree.map(as_array, sums)
 
 
-def _add_terms(terms: Partial, hparams, account: PyTree, state, feedback: Any, u) -> PyTree:
+def _add_terms(terms: Partial, hparams, sums: PyTree, state, feedback: Any, u) -> PyTree:
     new = terms(hparams, state, feedback, u)
-    is_term = lambda leaf: isinstance(leaf, _Largest | _Latest)
     try:
-        return jax.tree.map(_joined, new, account, is_leaf=is_term)
+        return add_terms(sums, new)
     except ValueError:  # of trees that do not fit; `follow` says so
         return new
+
+
+def add_terms(sums: PyTree, terms: PyTree) -> PyTree:
+    """The sums of `summed` after one more round."""
+    return jax.tree.map(_joined, terms, sums, is_leaf=lambda leaf: isinstance(leaf, _Kept))
 
 
 def _joined(term: Any, so_far: Any) -> Any:
     if isinstance(term, float) and term == 0.0:
         return so_far
-    if isinstance(term, _Largest):
-        return jnp.maximum(so_far, term.value)
-    if isinstance(term, _Latest):
-        return jnp.broadcast_to(jnp.asarray(term.value, so_far.dtype), so_far.shape)
+    if isinstance(term, _Kept):
+        return term.keep(so_far, term.value)
     if isinstance(so_far, safe.Sum):
         return safe.add(so_far, term)
     return so_far & term if jnp.asarray(term).dtype == so_far.dtype == bool else so_far + term

@@ -46,7 +46,7 @@ from olx.losses.hinges import hinge
 from olx.losses.margin import margin, short
 from olx.losses.signs import signs
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
 
 
 @pytree
@@ -133,17 +133,13 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_account(
-    hp: AggressivePerceptronHparams, state: AggressivePerceptronState, u: PyTree
-) -> Account:
+def start(hp: AggressivePerceptronHparams, state: AggressivePerceptronState, u: PyTree) -> Account:
     check.comparator("certify", u, state.theta)
-    zero = jnp.zeros_like(state.largest)
-    return Account(zero, zero, zero, zero, zero, zero, zero, zero, jnp.ones((), bool))
+    return Account(*[ZERO] * 8, unit=MET)
 
 
-def add_round(
+def terms(
     hp: AggressivePerceptronHparams,
-    account: Account,
     state: AggressivePerceptronState,
     feedback: Feedback,
     u: PyTree,
@@ -157,15 +153,15 @@ def add_round(
     only = jnp.where(short(ahead), 0.0, eta)
     rise = (only * size) ** 2 + 2 * hp.mirror.modulus * only * ahead
     return Account(
-        account.eta + eta,
-        account.other + eta * hinge(dot(u, x), y),
-        account.spent + (spent + gained),
-        account.size + (spent + jnp.abs(gained)),
-        account.excess + (rise / safe.or_one(largest) ** 2 - only),
-        account.spared + only,
-        largest,
-        account.wrong + jnp.where(short(ahead), jnp.ones_like(eta), 0.0),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        eta,
+        eta * hinge(dot(u, x), y),
+        spent + gained,
+        spent + jnp.abs(gained),
+        rise / safe.or_one(largest) ** 2 - only,
+        only,
+        latest(largest),
+        jnp.where(short(ahead), jnp.ones_like(eta), 0.0),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 
@@ -188,9 +184,8 @@ def mistakes_made(hp: AggressivePerceptronHparams, account: Account, u: PyTree) 
 
 
 SOURCE = "Orabona, Crammer, Cesa-Bianchi 2015"
-PARTS = open_account, add_round
-sum_of_steps = Theorem("sum_of_steps", f"{SOURCE}, lemma 3", *PARTS, steps_made)
-mistakes = Theorem("mistakes", f"{SOURCE}, corollary 2", *PARTS, mistakes_made)
+sum_of_steps = summed("sum_of_steps", f"{SOURCE}, lemma 3", terms, steps_made, start)
+mistakes = summed("mistakes", f"{SOURCE}, corollary 2", terms, mistakes_made, start)
 
 
 def _judged(hp, proof: Certificate, account: Account, u: PyTree) -> Certificate:

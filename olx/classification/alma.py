@@ -52,7 +52,7 @@ from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import mistaken
 from olx.losses.signs import signs
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, About, Certificate, Theorem, summed
 
 
 @pytree
@@ -172,23 +172,17 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_account(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
+def start(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
     check.comparator("certify", u, state.theta)
-    zero = jnp.zeros((), state.corrections.dtype)
-    return Account(zero, zero, jnp.ones((), bool))
+    return Account(ZERO, ZERO, MET)
 
 
-def add_round(
-    hp: ALMAHparams, account: Account, state: ALMAState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: ALMAHparams, state: ALMAState, feedback: Feedback, u: PyTree) -> Account:
     corrects, _ = correction(hp, state, feedback)
     x, size = feedback.context, size_of(hp, feedback.context)
     left = feedback.outcome * (dot(u, x) - feedback.action) / safe.or_one(size)
-    return Account(
-        account.left + jnp.where(corrects, left, 0.0),
-        account.made + jnp.where(corrects, jnp.ones_like(left), 0.0),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
-    )
+    made = jnp.where(corrects, jnp.ones_like(left), 0.0)
+    return Account(jnp.where(corrects, left, 0.0), made, jnp.asarray(feedback.weight) == 1)
 
 
 def both_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
@@ -197,9 +191,7 @@ def both_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
     return proof.under({DOMAIN: in_ball(hp, u), UNIT_WEIGHTS: account.unit})
 
 
-regret_on_corrections = Theorem(
-    "regret_on_corrections", "Gentile 2001", open_account, add_round, both_sides
-)
+regret_on_corrections = summed("regret_on_corrections", "Gentile 2001", terms, both_sides, start)
 
 
 class MistakeAccount(NamedTuple):
@@ -213,24 +205,18 @@ class MistakeAccount(NamedTuple):
 def alma_mistakes(margin: Scalar) -> Theorem:
     r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
     margin = check.positive("alma_mistakes", "margin", margin)
-    parts = open_mistakes, Partial(add_mistake, margin), Partial(mistake_sides, margin)
+    parts = Partial(mistake_terms, margin), Partial(mistake_sides, margin), first_mistakes
     about = About("an `alma`", _is_alma)
-    return Theorem("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
+    return summed("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
 
 
-def open_mistakes(hp: ALMAHparams, state: ALMAState, u: PyTree) -> MistakeAccount:
+def first_mistakes(hp: ALMAHparams, state: ALMAState, u: PyTree) -> MistakeAccount:
     check.comparator("certify", u, state.theta)
-    zero = jnp.zeros((), state.corrections.dtype)
-    return MistakeAccount(zero, zero, zero, zero, jnp.ones((), bool))
+    return MistakeAccount(ZERO, ZERO, ZERO, ZERO, MET)
 
 
-def add_mistake(
-    margin: Scalar,
-    hp: ALMAHparams,
-    account: MistakeAccount,
-    state: ALMAState,
-    feedback: Feedback,
-    u: PyTree,
+def mistake_terms(
+    margin: Scalar, hp: ALMAHparams, state: ALMAState, feedback: Feedback, u: PyTree
 ) -> MistakeAccount:
     x, y = feedback.context, feedback.outcome
     corrects, _ = correction(hp, state, feedback)
@@ -238,11 +224,11 @@ def add_mistake(
     gap = jnp.maximum(margin - y * dot(u, x) / safe.or_one(size), 0.0)
     count = lambda met: jnp.where(met, jnp.ones_like(gap), 0.0)
     return MistakeAccount(
-        account.wrong + count(mistaken(feedback.action, y)),
-        account.made + count(corrects),
-        account.lost + jnp.where(corrects, gap, 0.0),
-        account.zeros + count(size == 0),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        count(mistaken(feedback.action, y)),
+        count(corrects),
+        jnp.where(corrects, gap, 0.0),
+        count(size == 0),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 

@@ -56,7 +56,7 @@ from olx.losses.labels import labels, of_classes
 from olx.losses.margin import margin, mistaken
 from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
-from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, summed
 
 
 @pytree
@@ -164,19 +164,13 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_account(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, u: PyTree) -> Account:
+def start(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, u: PyTree) -> Account:
     apart = tree.sub(check.comparator("certify", u, state.w), state.w)
-    start = jnp.asarray(tree.vdot(apart, apart))
-    zero = jnp.zeros_like(start)
-    return Account(start, zero, zero, zero, zero, zero, zero, zero, jnp.ones((), bool))
+    return Account(jnp.asarray(tree.vdot(apart, apart)), *[ZERO] * 7, unit=MET)
 
 
-def add_round(
-    hp: PassiveAggressiveHparams,
-    account: Account,
-    state: PassiveAggressiveState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: PassiveAggressiveHparams, state: PassiveAggressiveState, feedback: Feedback, u: PyTree
 ) -> Account:
     x, y = feedback.context, feedback.outcome
     tau, gap, squares, _ = rate(hp, feedback)
@@ -184,15 +178,15 @@ def add_round(
     lost = hp.loss(dot(u, x), y)
     count = lambda met: jnp.where(met, jnp.ones_like(tau), 0.0)
     return Account(
-        account.start,
-        account.gain + (own - spent),
-        account.paid + tau * lost,
-        account.lost + lost,
-        account.size + (jnp.abs(own) + spent),
-        jnp.maximum(account.largest, squares),
-        account.zeros + count(squares == 0),
-        account.wrong + count(mistaken(feedback.action, y)),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        ZERO,
+        own - spent,
+        tau * lost,
+        lost,
+        jnp.abs(own) + spent,
+        largest(squares),
+        count(squares == 0),
+        count(mistaken(feedback.action, y)),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 
@@ -214,7 +208,5 @@ def mistakes_made(hp: PassiveAggressiveHparams, account: Account, u: PyTree) -> 
 
 
 SOURCE = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
-distance = Theorem(
-    "distance", f"{SOURCE}, the lemma behind all bounds", open_account, add_round, distances
-)
-mistakes = Theorem("mistakes", SOURCE, open_account, add_round, mistakes_made)
+distance = summed("distance", f"{SOURCE}, the lemma behind all bounds", terms, distances, start)
+mistakes = summed("mistakes", SOURCE, terms, mistakes_made, start)

@@ -44,7 +44,7 @@ from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import margin, short
 from olx.losses.signs import signs
-from olx.theorem import Certificate, Theorem
+from olx.theorem import MET, ZERO, Certificate, summed
 
 
 @pytree
@@ -123,20 +123,17 @@ class Account(NamedTuple):
     fits: Bool[Array, ""]  # whether u had margin 1 in all rounds with too small a margin
 
 
-def open_account(hp: ROMMAHparams, state: ROMMAState, u: PyTree) -> Account:
+def start(hp: ROMMAHparams, state: ROMMAState, u: PyTree) -> Account:
     check.comparator("certify", u, state.w)
-    return Account(jnp.zeros((), jnp.result_type(*jax.tree.leaves(u))), jnp.ones((), bool))
+    return Account(ZERO, MET)
 
 
-def add_round(
-    hp: ROMMAHparams, account: Account, state: ROMMAState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: ROMMAHparams, state: ROMMAState, feedback: Feedback, u: PyTree) -> Account:
     x, y, asks = feedback.context, feedback.outcome, _asks(hp, feedback)
     row = jnp.asarray(tree.vdot(x, x))
     gain = (1 - y * feedback.action) ** 2 / safe.or_one(row)
     misses = y * dot(u, x) < 1 - 1e3 * jnp.finfo(row.dtype).eps
-    left = account.left + jnp.where(asks & (row > 0), gain, 0.0)
-    return Account(left, account.fits & ~(asks & misses))
+    return Account(jnp.where(asks & (row > 0), gain, 0.0), ~(asks & misses))
 
 
 def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
@@ -145,7 +142,7 @@ def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given("`u` must have margin 1 in all rounds that need an update", account.fits)
 
 
-half_spaces = Theorem("half_spaces", "Li, Long 2002", open_account, add_round, both_sides)
+half_spaces = summed("half_spaces", "Li, Long 2002", terms, both_sides, start)
 
 
 def _lump(hp: ROMMAHparams) -> Lump:

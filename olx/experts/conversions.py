@@ -25,7 +25,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.needs import within
-from olx.theorem import INNER, About, Certificate, Theorem, View, through
+from olx.theorem import INNER, MET, About, Certificate, Theorem, View, summed, through
 
 
 @pytree
@@ -106,8 +106,8 @@ def equivalence(margin: Scalar) -> Theorem:
     margin: $R$.
     """
     margin = check.finite("equivalence", "margin", margin)
-    parts = open_account, add_round, Partial(both_sides, margin)
-    return Theorem("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
+    parts = terms, Partial(both_sides, margin), start
+    return summed("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
 
 
 def _is_converted(learner: Learner) -> bool:
@@ -126,25 +126,22 @@ class Account(NamedTuple):
     near: Bool[Array, ""]
 
 
-def open_account(hp: ConvertedHparams, state: PyTree, u: PyTree) -> Account:
+def start(hp: ConvertedHparams, state: PyTree, u: PyTree) -> Account:
     zeros, _ = ravel_pytree(jax.tree.map(jnp.zeros_like, hp.inner.predict(state)))
-    zero, met = jnp.zeros((), zeros.dtype), jnp.ones((), bool)
-    return Account(zeros, zeros, zero, zero, met, met)
+    return Account(zeros, zeros, jnp.zeros_like(zeros[0]), jnp.zeros_like(zeros[0]), MET, MET)
 
 
-def add_round(
-    hp: ConvertedHparams, account: Account, state: PyTree, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: ConvertedHparams, state: PyTree, feedback: Feedback, u: PyTree) -> Account:
     (told, _), (p, _) = ravel_pytree(feedback.outcome), ravel_pytree(feedback.action)
     weight, paid = feedback.weight, jnp.sum(p * told)
     apart, rounding = weight * (jnp.max(told) - jnp.min(told)), _rounding(told)
     return Account(
-        account.told + weight * told,
-        account.behind + weight * (paid - told),
-        account.paid + weight * paid,
-        account.largest + jnp.max(jnp.abs(told)),
-        account.forward & ((hp.told_fn is _as_moves) | (paid >= -rounding)),
-        account.near & (apart <= 1 + rounding),
+        weight * told,
+        weight * (paid - told),
+        weight * paid,
+        jnp.max(jnp.abs(told)),
+        (hp.told_fn is _as_moves) | (paid >= -rounding),
+        apart <= 1 + rounding,
     )
 
 

@@ -35,7 +35,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._recursion import lattice, potentials, solve
-from olx.theorem import Certificate, Theorem
+from olx.theorem import MET, Certificate, latest, summed
 
 _LARGEST_TABLE = 2**27
 
@@ -122,14 +122,12 @@ LISTED = "moves must be of `moves`, or between them where the potential is conve
 OVER = "the game must not be over"
 
 
-def open_account(hp: GameHparams, state: GameState, u: PyTree) -> Account:
+def start(hp: GameHparams, state: GameState, u: PyTree) -> Account:
     zero = jnp.zeros_like(state.rounds)
-    return Account(zero, zero, dict.fromkeys((MEAN, LISTED, OVER), jnp.ones((), bool)))
+    return Account(zero, zero, dict.fromkeys((MEAN, LISTED, OVER), MET))
 
 
-def add_round(
-    hp: GameHparams, account: Account, state: GameState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: GameHparams, state: GameState, feedback: Feedback, u: PyTree) -> Account:
     rounding = 64 * jnp.finfo(state.rounds.dtype).eps
     bend = jnp.diff(hp.table, n=2, axis=1)
     convex = jnp.all(bend >= -rounding * jnp.max(jnp.abs(hp.table)), axis=1)
@@ -147,8 +145,7 @@ def add_round(
         LISTED: jnp.all(listed | between),
         OVER: state.rounds < hp.table.shape[0] - 1,
     }
-    met = {name: account.met[name] & here for name, here in met.items()}
-    return Account(mean(state.rounds + 1, after), mean(state.rounds, s), met)
+    return Account(latest(mean(state.rounds + 1, after)), latest(mean(state.rounds, s)), met)
 
 
 def both_sides(hp: GameHparams, account: Account, u: PyTree) -> Certificate:
@@ -163,7 +160,7 @@ def both_sides(hp: GameHparams, account: Account, u: PyTree) -> Certificate:
     return Certificate(account.left, account.right, scale, first).under(account.met)
 
 
-mean_potential = Theorem("mean_potential", "Luo 2016, (2.2)", open_account, add_round, both_sides)
+mean_potential = summed("mean_potential", "Luo 2016, (2.2)", terms, both_sides, start)
 
 
 def _potential(hp: GameHparams, t: Array, s: Array) -> Array:

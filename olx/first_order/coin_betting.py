@@ -33,7 +33,7 @@ from olx._clock import Clock
 from olx._pytree import like, pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise, Separable
-from olx.theorem import Certificate, Theorem
+from olx.theorem import MET, ZERO, Certificate, latest, summed
 
 
 @pytree
@@ -116,29 +116,27 @@ class Account(NamedTuple):
     fair: Bool[Array, ""]  # whether no coin was larger than 1
 
 
-def open_account(hp: CoinBettingHparams, state: CoinBettingState, u: PyTree) -> Account:
+def start(hp: CoinBettingHparams, state: CoinBettingState, u: PyTree) -> Account:
     check.comparator("certify", u, state.start)
-    zero = jnp.zeros((), state.clock.dtype)
-    return Account(zero, zero, zero, zero, zero, jnp.ones((), bool))
+    return Account(*[ZERO] * 5, fair=MET)
 
 
-def add_round(
-    hp: CoinBettingHparams, account: Account, state: CoinBettingState, feedback: Feedback, u: PyTree
+def terms(
+    hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback, u: PyTree
 ) -> Account:
-    """Add a round; both right sides are sums over the bettors."""
+    """The terms of a round; both right sides are sums over the bettors."""
     new = update(hp, state, feedback)
     t, v = new.clock.past, tree.sub(u, state.start)
     along = hp.account(v, new.coins)
-    left = feedback.weight * tree.vdot(feedback.grad, tree.sub(feedback.action, u))
+    left = jnp.asarray(feedback.weight * tree.vdot(feedback.grad, tree.sub(feedback.action, u)))
     least = jax.tree.map(lambda x: _potential(hp, t, x), _length(hp, new.coins))
     worth = lambda along, least: hp.wealth + along - least
     published = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
     size = lambda along, won, least: jnp.abs(along) + jnp.abs(won) + least + hp.wealth
     parts = jax.tree.map(worth, along, least), published, jax.tree.map(size, along, new.won, least)
     fair = [jnp.all(each) for each in jax.tree.leaves(_is_fair(hp, _coin(hp, feedback)))]
-    right, published, apart = (hp.lipschitz * jnp.asarray(tree.sum(part)) for part in parts)
-    fair, size = account.fair & jnp.all(jnp.stack(fair)), account.size + jnp.abs(left)
-    return Account(account.left + left, size, right, published, apart, fair)
+    after = (latest(hp.lipschitz * jnp.asarray(tree.sum(part))) for part in parts)
+    return Account(left, jnp.abs(left), *after, fair=jnp.all(jnp.stack(fair)))
 
 
 def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certificate:
@@ -147,7 +145,7 @@ def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certifica
     return proof.given("gradients times weights must be at most `lipschitz`", account.fair)
 
 
-betting_regret = Theorem("betting_regret", "Orabona, Pal 2016", open_account, add_round, both_sides)
+betting_regret = summed("betting_regret", "Orabona, Pal 2016", terms, both_sides, start)
 
 
 def _make(owner, lipschitz, wealth, account, coordinates):

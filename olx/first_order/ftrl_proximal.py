@@ -35,7 +35,7 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable
-from olx.theorem import Certificate, Theorem
+from olx.theorem import ZERO, Certificate, summed
 
 
 @pytree
@@ -104,18 +104,13 @@ class Account(NamedTuple):
     size: Float[Array, ""]
 
 
-def open_account(hp: FTRLProximalHparams, state: FTRLProximalState, u: PyTree) -> Account:
+def start(hp: FTRLProximalHparams, state: FTRLProximalState, u: PyTree) -> Account:
     check.comparator("certify", u, state.z)
-    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(state.z)))
-    return Account(zero, zero, zero, zero)
+    return Account(ZERO, ZERO, ZERO, ZERO)
 
 
-def add_round(
-    hp: FTRLProximalHparams,
-    account: Account,
-    state: FTRLProximalState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: FTRLProximalHparams, state: FTRLProximalState, feedback: Feedback, u: PyTree
 ) -> Account:
     new = update(hp, state, feedback)
 
@@ -131,8 +126,7 @@ def add_round(
         return jnp.stack(sides, axis=-1).reshape(-1, 4).sum(axis=0)
 
     trees = (state.n, new.n, new.z, feedback.action, feedback.grad, u)
-    added = jnp.sum(jnp.stack(jax.tree.leaves(jax.tree.map(coordinates, *trees))), axis=0)
-    return Account(*(total + more for total, more in zip(account, added, strict=True)))
+    return Account(*jnp.sum(jnp.stack(jax.tree.leaves(jax.tree.map(coordinates, *trees))), axis=0))
 
 
 def both_sides(hp: FTRLProximalHparams, account: Account, u: PyTree) -> Certificate:
@@ -142,7 +136,7 @@ def both_sides(hp: FTRLProximalHparams, account: Account, u: PyTree) -> Certific
     return Certificate(account.left, right, published + account.size, published)
 
 
-strong_ftrl = Theorem("strong_ftrl", "McMahan 2017", open_account, add_round, both_sides)
+strong_ftrl = summed("strong_ftrl", "McMahan 2017", terms, both_sides, start)
 
 
 def _curvature(hp: FTRLProximalHparams, n: Array) -> Array:

@@ -28,7 +28,7 @@ from olx.frameworks.lift import dot
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.pnorm import pnorm
 from olx.regularizers.largest_context import largest_context
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
 
 
 def pnorm_lms(q: Scalar = 2.0) -> Learner:
@@ -77,21 +77,18 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
+def start(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
     check.comparator("certify", u, state.theta.value)
-    zero = jnp.zeros_like(state.stats)
-    return Account(zero, zero, zero, jnp.ones((), bool))
+    return Account(ZERO, ZERO, ZERO, MET)
 
 
-def add_round(
-    hp: FTRLHparams, account: Account, state: FTRLState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: FTRLHparams, state: FTRLState, feedback: Feedback, u: PyTree) -> Account:
     clean = dot(u, feedback.context)
     return Account(
-        account.left + (dot(feedback.action, feedback.context) - clean) ** 2,
-        account.noise + (feedback.outcome - clean) ** 2,
-        hp.regularizer.update(state.stats, feedback),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        (dot(feedback.action, feedback.context) - clean) ** 2,
+        (feedback.outcome - clean) ** 2,
+        latest(hp.regularizer.update(state.stats, feedback)),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 
@@ -103,6 +100,4 @@ def both_sides(hp: FTRLHparams, account: Account, u: PyTree) -> Certificate:
     return proof.under({DOMAIN: mirror.outside(u) == 0, UNIT_WEIGHTS: account.unit})
 
 
-filtering = Theorem(
-    "filtering", "Orabona et al. 2015, adaptive filtering", open_account, add_round, both_sides
-)
+filtering = summed("filtering", "Orabona et al. 2015, adaptive filtering", terms, both_sides, start)

@@ -33,7 +33,7 @@ from olx.frameworks.lift import dot, transposed
 from olx.losses.labels import of_classes
 from olx.losses.score import ScoreLoss, check_convex
 from olx.needs import within
-from olx.theorem import Certificate, Theorem
+from olx.theorem import ZERO, Certificate, latest, summed
 
 
 @pytree
@@ -103,15 +103,12 @@ class Account(NamedTuple):
     far: Float[Array, ""]  # |u - w_{t+1}|^2
 
 
-def open_account(hp: ImplicitHparams, state: ImplicitState, u: PyTree) -> Account:
+def start(hp: ImplicitHparams, state: ImplicitState, u: PyTree) -> Account:
     near = _distance(check.comparator("certify", u, state.w), state.w)
-    zero = jnp.zeros_like(near)
-    return Account(zero, zero, zero, zero, near, near)
+    return Account(ZERO, ZERO, ZERO, ZERO, near, near)
 
 
-def add_round(
-    hp: ImplicitHparams, account: Account, state: ImplicitState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: ImplicitHparams, state: ImplicitState, feedback: Feedback, u: PyTree) -> Account:
     x, score, weight = feedback.context, feedback.action, feedback.weight
     step, size = _coefficient(hp, feedback), tree.vdot(x, x)
     paid = weight * feedback.value
@@ -119,12 +116,12 @@ def add_round(
     other = weight * feedback.loss(dot(u, x))
     energy = hp.eta * weight**2 * jnp.vdot(feedback.grad, feedback.grad) * size / 2
     return Account(
-        account.left + (paid - other),
-        account.gain + (paid - later - jnp.vdot(step, step) * size / (2 * hp.eta)),
-        account.energy + energy,
-        account.size + (jnp.abs(paid) + jnp.abs(later) + jnp.abs(other) + energy),
-        account.near,
-        _distance(u, update(hp, state, feedback).w),
+        paid - other,
+        paid - later - jnp.vdot(step, step) * size / (2 * hp.eta),
+        energy,
+        jnp.abs(paid) + jnp.abs(later) + jnp.abs(other) + energy,
+        ZERO,
+        latest(_distance(u, update(hp, state, feedback).w)),
     )
 
 
@@ -135,9 +132,7 @@ def both_sides(hp: ImplicitHparams, account: Account, u: PyTree) -> Certificate:
     )
 
 
-proximal_steps = Theorem(
-    "proximal_steps", "Kulis, Bartlett 2010", open_account, add_round, both_sides
-)
+proximal_steps = summed("proximal_steps", "Kulis, Bartlett 2010", terms, both_sides, start)
 
 
 def _distance(u: PyTree, w: PyTree) -> Array:

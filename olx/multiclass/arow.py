@@ -53,7 +53,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import Certificate, Theorem
+from olx.theorem import summed
 
 
 def arow(r: Scalar) -> Learner:
@@ -80,28 +80,21 @@ def step(r: Scalar, row: Row, feedback: Feedback) -> Step:
     return adding(row, r, sides / 2, weight_if(asks(duel(feedback)), feedback))
 
 
-def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return sketch.open_tally(hp.rule.hparams * jnp.sum(comparator(u, state.w) ** 2))
+def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
+    return sketch.first_tally(hp.rule.hparams * jnp.sum(comparator(u, state.w) ** 2))
 
 
-def add_round(
-    hp: RankOneHparams, tally: Tally, state: RankOneState, feedback: Feedback, u: PyTree
-) -> Tally:
+def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
     x, r, seen = vector(feedback.context), hp.rule.hparams, duel(feedback)
     row = look(state, x)[0]
     along, total = comparator(u, state.w) @ x, r + row.spread
     ahead = difference(row, feedback)[0].margin
     rest = 4 * ahead / total - 4 * jnp.vdot(row.margin, row.margin) / (r * total)
     growth, published = 2 * row.spread / total, 2 * jnp.log1p(row.spread / r)
-    terms = Terms(jnp.vdot(along, along), growth + rest, published + rest)
-    best = margin(along, feedback.outcome)
-    return sketch.add(tally, seen, best, asks(seen), terms)
+    grown = Terms(jnp.vdot(along, along), growth + rest, published + rest)
+    return sketch.tally_terms(seen, margin(along, feedback.outcome), asks(seen), grown)
 
 
-def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
-    return sketch.sides(tally)
-
-
-updates_made = Theorem(
-    "updates_made", "Orabona et al. 2015, lemma 3", open_account, add_round, both_sides
+updates_made = summed(
+    "updates_made", "Orabona et al. 2015, lemma 3", terms, sketch.tally_sides, start
 )

@@ -45,7 +45,7 @@ from olx.frameworks.lift import dot, transposed
 from olx.frameworks.mistakes import solved
 from olx.losses.labels import labels, of_classes
 from olx.losses.margin import hot
-from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, summed
 
 
 @pytree
@@ -133,25 +133,16 @@ class Account(NamedTuple):
     unit: Array  # whether all weights were 1
 
 
-def open_account(hp: BanditronHparams, state: BanditronState, u: PyTree) -> Account:
-    u = check.comparator("certify", u, state.w)
-    begin = jnp.vdot(state.w, state.w)
-    zero = jnp.zeros_like(begin)
-    return Account(jnp.sqrt(jnp.vdot(u, u)), jnp.vdot(u, state.w), begin, zero, jnp.ones((), bool))
+def start(hp: BanditronHparams, state: BanditronState, u: PyTree) -> Account:
+    u, w = check.comparator("certify", u, state.w), state.w
+    return Account(jnp.sqrt(jnp.vdot(u, u)), jnp.vdot(u, w), jnp.vdot(w, w), ZERO, MET)
 
 
-def add_round(
-    hp: BanditronHparams, account: Account, state: BanditronState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: BanditronHparams, state: BanditronState, feedback: Feedback, u: PyTree) -> Account:
     step = _step(hp, state, feedback)
     along, cross, squares = jnp.vdot(u, step), jnp.vdot(state.w, step), jnp.vdot(step, step)
-    return Account(
-        account.size,
-        account.along + along,
-        account.squares + (squares + 2 * cross),
-        account.scale + (jnp.abs(along) + squares + 2 * jnp.abs(cross)),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
-    )
+    size = jnp.abs(along) + squares + 2 * jnp.abs(cross)
+    return Account(ZERO, along, squares + 2 * cross, size, jnp.asarray(feedback.weight) == 1)
 
 
 def both_sides(hp: BanditronHparams, account: Account, u: PyTree) -> Certificate:
@@ -160,12 +151,12 @@ def both_sides(hp: BanditronHparams, account: Account, u: PyTree) -> Certificate
     return proof.given(UNIT_WEIGHTS, account.unit)
 
 
-drawn_steps = Theorem(
+drawn_steps = summed(
     "drawn_steps",
     "Kakade, Shalev-Shwartz, Tewari 2008, for every sequence of draws",
-    open_account,
-    add_round,
+    terms,
     both_sides,
+    start,
 )
 
 

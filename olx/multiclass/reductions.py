@@ -43,7 +43,7 @@ from olx.multiclass._copies import (
     signs_of,
     votes_of,
 )
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
@@ -122,24 +122,20 @@ class Account(NamedTuple):
     copies: Float[Array, ""]  # mistakes of all copies
 
 
-def open_account(hp: ReductionHparams, state: ReductionState, u: PyTree) -> Account:
+def start(hp: ReductionHparams, state: ReductionState, u: PyTree) -> Account:
     return Account(jnp.zeros(()), jnp.zeros(()))
 
 
-def add_round(
-    hp: ReductionHparams, account: Account, state: ReductionState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: ReductionHparams, state: ReductionState, feedback: Feedback, u: PyTree) -> Account:
+    wrong = mistaken(feedback.action, feedback.outcome)
     below = mistaken(votes_of(hp, state, feedback.context), signs_of(hp, feedback))
-    return Account(
-        account.wrong + jnp.where(mistaken(feedback.action, feedback.outcome), 1.0, 0.0),
-        account.copies + jnp.sum(jnp.where(below, 1.0, 0.0)),
-    )
+    return Account(jnp.where(wrong, 1.0, 0.0), jnp.sum(jnp.where(below, 1.0, 0.0)))
 
 
 def both_sides(hp: ReductionHparams, account: Account, u: PyTree) -> Certificate:
     return Certificate(account.wrong, account.copies, account.copies)
 
 
-copies_mistakes = Theorem(
-    "copies_mistakes", "Allwein, Schapire, Singer 2000", open_account, add_round, both_sides
+copies_mistakes = summed(
+    "copies_mistakes", "Allwein, Schapire, Singer 2000", terms, both_sides, start
 )

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Feedback, Scalar
-from olx.theorem import UNIT_WEIGHTS, Certificate
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, latest
 
 INSIDE = "scores of `u` must not exceed `bound`"
 CURVED = "losses must have the curvature that was given"
@@ -84,14 +84,11 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]
 
 
-def open_account(u: Float[Array, " d"]) -> Account:
-    zero, true = jnp.zeros((), u.dtype), jnp.ones((), bool)
-    return Account(*(zero,) * 7, *(true,) * 4)
+START = Account(*[ZERO] * 7, *[MET] * 4)
 
 
-def add(
+def terms(
     hp: SlabHparams,
-    account: Account,
     feedback: Feedback,
     along: Array,
     eta: Array,
@@ -99,7 +96,11 @@ def add(
     drift: Array,
     square: Array,
 ) -> Account:
-    """Add a round; `along` is the score of `u`, `square` is the squared length of the gradient."""
+    """What a round adds.
+
+    along: the score of `u`.
+    square: the squared length of the gradient.
+    """
     own, other, slope = feedback.value, feedback.loss(along), feedback.grad
     change = slope * (along - feedback.action)
     size = (
@@ -110,17 +111,17 @@ def add(
     widest = jnp.inf if hp.bound is None else hp.bound * (1 + rounding)
     steepest = jnp.inf if hp.lipschitz is None else hp.lipschitz * (1 + rounding)
     return Account(
-        account.regret + (own - other),
-        account.size + size,
-        account.energy + energy,
-        account.drift + drift,
-        account.squares + square,
-        account.rates + eta,
-        eta * jnp.ones_like(size),
-        account.inside & (jnp.abs(along) <= widest),
-        account.curved & ~below,
-        account.flat & (jnp.abs(slope) <= steepest),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        own - other,
+        size,
+        energy,
+        drift,
+        square,
+        eta,
+        latest(eta),
+        jnp.abs(along) <= widest,
+        ~below,
+        jnp.abs(slope) <= steepest,
+        jnp.asarray(feedback.weight) == 1,
     )
 
 

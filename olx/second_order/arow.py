@@ -44,7 +44,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import Certificate, Theorem
+from olx.theorem import summed
 
 
 def arow(r: Scalar) -> Learner:
@@ -80,17 +80,15 @@ def asks(feedback: Feedback) -> Array:
     return feedback.outcome * feedback.action < 1
 
 
-def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return sketch.open_tally(hp.rule.hparams * jnp.sum(comparator(state, u) ** 2))
+def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
+    return sketch.first_tally(hp.rule.hparams * jnp.sum(comparator(state, u) ** 2))
 
 
-def add_round(
-    hp: RankOneHparams, tally: Tally, state: RankOneState, feedback: Feedback, u: PyTree
-) -> Tally:
+def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
     x = vector(feedback.context)
     row, along = look(state, x)[0], jnp.vdot(vector(u), x)
-    terms = growth(hp.rule.hparams, row, feedback.outcome, along)
-    return sketch.add(tally, feedback, along, asks(feedback), terms)
+    grown = growth(hp.rule.hparams, row, feedback.outcome, along)
+    return sketch.tally_terms(feedback, along, asks(feedback), grown)
 
 
 def growth(r: Scalar, row: Row, y: Array, along: Array) -> Terms:
@@ -100,10 +98,6 @@ def growth(r: Scalar, row: Row, y: Array, along: Array) -> Terms:
     return Terms(along**2, row.spread / total + rest, jnp.log1p(row.spread / r) + rest)
 
 
-def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
-    return sketch.sides(tally)
-
-
-updates_made = Theorem(
-    "updates_made", "Orabona et al. 2015, section 6", open_account, add_round, both_sides
+updates_made = summed(
+    "updates_made", "Orabona et al. 2015, section 6", terms, sketch.tally_sides, start
 )

@@ -23,7 +23,7 @@ from olx import _check as check
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order import sketch
-from olx.second_order.arow import asks, open_account
+from olx.second_order.arow import asks, start
 from olx.second_order.rank_one import (
     RankOneHparams,
     RankOneState,
@@ -37,7 +37,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import UNIT_WEIGHTS, Certificate, summed
 
 
 def arow_original(r: Scalar) -> Learner:
@@ -69,13 +69,11 @@ def step(r: Scalar, row: Row, feedback: Feedback) -> Step:
     return adding(row, r, feedback.outcome / r, weight_if(asks(feedback), feedback))
 
 
-def add_round(
-    hp: RankOneHparams, tally: Tally, state: RankOneState, feedback: Feedback, u: PyTree
-) -> Tally:
+def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
     x = vector(feedback.context)
     row, along = look(state, x)[0], jnp.vdot(vector(u), x)
     grown = jnp.log1p(row.spread / hp.rule.hparams)
-    return sketch.add(tally, feedback, along, asks(feedback), Terms(along**2, grown, grown))
+    return sketch.tally_terms(feedback, along, asks(feedback), Terms(along**2, grown, grown))
 
 
 def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
@@ -85,10 +83,6 @@ def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
     return Certificate(left, right, scale).given(UNIT_WEIGHTS, tally.unit)
 
 
-mistakes_made = Theorem(
-    "mistakes_made",
-    "Crammer, Kulesza, Dredze 2009, theorem 2",
-    open_account,
-    add_round,
-    both_sides,
+mistakes_made = summed(
+    "mistakes_made", "Crammer, Kulesza, Dredze 2009, theorem 2", terms, both_sides, start
 )

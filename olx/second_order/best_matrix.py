@@ -36,9 +36,9 @@ from olx.frameworks.mistakes import alike
 from olx.frameworks.omd import OMDHparams, OMDState
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.full_quadratic import full_quadratic
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, About, Certificate, Theorem, summed
 
-ZERO = "the first weights must be 0"
+AT_ZERO = "the first weights must be 0"
 
 
 def best_matrix(gradients: Float[Array, "t d"], size: Scalar) -> Float[Array, "d d"]:
@@ -85,29 +85,26 @@ def fixed_matrix_regret(size: Scalar) -> Theorem:
     size: $C L$, positive.
     """
     size = check.positive("fixed_matrix_regret", "size", size)
-    parts = open_account, add_round, Partial(both_sides, size)
+    parts = terms, Partial(both_sides, size), start
     source = "Luo 2016, propositions 1 and 2"
-    return Theorem("fixed_matrix_regret", source, *parts, about=_FIXED)
+    return summed("fixed_matrix_regret", source, *parts, about=_FIXED)
 
 
-def open_account(hp: OMDHparams, state: OMDState, u: PyTree) -> Account:
+def start(hp: OMDHparams, state: OMDState, u: PyTree) -> Account:
     u = check.comparator("certify", u, state.theta)
-    zero, true = jnp.zeros((), u.dtype), jnp.ones((), bool)
     first = jnp.all(hp.mirror.to_primal(state.theta) == 0)
-    return Account(first, jnp.zeros((u.size, u.size), u.dtype), zero, zero, zero, true)
+    return Account(first, jnp.zeros((u.size, u.size), u.dtype), ZERO, ZERO, ZERO, MET)
 
 
-def add_round(
-    hp: OMDHparams, account: Account, state: OMDState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: OMDHparams, state: OMDState, feedback: Feedback, u: PyTree) -> Account:
     g, w = feedback.grad, feedback.action
     return Account(
-        account.first,
-        account.gram + jnp.outer(g, g),
-        account.rounds + 1,
-        account.regret + jnp.vdot(g, w - u),
-        account.terms + jnp.vdot(jnp.abs(g), jnp.abs(w) + jnp.abs(u)),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        MET,
+        jnp.outer(g, g),
+        jnp.ones((), g.dtype),
+        jnp.vdot(g, w - u),
+        jnp.vdot(jnp.abs(g), jnp.abs(w) + jnp.abs(u)),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 
@@ -123,7 +120,7 @@ def both_sides(size: Scalar, hp: OMDHparams, account: Account, u: PyTree) -> Cer
     inside = u @ account.gram @ u <= most * (1 + rounding)
     published = jnp.where(inside, (worst + energy) / 2, jnp.inf)
     proof = Certificate(account.regret, right, account.terms + right, published)
-    return proof.given(ZERO, account.first).given(UNIT_WEIGHTS, account.unit)
+    return proof.given(AT_ZERO, account.first).given(UNIT_WEIGHTS, account.unit)
 
 
 def _is_fixed(learner: Learner) -> bool:

@@ -25,12 +25,12 @@ from jaxtyping import Array, Float, PyTree
 from olx.core import Feedback
 from olx.second_order import _slab
 from olx.second_order.frequent_directions import Account as Regret
-from olx.second_order.frequent_directions import add_round as add_regret
 from olx.second_order.frequent_directions import bound
-from olx.second_order.frequent_directions import open_account as open_regret
+from olx.second_order.frequent_directions import start as first_regret
+from olx.second_order.frequent_directions import terms as regret_terms
 from olx.second_order.sketch import WHOLE
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Certificate, Theorem, summed
 
 
 class Account(NamedTuple):
@@ -40,33 +40,27 @@ class Account(NamedTuple):
 
 def best_rank_regret() -> Theorem:
     """The regret by the spectrum of the gradients."""
-    parts = open_account, add_round, regret_sides
-    return Theorem("best_rank_regret", "Luo 2016, theorem 18", *parts, about=_DIRECTIONS)
+    parts = terms, regret_sides, start
+    return summed("best_rank_regret", "Luo 2016, theorem 18", *parts, about=_DIRECTIONS)
 
 
 def lost_trace() -> Theorem:
     """The trace lost by the sketch, over m, by the spectrum of the gradients."""
-    parts = open_account, add_round, trace_sides
-    return Theorem("lost_trace", "Ghashami et al. 2016", *parts, about=_DIRECTIONS)
+    parts = terms, trace_sides, start
+    return summed("lost_trace", "Ghashami et al. 2016", *parts, about=_DIRECTIONS)
 
 
-def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
-    inner = open_regret(hp, state, u)
+def start(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
     flat, _ = ravel_pytree(state.base)
-    return Account(inner, jnp.zeros((flat.size, flat.size), flat.dtype))
+    return Account(first_regret(hp, state, u), jnp.zeros((flat.size, flat.size), flat.dtype))
 
 
-def add_round(
-    hp: SketchedNewtonHparams,
-    account: Account,
-    state: SketchedNewtonState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback, u: PyTree
 ) -> Account:
     x, _ = ravel_pytree(feedback.context)
     g = step(hp, state, feedback).ghat * x
-    inner = add_regret(hp, account.inner, state, feedback, u)
-    return Account(inner, account.gram + jnp.outer(g, g))
+    return Account(regret_terms(hp, state, feedback, u), jnp.outer(g, g))
 
 
 def regret_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:

@@ -33,7 +33,7 @@ from olx.second_order import sketch
 from olx.second_order.arow import asks
 from olx.second_order.rank_one import weight_if
 from olx.second_order.sketch import Tally, Terms
-from olx.theorem import Certificate, Theorem
+from olx.theorem import summed
 
 
 @pytree
@@ -85,13 +85,13 @@ def update(
     return DiagonalAROWState(theta, _grown(hp, state, feedback.context, weight))
 
 
-def open_account(hp: DiagonalAROWHparams, state: DiagonalAROWState, u: PyTree) -> Tally:
+def start(hp: DiagonalAROWHparams, state: DiagonalAROWState, u: PyTree) -> Tally:
     u = check.comparator("certify", u, state.theta)
-    return sketch.open_tally(jnp.asarray(tree.vdot(u, u)))
+    return sketch.first_tally(jnp.asarray(tree.vdot(u, u)))
 
 
-def add_round(
-    hp: DiagonalAROWHparams, tally: Tally, state: DiagonalAROWState, feedback: Feedback, u: PyTree
+def terms(
+    hp: DiagonalAROWHparams, state: DiagonalAROWState, feedback: Feedback, u: PyTree
 ) -> Tally:
     x, score, y = feedback.context, feedback.action, feedback.outcome
     after = _grown(hp, state, x, 1.0)
@@ -101,16 +101,12 @@ def add_round(
     price = total(lambda u, x: (u * x) ** 2 / hp.r, u, x)
     logs = hp.r * total(lambda d, e: jnp.log(e / d), state.d, after)
     close = jnp.where(y * score > 0, jnp.full_like(score, 2.0), 0.0)
-    terms = Terms(price, fresh + 2 * y * score - old, logs + close)
-    return sketch.add(tally, feedback, dot(u, x), asks(feedback), terms)
+    grown = Terms(price, fresh + 2 * y * score - old, logs + close)
+    return sketch.tally_terms(feedback, dot(u, x), asks(feedback), grown)
 
 
-def both_sides(hp: DiagonalAROWHparams, tally: Tally, u: PyTree) -> Certificate:
-    return sketch.sides(tally)
-
-
-updates_made = Theorem(
-    "updates_made", "Orabona et al. 2015, section 6", open_account, add_round, both_sides
+updates_made = summed(
+    "updates_made", "Orabona et al. 2015, section 6", terms, sketch.tally_sides, start
 )
 
 

@@ -69,7 +69,7 @@ from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import Certificate, Theorem
+from olx.theorem import MET, ZERO, Certificate, latest, summed
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 
@@ -265,29 +265,24 @@ class Account(NamedTuple):
     whole: Bool[Array, ""]  # whether all steps used all of S
 
 
-def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
+def start(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
     u = check.comparator("certify", u, state.base)
     apart = tree.sub(u, state.base)
-    start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
-    zero = jnp.zeros_like(start)
-    rows, whole = zero + len(state.small.frame), jnp.ones((), bool)
-    return Account(_slab.open_account(start), start, zero, zero, rows, whole)
+    first = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
+    rows = jnp.zeros_like(first) + len(state.small.frame)
+    return Account(_slab.START, first, ZERO, ZERO, rows, MET)
 
 
-def add_round(
-    hp: SketchedNewtonHparams,
-    account: Account,
-    state: SketchedNewtonState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback, u: PyTree
 ) -> Account:
     x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
     along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
     drift = now.eta * (slope * (feedback.action - along)) ** 2
-    slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)
+    slab = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, drift, square)
     small = now.after.small
-    whole = account.whole & small.is_whole(hp.alpha)
-    return Account(slab, account.start, small.total, small.lost, account.rows, whole)
+    whole = small.is_whole(hp.alpha)
+    return Account(slab, ZERO, latest(small.total), latest(small.lost), ZERO, whole)
 
 
 def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
@@ -306,7 +301,7 @@ def bound(
     return account.start / 2 + (grown + lost / hp.alpha) / rate + drift
 
 
-directions_regret = Theorem(
-    "directions_regret", "Luo 2016, theorems 18 and 19", open_account, add_round, both_sides
+directions_regret = summed(
+    "directions_regret", "Luo 2016, theorems 18 and 19", terms, both_sides, start
 )
 THEOREMS = (directions_regret,)

@@ -39,7 +39,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.rank_one import vector
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 class InvariantState(NamedTuple):
@@ -127,13 +127,12 @@ def look(hp: SlabHparams, state: InvariantState, x: Float[Array, " d"]) -> Look:
     return Look(score, fresh, n, phi, margin, jnp.vdot(phi, phi))
 
 
-def open_slab(hp: SlabHparams, state: InvariantState, u: PyTree) -> _slab.Account:
-    return _slab.open_account(check.comparator("certify", vector(u), state.w))
+def start(hp: SlabHparams, state: InvariantState, u: PyTree) -> _slab.Account:
+    check.comparator("certify", vector(u), state.w)
+    return _slab.START
 
 
-def add_slab(
-    hp: SlabHparams, account: _slab.Account, state: InvariantState, feedback: Feedback, u: PyTree
-) -> _slab.Account:
+def terms(hp: SlabHparams, state: InvariantState, feedback: Feedback, u: PyTree) -> _slab.Account:
     x, slope = vector(feedback.context), feedback.grad
     now, eta = look(hp, state, x), _slab.eta(hp, x.size, state.clock.now)
     growth = (hp.curvature + eta) * slope**2
@@ -141,7 +140,7 @@ def add_slab(
     energy = jnp.where(now.fresh, safe.divide(slope**2, growth), shared)
     along = jnp.vdot(vector(u), x)
     drift = eta * (slope * (feedback.action - along)) ** 2
-    return _slab.add(hp, account, feedback, along, eta, energy, drift, slope**2 * jnp.vdot(x, x))
+    return _slab.terms(hp, feedback, along, eta, energy, drift, slope**2 * jnp.vdot(x, x))
 
 
 def slab_sides(hp: SlabHparams, account: _slab.Account, u: PyTree) -> Certificate:
@@ -149,4 +148,4 @@ def slab_sides(hp: SlabHparams, account: _slab.Account, u: PyTree) -> Certificat
     return _slab.sides(account, right, account.energy / 2 + _slab.steps(hp, account))
 
 
-slab_regret = Theorem("slab_regret", "Luo 2016, appendix C, (C.2)", open_slab, add_slab, slab_sides)
+slab_regret = summed("slab_regret", "Luo 2016, appendix C, (C.2)", terms, slab_sides, start)

@@ -48,7 +48,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 def newton(
@@ -95,13 +95,12 @@ def step(hp: SlabHparams, row: Row, feedback: Feedback) -> Step:
     return Step(-back - slope / total, growth / total, 1 / total)
 
 
-def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Account:
-    return _slab.open_account(comparator(state, u))
+def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Account:
+    comparator(state, u)
+    return _slab.START
 
 
-def add_round(
-    hp: RankOneHparams, account: Account, state: RankOneState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Account:
     x, own = vector(feedback.context), hp.rule.hparams
     row, _ = look(state, x)
     eta, slope = _slab.eta(own, row.width, row.number), feedback.grad
@@ -109,7 +108,7 @@ def add_round(
     energy = slope**2 * row.spread / (1 + growth * row.spread)
     along = jnp.vdot(vector(u), x)
     drift = eta * (slope * (feedback.action - along)) ** 2
-    return _slab.add(own, account, feedback, along, eta, energy, drift, slope**2 * jnp.vdot(x, x))
+    return _slab.terms(own, feedback, along, eta, energy, drift, slope**2 * jnp.vdot(x, x))
 
 
 def both_sides(hp: RankOneHparams, account: Account, u: PyTree) -> Certificate:
@@ -120,10 +119,6 @@ def both_sides(hp: RankOneHparams, account: Account, u: PyTree) -> Certificate:
     return _slab.sides(account, start + (account.energy + account.drift) / 2, published)
 
 
-slab_regret = Theorem(
-    "slab_regret",
-    "Luo 2016, proposition 1 and theorem 16",
-    open_account,
-    add_round,
-    both_sides,
+slab_regret = summed(
+    "slab_regret", "Luo 2016, proposition 1 and theorem 16", terms, both_sides, start
 )

@@ -23,9 +23,9 @@ from olx import _numeric as safe
 from olx.core import Feedback, Learner
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
-from olx.second_order.invariant_newton import InvariantState, add_slab, open_slab, update
+from olx.second_order.invariant_newton import InvariantState, start, terms, update
 from olx.second_order.rank_one import vector
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Certificate, Theorem, add_terms, first_sums
 
 
 class Account(NamedTuple):
@@ -36,7 +36,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: SlabHparams, state: InvariantState, u: PyTree) -> Account:
-    base = open_slab(hp, state, u)
+    base = first_sums(start(hp, state, u), u)
     zero = jnp.zeros_like(base.size)
     return Account(base, jnp.zeros_like(state.free), jnp.full_like(zero, jnp.inf), zero)
 
@@ -49,7 +49,7 @@ def add_round(
     rank = update(hp, state, feedback).rank
     values = jnp.linalg.eigvalsh(gram)
     least = jnp.where(rank > 0, values[jnp.clip(g.size - rank, 0, g.size - 1)], jnp.inf)
-    base = add_slab(hp, account.slab, state, feedback, u)
+    base = add_terms(account.slab, terms(hp, state, feedback, u))
     return Account(base, gram, jnp.minimum(account.least, least), rank.astype(g.dtype))
 
 

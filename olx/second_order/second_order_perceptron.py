@@ -40,7 +40,7 @@ from olx.second_order.rank_one import (
     weight_if,
 )
 from olx.second_order.sketch import Tally
-from olx.theorem import Certificate, Theorem
+from olx.theorem import summed
 
 
 def second_order_perceptron(a: Scalar = 1.0) -> Learner:
@@ -78,27 +78,21 @@ def errs(feedback: Feedback) -> Array:
     return mistaken(feedback.action, feedback.outcome)
 
 
-def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return sketch.open_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
+def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
+    return sketch.first_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
 
 
-def add_round(
-    hp: RankOneHparams, tally: Tally, state: RankOneState, feedback: Feedback, u: PyTree
-) -> Tally:
+def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
     x = vector(feedback.context)
     row, along = look(state, x)[0], jnp.vdot(vector(u), x)
-    terms = growth(1.0, row, feedback.outcome, along)
-    return sketch.add(tally, feedback, along, errs(feedback), terms)
+    grown = growth(1.0, row, feedback.outcome, along)
+    return sketch.tally_terms(feedback, along, errs(feedback), grown)
 
 
-def both_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
-    return sketch.sides(tally)
-
-
-mistakes_made = Theorem(
+mistakes_made = summed(
     "mistakes_made",
     "Cesa-Bianchi, Conconi, Gentile 2005; Orabona et al. 2015, section 6",
-    open_account,
-    add_round,
-    both_sides,
+    terms,
+    sketch.tally_sides,
+    start,
 )

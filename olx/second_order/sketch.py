@@ -42,7 +42,7 @@ from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx.core import Feedback, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, Theorem
 
 
 @pytree
@@ -206,13 +206,13 @@ class Terms(NamedTuple):
     published: Array
 
 
-def open_tally(price: Array) -> Tally:
-    zero = jnp.zeros_like(price)
-    return Tally(zero, zero, zero, price, zero, zero, jnp.ones((), bool))
+def first_tally(price: Array) -> Tally:
+    """The tally before the first round."""
+    return Tally(ZERO, ZERO, ZERO, price, ZERO, ZERO, MET)
 
 
-def add(tally: Tally, feedback: Feedback, along: Array, counts: Array, terms: Terms) -> Tally:
-    """Add a round.
+def tally_terms(feedback: Feedback, along: Array, counts: Array, terms: Terms) -> Tally:
+    """What a round adds.
 
     along: the score of `u`.
     counts: whether the round had an update.
@@ -221,17 +221,15 @@ def add(tally: Tally, feedback: Feedback, along: Array, counts: Array, terms: Te
     wrong = mistaken(feedback.action, y)
     one, if_counts = jnp.ones_like(along), lambda value: jnp.where(counts, value, 0.0)
     return Tally(
-        tally.mistakes + jnp.where(wrong, one, 0.0),
-        tally.close + if_counts(jnp.where(wrong, 0.0, one)),
-        tally.gaps + if_counts(jnp.maximum(1 - y * along, 0.0)),
-        tally.price + if_counts(terms.price),
-        tally.growth + if_counts(terms.growth),
-        tally.published + if_counts(terms.published),
-        tally.unit & (jnp.asarray(feedback.weight) == 1),
+        jnp.where(wrong, one, 0.0),
+        if_counts(jnp.where(wrong, 0.0, one)),
+        if_counts(jnp.maximum(1 - y * along, 0.0)),
+        *map(if_counts, terms),
+        unit=jnp.asarray(feedback.weight) == 1,
     )
 
 
-def sides(tally: Tally) -> Certificate:
+def tally_sides(hp: Any, tally: Tally, u: PyTree) -> Certificate:
     r"""$|M| + |U| \le H + \sqrt{\text{price} \cdot \text{growth}}$."""
     left = tally.mistakes + tally.close
     most = lambda growth: tally.gaps + jnp.sqrt(tally.price * jnp.maximum(growth, 0.0))

@@ -59,7 +59,7 @@ from olx.second_order.sketch import (
     product,
     products,
 )
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, Theorem, add_terms, first_sums
 
 
 @pytree
@@ -216,7 +216,7 @@ def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTre
     u = check.comparator("certify", u, state.base)
     apart = tree.sub(u, state.base)
     start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
-    return Account(_slab.open_account(start), start, jnp.zeros_like(start))
+    return Account(first_sums(_slab.START, start), start, jnp.zeros_like(start))
 
 
 def add_round(
@@ -235,7 +235,8 @@ def add_round(
     new = hp.sketch.energy_fn(hp.alpha, now.after.small, after)
     known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
     drift = new - old - known
-    slab = _slab.add(hp.slab, account.slab, feedback, along, now.eta, now.energy, drift, square)
+    added = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, drift, square)
+    slab = add_terms(account.slab, added)
     return Account(slab, account.start, account.terms + new + old + known)
 
 

@@ -40,7 +40,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, summed
 
 
 def vaw(a: Scalar) -> Learner:
@@ -78,25 +78,23 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_account(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Account:
-    zero = jnp.zeros_like(comparator(state, u)[0])
-    return Account(zero, zero, zero, zero, zero, jnp.ones((), bool))
+def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Account:
+    comparator(state, u)
+    return Account(*[ZERO] * 5, unit=MET)
 
 
-def add_round(
-    hp: RankOneHparams, account: Account, state: RankOneState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Account:
     x, y = vector(feedback.context), feedback.outcome
     row, _ = look(state, x)
     own, other = (feedback.action - y) ** 2 / 2, (jnp.vdot(vector(u), x) - y) ** 2 / 2
     spread = row.spread / (1 + row.spread)
     return Account(
-        account.regret + (own - other),
-        account.size + (own + other),
-        account.paid + y**2 / 2 * spread,
-        account.spread + spread,
-        jnp.maximum(account.largest, y**2),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        own - other,
+        own + other,
+        y**2 / 2 * spread,
+        spread,
+        largest(y**2),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 
@@ -108,10 +106,6 @@ def both_sides(hp: RankOneHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(UNIT_WEIGHTS, account.unit)
 
 
-logarithmic_regret = Theorem(
-    "logarithmic_regret",
-    "Vovk 2001; Orabona et al. 2015, section 4",
-    open_account,
-    add_round,
-    both_sides,
+logarithmic_regret = summed(
+    "logarithmic_regret", "Vovk 2001; Orabona et al. 2015, section 4", terms, both_sides, start
 )

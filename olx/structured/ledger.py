@@ -27,7 +27,7 @@ from olx import _numeric as safe
 from olx.core import Feedback
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
-from olx.theorem import UNIT_WEIGHTS, Certificate
+from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, latest, smallest
 
 
 class Account(NamedTuple):
@@ -44,17 +44,14 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_account(w: PyTree, u: PyTree) -> Account:
+def first_account(w: PyTree, u: PyTree) -> Account:
     apart = tree.sub(check.comparator("certify", u, w), w)
     price = jnp.asarray(tree.vdot(apart, apart)) / 2
-    zero, one = jnp.zeros_like(price), jnp.ones_like(price)
-    sums = (zero,) * 6
-    return Account(price, *sums, least=one, rounds=zero, c=zero, unit=jnp.ones((), bool))
+    return Account(price, *[ZERO] * 6, least=jnp.ones_like(price), rounds=ZERO, c=ZERO, unit=MET)
 
 
-def add_round(
+def terms(
     structure: Structure,
-    account: Account,
     w: PyTree,
     feedback: Feedback,
     u: PyTree,
@@ -71,17 +68,17 @@ def add_round(
     slope = contrast(structure, parts, y, rival).slope
     square = jnp.where(counts, structure.square(w, feedback.context, slope), 0.0)
     return Account(
-        account.price,
-        account.cost + cost,
-        account.gaps + jnp.where(counts, hinge(rival), 0.0),
-        account.worst + (hinge(structure.worst(there, y)) if known else 0.0),
-        account.squares + square,
-        account.spent + safe.divide(square, 2 * c),
-        jnp.maximum(account.largest, square),
-        jnp.where(cost > 0, jnp.minimum(account.least, cost), account.least),
-        account.rounds + 1,
-        c * jnp.ones_like(account.c),
-        account.unit & (jnp.asarray(feedback.weight) == 1),
+        ZERO,
+        cost,
+        jnp.where(counts, hinge(rival), 0.0),
+        hinge(structure.worst(there, y)) if known else ZERO,
+        square,
+        safe.divide(square, 2 * c),
+        largest(square),
+        smallest(jnp.where(cost > 0, cost, jnp.inf)),
+        jnp.ones_like(square),
+        latest(c),
+        jnp.asarray(feedback.weight) == 1,
     )
 
 

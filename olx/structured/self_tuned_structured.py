@@ -35,7 +35,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 @pytree
@@ -109,24 +109,18 @@ def _rate(hp: SelfTunedStructuredHparams, longest: Array, mistakes: Array) -> Ar
     return safe.sqrt(longest * mistakes / (2 * hp.complexity))
 
 
-def open_account(
-    hp: SelfTunedStructuredHparams, state: SelfTunedStructuredState, u: PyTree
-) -> Account:
-    return ledger.open_account(tree.zeros_like(state.walk.w), u)
+def start(hp: SelfTunedStructuredHparams, state: SelfTunedStructuredState, u: PyTree) -> Account:
+    return ledger.first_account(tree.zeros_like(state.walk.w), u)
 
 
-def add_round(
-    hp: SelfTunedStructuredHparams,
-    account: Account,
-    state: SelfTunedStructuredState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: SelfTunedStructuredHparams, state: SelfTunedStructuredState, feedback: Feedback, u: PyTree
 ) -> Account:
     structure, after = hp.structure, update(hp, state, feedback)
     output = structure.decode(feedback.action)
     wrong = contrast(structure, feedback.action, feedback.outcome, output).wrong
     c = _rate(hp, after.longest, after.mistakes)
-    return ledger.add_round(structure, account, state.walk.w, feedback, u, output, wrong, c)
+    return ledger.terms(structure, state.walk.w, feedback, u, output, wrong, c)
 
 
 def both_sides(hp: SelfTunedStructuredHparams, account: Account, u: PyTree) -> Certificate:
@@ -137,10 +131,6 @@ def both_sides(hp: SelfTunedStructuredHparams, account: Account, u: PyTree) -> C
     return ledger.certified(hp.structure, account, right, published)
 
 
-self_tuned_structured_cost = Theorem(
-    "self_tuned_structured_cost",
-    "Shalev-Shwartz 2007, theorem 7",
-    open_account,
-    add_round,
-    both_sides,
+self_tuned_structured_cost = summed(
+    "self_tuned_structured_cost", "Shalev-Shwartz 2007, theorem 7", terms, both_sides, start
 )

@@ -38,7 +38,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast, max_loss
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 @pytree
@@ -123,24 +123,18 @@ def update(
     return StructuredAggressiveState(walk.step(structure, state.walk, most, feedback, end.slope))
 
 
-def open_account(
-    hp: StructuredAggressiveHparams, state: StructuredAggressiveState, u: PyTree
-) -> Account:
-    return ledger.open_account(state.walk.w, u)
+def start(hp: StructuredAggressiveHparams, state: StructuredAggressiveState, u: PyTree) -> Account:
+    return ledger.first_account(state.walk.w, u)
 
 
-def add_round(
-    hp: StructuredAggressiveHparams,
-    account: Account,
-    state: StructuredAggressiveState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: StructuredAggressiveHparams, state: StructuredAggressiveState, feedback: Feedback, u: PyTree
 ) -> Account:
     structure, parts, y = hp.structure, feedback.action, feedback.outcome
     rival = structure.worst(parts, y)
-    counts = contrast(structure, parts, y, rival).hinge > 0
-    c = 1 / hp.aggressiveness * jnp.ones_like(account.c)
-    return ledger.add_round(structure, account, state.walk.w, feedback, u, rival, counts, c)
+    seen = contrast(structure, parts, y, rival)
+    c = 1 / hp.aggressiveness * jnp.ones_like(seen.hinge)
+    return ledger.terms(structure, state.walk.w, feedback, u, rival, seen.hinge > 0, c)
 
 
 def both_sides(hp: StructuredAggressiveHparams, account: Account, u: PyTree) -> Certificate:
@@ -149,10 +143,10 @@ def both_sides(hp: StructuredAggressiveHparams, account: Account, u: PyTree) -> 
     return ledger.certified(hp.structure, account, known + account.spent, known + at_most)
 
 
-structured_aggressive_cost = Theorem(
+structured_aggressive_cost = summed(
     "structured_aggressive_cost",
     "Shalev-Shwartz 2007, sections 5.3.3 and 7.4",
-    open_account,
-    add_round,
+    terms,
     both_sides,
+    start,
 )

@@ -32,7 +32,7 @@ from olx.structured import ledger, walk
 from olx.structured.ledger import Account
 from olx.structured.losses import Contrast, PartsLoss, contrast
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 @pytree
@@ -114,22 +114,21 @@ def _rival(hp: StructuredPassiveAggressiveHparams, feedback: Feedback) -> tuple[
     return rival, contrast(hp.loss.structure, parts, y, rival)
 
 
-def open_account(
+def start(
     hp: StructuredPassiveAggressiveHparams, state: StructuredPassiveAggressiveState, u: PyTree
 ) -> Account:
-    return ledger.open_account(state.walk.w, u)
+    return ledger.first_account(state.walk.w, u)
 
 
-def add_round(
+def terms(
     hp: StructuredPassiveAggressiveHparams,
-    account: Account,
     state: StructuredPassiveAggressiveState,
     feedback: Feedback,
     u: PyTree,
 ) -> Account:
     structure, (rival, seen) = hp.loss.structure, _rival(hp, feedback)
-    c, counts = 1 / hp.aggressiveness * jnp.ones_like(account.c), seen.hinge > 0
-    return ledger.add_round(structure, account, state.walk.w, feedback, u, rival, counts, c)
+    c = 1 / hp.aggressiveness * jnp.ones_like(seen.hinge)
+    return ledger.terms(structure, state.walk.w, feedback, u, rival, seen.hinge > 0, c)
 
 
 def both_sides(hp: StructuredPassiveAggressiveHparams, account: Account, u: PyTree) -> Certificate:
@@ -139,10 +138,10 @@ def both_sides(hp: StructuredPassiveAggressiveHparams, account: Account, u: PyTr
     return ledger.certified(hp.loss.structure, account, right, published)
 
 
-structured_cost = Theorem(
+structured_cost = summed(
     "structured_cost",
     "Shalev-Shwartz 2007, section 5.3.3, a fixed step size",
-    open_account,
-    add_round,
+    terms,
     both_sides,
+    start,
 )

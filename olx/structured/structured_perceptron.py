@@ -30,7 +30,7 @@ from olx.structured.ledger import Account
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
 from olx.structured.walk import Walk
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Certificate, summed
 
 
 class StructuredPerceptronState(NamedTuple):
@@ -79,20 +79,17 @@ def update(
     return StructuredPerceptronState(walk.step(structure, state.walk, factor, feedback, seen.slope))
 
 
-def open_account(structure: Structure, state: StructuredPerceptronState, u: PyTree) -> Account:
-    return ledger.open_account(tree.zeros_like(state.walk.w), u)
+def start(structure: Structure, state: StructuredPerceptronState, u: PyTree) -> Account:
+    return ledger.first_account(tree.zeros_like(state.walk.w), u)
 
 
-def add_round(
-    structure: Structure,
-    account: Account,
-    state: StructuredPerceptronState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    structure: Structure, state: StructuredPerceptronState, feedback: Feedback, u: PyTree
 ) -> Account:
-    output, one = structure.decode(feedback.action), jnp.ones_like(account.c)
-    wrong = contrast(structure, feedback.action, feedback.outcome, output).wrong
-    return ledger.add_round(structure, account, state.walk.w, feedback, u, output, wrong, one)
+    output = structure.decode(feedback.action)
+    seen = contrast(structure, feedback.action, feedback.outcome, output)
+    one = jnp.ones_like(seen.hinge)
+    return ledger.terms(structure, state.walk.w, feedback, u, output, seen.wrong, one)
 
 
 def both_sides(structure: Structure, account: Account, u: PyTree) -> Certificate:
@@ -101,10 +98,6 @@ def both_sides(structure: Structure, account: Account, u: PyTree) -> Certificate
     return ledger.certified(structure, account, right, solved(account.worst, slope))
 
 
-structured_perceptron_cost = Theorem(
-    "structured_perceptron_cost",
-    "Shalev-Shwartz 2007, section 5.3.3",
-    open_account,
-    add_round,
-    both_sides,
+structured_perceptron_cost = summed(
+    "structured_perceptron_cost", "Shalev-Shwartz 2007, section 5.3.3", terms, both_sides, start
 )
