@@ -24,6 +24,7 @@ HOWTO = (
     "own_regularizer",
     "own_loss",
     "own_learner",
+    "own_theorem",
     "sweep",
     "tune",
     "tune_by_gradient",
