@@ -150,7 +150,9 @@ def takes(owner: str, name: str, value: Any, *arguments: str, remedy: str = "") 
     call, itself = (value, ()) if plain else (type(value).__call__, (value,))
     try:
         if isinstance(call, FunctionType):
-            _signature_of(call).bind(*itself, *arguments)
+            holds = call.__closure__ or call.__defaults__ or call.__kwdefaults__
+            signature = inspect.signature if holds else _signature_of  # it may hold a tracer
+            signature(call).bind(*itself, *arguments)
         else:
             inspect.signature(value).bind(*arguments)
     except TypeError as error:
