@@ -105,6 +105,12 @@ def _program(function: Callable, static: tuple[int, ...], fixed: list, structure
     return jax.jit(of_leaves)
 
 
+def call_once(function: Callable, *given: Any) -> Any:
+    """The result of the function, from a program that is not kept."""
+    leaves, structure = jax.tree.flatten(given)
+    return _program(function, (), [], structure)(leaves)
+
+
 def result_shapes(function: Callable, *given: Any) -> Any:
     """`jax.eval_shape`, for arguments that hold functions: JAX would keep their structure."""
     leaves, structure = jax.tree.flatten(given)

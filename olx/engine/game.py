@@ -24,13 +24,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import PyTree
 
-from olx._cache import Recent, compiled, result_shapes
+from olx._cache import Recent, call_once, compiled, result_shapes
 from olx._memory import refuse_large_state
 from olx._pytree import as_tree, pytree, static
 from olx.core import Learner, Loss, Rounds
 from olx.engine.affine import with_ones
 from olx.engine.arguments import check_state
 from olx.engine.device import devices_of, is_key
+from olx.engine.readings import readings_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
 from olx.frameworks.affine import as_linear, is_affine
@@ -241,8 +242,19 @@ def start_of(owner: str, numbers: Numbers, params: PyTree) -> PyTree:
 def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
     """The first state; refuses `params` that the learner cannot start from."""
     check_params(owner, params)
-    start = _start if is_traced((learner, params)) else _start_in_one_call
-    return _started(owner, learner, params, *start(learner, params))
+    learner = player(learner)
+    read = readings_of(jax.tree.structure(learner))
+    if read is not None:
+        legal, state = _start_again(read, learner, params)
+    else:
+        start = _start if is_traced((learner, params)) else functools.partial(call_once, _start)
+        legal, state = start(learner, params)
+    return _started(owner, learner, params, legal, state)
+
+
+def player(learner: Learner) -> Learner:
+    """The learner without what has no part in its states: its theorems, and needs about rounds."""
+    return dataclasses.replace(learner, needs=tuple(_about_params(learner)), theorems=())
 
 
 def given_state(owner: str, learner: Learner, params: PyTree, state: PyTree) -> PyTree:
@@ -280,7 +292,9 @@ def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
     return legal, learner.init(params)
 
 
-_start_in_one_call = compiled(_start)
+@functools.partial(compiled, static=(0,))
+def _start_again(_: tuple, learner: Learner, params: PyTree) -> tuple[list, PyTree]:
+    return _start(learner, params)
 
 
 @functools.partial(compiled, static=(0,))

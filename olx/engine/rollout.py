@@ -14,14 +14,17 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._cache import compiled
 from olx._memory import refuse_large_arrays
+from olx._pytree import as_tree
 from olx.adversary import Adversary
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_game
 from olx.engine.explain import errors_explained
-from olx.engine.game import first_state, given_state
-from olx.engine.round import Record, Recorder, feedback_of, finish_round
+from olx.engine.game import first_state, given_state, player
+from olx.engine.readings import readings_of
+from olx.engine.round import Output, Record, Recorder, feedback_of, finish_round
 from olx.streams.checks import (
     check_rounds,
     is_traced,
@@ -46,6 +49,10 @@ def rollout(
 ) -> Run:
     r"""Play `learner` on a stream. Pure: compose it with `jit`, `vmap` and `grad`.
 
+    Another call with the same functions compiles nothing, whatever the numbers are. A function with
+    a closure, or one that reads an array or an object besides its arguments, is compiled in every
+    call, since these may have changed.
+
     loss: $\ell(a, y)$ of an action and an outcome, a named function or a `Partial`.
     params: where the learner starts; some learners use only its shape.
     record: (state before the update, feedback) -> what to keep of each round.
@@ -60,19 +67,11 @@ def rollout(
     [0.5, 0.378, 0.269, 0.182]
     """
     check_game("rollout", learner, loss)
-    length = check_rounds("rollout", rounds)
+    check_rounds("rollout", rounds)
     if isinstance(rounds.context, SparseRows):
         raise TypeError("rollout: sparse rows are played by `olx.run`; here pass `rows.toarray()`.")
     if record is not None:
         check.takes("rollout", "record", record, "state", "feedback")
-
-    def step(state, one: Rounds):
-        context = round.cast_context(one.context, params)
-        action = learner.predict(state, context)
-        weight = 1.0 if one.weight is None else one.weight
-        feedback = feedback_of(loss, context, action, one.outcome, weight)
-        return finish_round(learner, learner.update, Recorder(record), state, feedback)
-
     continued = state is not None
     if state is None:
         state = first_state("rollout", learner, params)
@@ -85,12 +84,9 @@ def rollout(
     if segment is not None:
         check.count("rollout", "segment", segment)
     with errors_explained("rollout", learner, loss, params, rounds, Recorder(record)):
-        play = lambda state, rounds: (
-            lax.scan(step, state, rounds)
-            if segment is None
-            else _in_segments(step, state, rounds, length, segment)
-        )
-        state, ((losses, _), kept, _) = _in_one_program(play, state, rounds)
+        record = None if record is None else as_tree(record)
+        given = player(learner), as_tree(loss), record, params, state, rounds
+        state, ((losses, _), kept, _) = _play_rounds(segment, *given)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     elif any(need.unknown for need, _ in needs) and not is_traced((losses, rounds)):
@@ -102,6 +98,44 @@ def _array(leaf: Any) -> Any:
     return leaf if isinstance(leaf, np.ndarray | jax.Array) else np.asarray(leaf)
 
 
+def _play_rounds(segment: int | None, *given: Any) -> tuple[PyTree, Output]:
+    """The last state and the outputs, from a program that is kept if all functions are known."""
+    read = readings_of(jax.tree.structure(given[:3]))
+    if read is not None:
+        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(given))
+        try:
+            return _scan_again(segment, (read, shapes), *given)
+        except Exception:
+            pass  # a function needs a number of the learner as it is; or it fails below too
+    return _scan(segment, None, *given)
+
+
+def _scan(
+    segment: int | None,
+    _: tuple | None,
+    learner: Learner,
+    loss: Loss,
+    record: Record | None,
+    params: PyTree,
+    state: PyTree,
+    rounds: Rounds,
+) -> tuple[PyTree, Output]:
+    def step(state: PyTree, one: Rounds) -> tuple[PyTree, Output]:
+        context = round.cast_context(one.context, params)
+        action = learner.predict(state, context)
+        weight = 1.0 if one.weight is None else one.weight
+        feedback = feedback_of(loss, context, action, one.outcome, weight)
+        return finish_round(learner, learner.update, Recorder(record), state, feedback)
+
+    def play(state: PyTree, rounds: Rounds) -> tuple[PyTree, Output]:
+        if segment is None:
+            return lax.scan(step, state, rounds)
+        return _in_segments(step, state, rounds, segment)
+
+    return _in_one_program(play, state, rounds)
+
+
+_scan_again = compiled(_scan, static=(0, 1))
 _DISABLED = "jax_disable_jit"
 
 
@@ -116,7 +150,8 @@ def _in_one_program(play: Callable, state: PyTree, rounds: Rounds) -> Any:
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 
-def _in_segments(step, state, rounds: Rounds, length: int, segment: int):
+def _in_segments(step, state, rounds: Rounds, segment: int):
+    length = len(jax.tree.leaves(rounds)[0])
     whole = length - length % segment
     fold = lambda leaf: leaf[:whole].reshape(whole // segment, segment, *leaf.shape[1:])
     unfold = lambda leaf: leaf.reshape(whole, *leaf.shape[2:])

@@ -1,0 +1,197 @@
+"""What the functions of a game read besides their arguments.
+
+A compiled program can be used again if its functions read what they read when it was compiled. The
+structure of a game holds the functions. This page adds what each of them finds outside: the global
+names of its code, its defaults, and the same of the functions that it calls. Constants count by
+value, functions by identity. So a changed constant is a new program, and so is a function that was
+written anew. What could change without a trace, such as an array, a list, an object, a closure or a
+generator of random numbers, has no reading: such a game is compiled in every call.
+
+Functions of JAX, NumPy and olx read nothing that changes.
+"""
+
+import builtins
+import dataclasses
+import dis
+import functools
+import sys
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from olx._cache import Recent, cached
+
+_FIXED = {
+    *("olx", "jax", "jaxlib", "jaxtyping", "optax", "numpy"),
+    *("builtins", "collections", "functools", "math", "operator", "typing"),
+}
+_LOOKS = {"__import__", "eval", "exec", "globals", "input", "open", "print", "vars"}
+_CONSTANTS = (type(None), bool, int, float, complex, str, bytes, np.number, np.bool_, np.dtype)
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_COMPILED: Any = type(jax.jit(lambda: None))
+
+
+class _Unknown(Exception):
+    """A function reads what may change unseen."""
+
+
+_FOREIGN: Recent[tuple] = Recent()
+
+
+def readings_of(structure: Any) -> tuple | None:
+    """What the functions of a tree structure read; None if that may change unseen."""
+    seen: dict[Any, Any] = {}
+    try:
+        foreign = _FOREIGN.get(structure)
+        if foreign is None:
+            foreign = tuple(thing for thing in _parts(structure) if not _is_fixed(thing))
+        for thing in foreign:
+            _read(thing, seen)
+    except (_Unknown, TypeError, ValueError):  # something without a hash, or that cannot compare
+        return None
+    _FOREIGN.put(structure, foreign)  # not that of an unknown function, which may hold a tracer
+    return tuple(seen.values())
+
+
+def _parts(structure: Any) -> Iterator[Any]:
+    for part in structure.node_data() or ():
+        yield from _functions_in(part)
+    for child in structure.children():
+        yield from _parts(child)
+
+
+def _functions_in(thing: Any) -> Iterator[Any]:
+    """The functions, classes and objects of a static field; its constants are compared."""
+    if isinstance(thing, _CONSTANTS):
+        return
+    parts = _fields(thing)
+    if parts is None:
+        yield thing
+        return
+    for part in parts:
+        yield from _functions_in(part)
+
+
+def _fields(thing: Any) -> list | None:
+    """The class and the parts of a record; None if it is none."""
+    if isinstance(thing, tuple | list):
+        return [type(thing), *thing]
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        return [type(thing), *(getattr(thing, one.name) for one in dataclasses.fields(thing))]
+    return None
+
+
+def _is_fixed(thing: Any) -> bool:
+    """Whether a fixed library holds the thing under its own name."""
+    if thing is type(None):
+        return True
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or not _is_library(module):
+        return False
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is thing
+
+
+def _is_library(module: str) -> bool:
+    return module.partition(".")[0] in _FIXED and not module.startswith("numpy.random")
+
+
+def _read(thing: Any, seen: dict[Any, Any]) -> None:
+    """Add to `seen` what the thing is and what it reads."""
+    if isinstance(thing, _CONSTANTS):
+        seen[len(seen)] = type(thing), repr(thing)  # 1 equals True, and 0.0 equals -0.0
+    elif (parts := _fields(thing)) is not None:
+        for part in parts:
+            _read(part, seen)
+    elif (key := ("is", id(thing))) not in seen:
+        seen[key] = thing
+        if not _is_fixed(thing):
+            _read_inside(thing, seen)
+
+
+def _read_inside(thing: Any, seen: dict[Any, Any]) -> None:
+    if isinstance(thing, _COMPILED) or _is_transform(thing):
+        _read(thing.__wrapped__, seen)
+    elif isinstance(thing, FunctionType):
+        _read_function(thing, seen)
+    elif isinstance(thing, functools.partial):
+        for part in (thing.func, *thing.args, *thing.keywords.values()):
+            _read(part, seen)
+    elif not isinstance(thing, type) or not _is_record(thing):
+        raise _Unknown
+
+
+def _is_transform(thing: Any) -> bool:
+    """Whether it is a function that JAX made of another one, such as a gradient."""
+    if not isinstance(thing, FunctionType) or not hasattr(thing, "__wrapped__"):
+        return False
+    return str(thing.__globals__.get("__name__")).startswith("jax.")
+
+
+class _Tuple(NamedTuple):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class _Data:
+    pass
+
+
+_PLAIN = {*vars(_Tuple), *vars(_Data)}
+
+
+def _is_record(kind: type) -> bool:
+    """Whether it is a class of fields without code of its own."""
+    if dataclasses.is_dataclass(kind):
+        names, bases = {one.name for one in dataclasses.fields(kind)}, (object,)
+    else:
+        names, bases = set(getattr(kind, "_fields", ())), (tuple, object)
+    return kind.__mro__[1:] == bases and set(vars(kind)) <= _PLAIN | names
+
+
+def _read_function(function: FunctionType, seen: dict[Any, Any]) -> None:
+    if function.__closure__:
+        raise _Unknown
+    seen["code", id(function)] = function.__code__
+    for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
+        _read(default, seen)
+    for name, *attributes in _global_names(function.__code__):
+        if name in function.__globals__:
+            _read_global(function.__globals__[name], attributes, seen)
+        elif name in _LOOKS or not hasattr(builtins, name):
+            raise _Unknown
+
+
+def _read_global(thing: Any, attributes: list[str], seen: dict[Any, Any]) -> None:
+    fixed = False
+    while isinstance(thing, ModuleType) and attributes:
+        fixed = _is_library(thing.__name__)
+        thing, attributes = getattr(thing, attributes[0], None), attributes[1:]
+    if isinstance(thing, ModuleType) or (attributes and isinstance(thing, FunctionType)):
+        raise _Unknown
+    if not fixed:
+        _read(thing, seen)
+
+
+@cached
+def _global_names(code: CodeType) -> list[tuple[str, ...]]:
+    """The global names that the code reads, each with the attributes that are read of it."""
+    names: list[tuple[str, ...]] = []
+    chain = False  # whether the last instruction read a global name or an attribute of one
+    for one in dis.get_instructions(code):
+        chain = one.opname == "LOAD_GLOBAL" or (chain and one.opname in _ATTRIBUTES)
+        if one.opname == "LOAD_GLOBAL":
+            names.append((one.argval,))
+        elif chain:
+            names[-1] += (one.argval,)
+        elif "GLOBAL" in one.opname or "NAME" in one.opname:
+            raise _Unknown  # it imports a module, or changes a global name
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names += _global_names(inner)
+    return names
