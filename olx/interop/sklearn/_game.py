@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 from jaxtyping import PyTree
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from olx import _check as check
-from olx.core import Rounds
+from olx.core import Learner, Rounds
 from olx.engine.run import run
 from olx.engine.serve import predict
 from olx.engine.sparse_layout import takes_sparse
@@ -26,6 +27,29 @@ from olx.streams.sparse_rows import sparse_rows
 
 _PIECE = 1 << 14  # rows
 _KINDS = [np.float64, np.float32]
+
+
+class OnlineEstimator(BaseEstimator):
+    """The arguments of an estimator that plays a learner, and what it knows once it is fitted."""
+
+    learner_: Learner  # as it is played
+    loss_: ScoreLoss
+    state_: PyTree
+    start_: np.ndarray  # the weights before the first row
+    dtype_: np.dtype
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        loss: ScoreLoss | None = None,
+        *,
+        fit_intercept: bool = True,
+        passes: int = 1,
+    ):
+        self.learner = learner
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.passes = passes
 
 
 def examples(

@@ -18,18 +18,16 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from jaxtyping import PyTree
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from olx.core import Learner, Rounds
+from olx.core import Rounds
 from olx.interop._estimator import has_link, parts
 from olx.interop.sklearn import _game as game
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import logistic
-from olx.losses.score import ScoreLoss
 from olx.multiclass._copies import ReductionHparams
 from olx.multiclass.reductions import one_vs_rest
 
@@ -43,7 +41,7 @@ def _has_link(estimator: Any) -> bool:
     )
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator):
+class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
     """A classifier that learns row by row with any predictor of this library.
 
     learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`, or with a loss of classes
@@ -62,24 +60,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: np.ndarray
-    learner_: Learner  # as it is played
-    loss_: ScoreLoss
-    state_: PyTree
-    start_: np.ndarray  # the weights before the first row
-    dtype_: np.dtype
-
-    def __init__(
-        self,
-        learner: Learner | None = None,
-        loss: ScoreLoss | None = None,
-        *,
-        fit_intercept: bool = True,
-        passes: int = 1,
-    ):
-        self.learner = learner
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.passes = passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineClassifier":
         """Forget the past, then play the rows in their order."""

@@ -9,18 +9,16 @@ Pedregosa et al., Scikit-learn: Machine Learning in Python, 2011.
 from typing import Any
 
 import numpy as np
-from jaxtyping import PyTree
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from olx.core import Learner, Rounds
+from olx.core import Rounds
 from olx.interop._estimator import parts
 from olx.interop.sklearn import _game as game
 from olx.losses.residual import squared
-from olx.losses.score import ScoreLoss
 
 
-class OnlineRegressor(RegressorMixin, BaseEstimator):
+class OnlineRegressor(RegressorMixin, game.OnlineEstimator):
     """A regressor that learns row by row with any predictor of this library.
 
     learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`; None is
@@ -36,25 +34,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
     >>> model.predict([[0.0, 0.0], [1.0, 1.0]]).round(3).tolist()
     [5.0, 4.0]
     """
-
-    learner_: Learner  # as it is played
-    loss_: ScoreLoss
-    state_: PyTree
-    start_: np.ndarray  # the weights before the first row
-    dtype_: np.dtype
-
-    def __init__(
-        self,
-        learner: Learner | None = None,
-        loss: ScoreLoss | None = None,
-        *,
-        fit_intercept: bool = True,
-        passes: int = 1,
-    ):
-        self.learner = learner
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.passes = passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineRegressor":
         """Forget the past, then play the rows in their order."""
