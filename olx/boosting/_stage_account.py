@@ -13,20 +13,18 @@ The gap after the last stage is that of the action, as it was played.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _clock as clock
 from olx._clock import Clock
 from olx.boosting._stages import Stages
-from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.lift import LiftHparams
+from olx.core import Feedback, Scalar
 from olx.frameworks.regret import CONVEX
 from olx.theorem import UNIT_WEIGHTS, Certificate
 
@@ -147,17 +145,6 @@ def worst(account: Account) -> Array:
 
 def length(u: PyTree) -> Array:
     return jnp.sqrt(jnp.asarray(tree.vdot(u, u)))
-
-
-def model_of(learner: Any) -> Partial | None:
-    """The model in a base learner, a function of parameters and a row; None if there is none."""
-    numbers = learner.hparams
-    if isinstance(numbers, LiftHparams):
-        return numbers.apply
-    if isinstance(experts := getattr(numbers, "experts", None), tuple):
-        return model_of(experts[0])
-    inner = getattr(numbers, "inner", None)
-    return model_of(inner) if isinstance(inner, Learner) else None
 
 
 def _factors(numbers: Numbers, account: Account) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, theorem 13.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -32,6 +33,7 @@ from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.facts import AddsGradient, Facts, Linear, Rowwise, Separable
 from olx.frameworks import copies
+from olx.frameworks.lift import LiftHparams
 from olx.losses.score import ScoreLoss
 from olx.needs import PARTS, Need, in_range, within
 
@@ -116,6 +118,32 @@ def teach(
             f"{owner}: `inner` must learn from its loss alone, but it reads the outcome of the "
             "round; take a learner that uses the gradient, such as `olx.linear(olx.ogd(...))`."
         ) from error
+
+
+def booster(owner: str, hparams: Any, functions: tuple, *theorems: Callable) -> Learner:
+    """The learner of these numbers and of the functions `init`, `predict` and `update`.
+
+    theorems: functions of the model of the base learner; it carries none if there is no model.
+    """
+    inner, model = hparams.inner, model_of(hparams.inner)
+    return Learner(
+        hparams,
+        *functions,
+        facts=facts_of(inner),
+        needs=needs_of(owner, inner, hparams.loss),
+        theorems=() if model is None else tuple(make(model) for make in theorems),
+    )
+
+
+def model_of(learner: Any) -> Partial | None:
+    """The model in a base learner, a function of parameters and a row; None if there is none."""
+    numbers = learner.hparams
+    if isinstance(numbers, LiftHparams):
+        return numbers.apply
+    if isinstance(experts := getattr(numbers, "experts", None), tuple):
+        return model_of(experts[0])
+    inner = getattr(numbers, "inner", None)
+    return model_of(inner) if isinstance(inner, Learner) else None
 
 
 def check_base(owner: str, inner: Any, n: Any) -> None:

@@ -92,16 +92,8 @@ def gradient_boost(
     bound = check.positive(OWNER, "bound", bound)
     target = check.positive(OWNER, "target", target)
     radius = _stages.ball_radius(eta, n, loss, bound, target)
-    model = _stage_account.model_of(inner)
-    return Learner(
-        GradientBoostHparams(inner, eta, loss, bound, target, radius, n),
-        init,
-        predict,
-        update,
-        facts=_stages.facts_of(inner),
-        needs=_stages.needs_of(OWNER, inner, loss),
-        theorems=() if model is None else (span_regret(model), span_stages(model)),
-    )
+    hparams = GradientBoostHparams(inner, eta, loss, bound, target, radius, n)
+    return _stages.booster(OWNER, hparams, (init, predict, update), span_regret, span_stages)
 
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:

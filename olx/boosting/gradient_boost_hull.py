@@ -81,16 +81,8 @@ def gradient_boost_hull(
     _stages.check_loss(OWNER, loss)
     bound = check.positive(OWNER, "bound", bound)
     target = check.positive(OWNER, "target", target)
-    model = _stage_account.model_of(inner)
-    return Learner(
-        HullHparams(inner, loss, bound, target, n),
-        init,
-        predict,
-        update,
-        facts=_stages.facts_of(inner),
-        needs=_stages.needs_of(OWNER, inner, loss),
-        theorems=() if model is None else (hull_regret(model), hull_stages(model)),
-    )
+    hparams = HullHparams(inner, loss, bound, target, n)
+    return _stages.booster(OWNER, hparams, (init, predict, update), hull_regret, hull_stages)
 
 
 def init(hp: HullHparams, params: PyTree) -> HullState:

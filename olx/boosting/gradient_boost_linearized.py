@@ -71,16 +71,8 @@ def gradient_boost_linearized(
     eta = _stages.check_eta(owner, eta, n)
     bound = check.positive(owner, "bound", bound)
     target = check.positive(owner, "target", target)
-    model = _stage_account.model_of(inner)
-    return Learner(
-        GradientBoostHparams(inner, eta, loss, bound, target, eta * n * bound, n),
-        init,
-        predict,
-        update,
-        facts=_stages.facts_of(inner),
-        needs=_stages.needs_of(owner, inner, loss),
-        theorems=() if model is None else (linearized_regret(model),),
-    )
+    hparams = GradientBoostHparams(inner, eta, loss, bound, target, eta * n * bound, n)
+    return _stages.booster(owner, hparams, (init, predict, update), linearized_regret)
 
 
 def update(
