@@ -2,8 +2,10 @@
 
 Both are compiled as one kernel with the same options and play the same arrays of the device; so the
 ratio is the cost of the learner, the loss and the feedback being separate things. `olx.run` is
-compared with its own kernel: the difference is cutting, checking and collecting. The last rows are
-the time of a call that plays 8 rounds, which is what a call costs besides its rounds.
+compared with its own kernel: the difference is cutting, checking and collecting. Then come the time
+of a call that plays 8 rounds, which is what a call costs besides its rounds, and that of another
+call of `rollout`, of its gradient in the step size and of four step sizes at once, all without
+`jit`: nothing is compiled again.
 """
 
 import functools
@@ -76,7 +78,8 @@ def measure(settings: Settings) -> Group:
             ]
             seen = kept_race(case, contestants, settings.rounds, timings)
             rows += _rows(case, entry, seen, rounds, start)
-    return Group("Overhead", [*rows, *_calls(settings, timings)], timings)
+    rows += _calls(settings, timings) + _rollouts(settings, timings)
+    return Group("Overhead", rows, timings)
 
 
 def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
@@ -152,3 +155,41 @@ def _calls(settings: Settings, timings: dict[str, Any]) -> list[Row]:
         )
         for name, timing in seen.items()
     ]
+
+
+def _rollouts(settings: Settings, timings: dict[str, Any]) -> list[Row]:
+    examples = data.dense(300, 5)
+    rounds, start = olx.Rounds(examples.rows, examples.labels), jnp.zeros(5)
+    separable = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
+    coupled = olx.mirror_map(lambda w: jnp.sum(w**2) / 2 + jnp.log1p(jnp.sum(w**2)))
+    makers = {
+        "OGD": lambda eta: olx.linear(olx.ogd(eta)),
+        "a derived separable map": lambda eta: olx.linear(olx.omd(eta, separable)),
+        "a derived coupled map": lambda eta: olx.linear(olx.omd(eta, coupled)),
+    }
+    rows = []
+    for name, make in makers.items():
+        total = lambda eta, make=make: olx.rollout(make(eta), LOG, rounds, start).total
+        etas = jnp.linspace(0.01, 0.1, 4)
+        calls = {
+            "olx.rollout": lambda total=total: total(0.05),
+            "its gradient": lambda total=total: jax.grad(total)(0.05),
+            "its vmap": lambda total=total, etas=etas: jax.vmap(total)(etas),
+        }
+        contestants = [
+            Contestant(called, lambda call=call: lambda: jax.block_until_ready(call()), 1)
+            for called, call in calls.items()
+        ]
+        seen = kept_race(f"rollout, {name}", contestants, max(settings.rounds, 10), timings)
+        rows += [
+            Row(
+                f"another call, {name}",
+                called,
+                min(timing.busy) * 1e6 if timing.busy else None,
+                targets.at_most(targets.ROLLOUT),
+                "microseconds of CPU",
+                note=timing.failure,
+            )
+            for called, timing in seen.items()
+        ]
+    return rows

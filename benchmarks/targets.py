@@ -42,6 +42,7 @@ DENSE_NUMBA = {200: 0.65, 1000: 0.65}  # the kernel alone reaches 0.7 to 0.75
 
 OVERHEAD = 1.15  # time of the kernel of olx / of a JAX loop by hand; of `run` / of its kernel
 CALL = {"olx.run": 150.0, "olx.sweep": 300.0}  # microseconds of a call without its rounds
+ROLLOUT = 5000.0  # microseconds of CPU of another call of `rollout`, 300 rounds, not in `jit`
 
 SPARSE = {
     "OGD hinge": {SKLEARN: 1.05, VOWPAL: 4.0, RIVER: 80},
