@@ -134,6 +134,19 @@ class Refresh:
     sum_fn: Callable[..., Any] | None = None  # (hparams, state) -> sums
 
 
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """A learner that maps its state to a decision, and plays by the decision alone.
+
+    `predict` is `action_fn` of the decision: neither function reads more. State it if the map is
+    costly, such as powers or exponentials, and if many rounds change no bit of the state, such as
+    rounds without a mistake.
+    """
+
+    decision_fn: Callable[..., Any]  # (hparams, state) -> w
+    action_fn: Callable[..., Any]  # (hparams, w, context) -> action
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Facts:
     """The facts that a learner states about itself; none by default.
@@ -144,14 +157,14 @@ class Facts:
         their coordinates. A point learner plays them inside `linear`.
     refresh: what an update does besides, now and then. A learner that wraps another one calls its
         `update`, which does this; or it calls its `step` and states a refresh of its own.
-    conservative: whether many rounds change nothing, such as rounds without a mistake. The engine
-        then computes what depends on the state alone only after the state has changed.
+    decision: how the state becomes an action, in two steps. The engine then keeps the decision
+        between the rounds, and computes it again only after the state has changed.
     """
 
     adds: AddsGradient | AddsContext | None = None
     coordinates: Separable | Rowwise | Linear | Lumps | Refreshed | None = None
     refresh: Refresh | None = None
-    conservative: bool = False
+    decision: Decision | None = None
 
     def __post_init__(self) -> None:
         """Refuse facts that cannot be true together."""

@@ -29,7 +29,6 @@ KERNEL_WIDTH_TREE = 64  # from this width on, a reduction as a tree costs more t
 LAUNCH_CONFIGURATIONS = 1024  # with fewer of them a launch costs more than its work
 
 ACTION_NUMBERS = 64  # of an action; to copy fewer of them costs less than to wait for the loss
-CACHED_NUMBERS = 8  # results of a costly operation; fewer of them cost less than to keep them
 MATRIX_ENTRIES = 1024  # of a state: with as many, configurations are played one after the other
 
 BLOCK_ROUNDS = 32  # rounds per block at most
@@ -66,7 +65,6 @@ LOOK_MILLISECONDS = 1000  # of one look for a value
 TRACED = frozenset(
     {
         "ACTION_NUMBERS",
-        "CACHED_NUMBERS",
         "BLOCK_ROUNDS",
         "ROW_BLOCKS",
         "ROW_GROWTH",

@@ -19,15 +19,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import Facts, Lump, Lumps, Rowwise
+from olx.facts import Decision, Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
-from olx.frameworks.ascents.base import Ascent, always
+from olx.frameworks.ascents.base import Ascent, Problem, always
 from olx.frameworks.hinge_mistakes import hinge_mistakes
 from olx.frameworks.lift import dot, size_of_dot
 from olx.frameworks.mistakes import on_hinge
@@ -83,7 +84,8 @@ def dual_ascent(
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
     lumps = Lumps(_lump) if _has_lump(hparams) else None
     coordinates = (Rowwise() if mirror.separable else lumps) if ascent.separable else None
-    facts = Facts(coordinates=coordinates, conservative=ascent.counts_fn is not always)
+    costly = ascent.counts_fn is not always and fixed(hparams) and not mirror.identity
+    facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
     needs = within(loss, "loss", "outcome")
     if loss.of_classes:
         needs += (of_classes("dual_ascent"),)
@@ -103,29 +105,36 @@ def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> A
     c = rate(hp, state, context)
     if hp.mirror.identity:  # divided last, so that a tie does not depend on c
         return dot(state.acc, context) / c
-    w = hp.mirror.to_primal(jax.tree.map(lambda acc: acc / c, state.acc))
-    score = dot(w, context)
+    return score(hp, _decision(hp, state, c), context)
+
+
+def decision(hp: DualAscentHparams, state: DualAscentState) -> PyTree:
+    """The decision, if the step size is constant."""
+    return _decision(hp, state, rate(hp, state, None))
+
+
+def _decision(hp: DualAscentHparams, state: DualAscentState, c: Scalar) -> PyTree:
+    return hp.mirror.to_primal(jax.tree.map(lambda acc: acc / c, state.acc))
+
+
+def score(hp: DualAscentHparams, w: PyTree, context: PyTree) -> Array:
+    found = dot(w, context)
     if hp.ascent.counts_fn is always:
-        return score
-    return tie_if_rounding(score, size_of_dot(w, context))
+        return found
+    return tie_if_rounding(found, size_of_dot(w, context))
 
 
 def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> DualAscentState:
     now = problem(hp, state, feedback)
-    centred = (_lump(hp) if _has_lump(hp) else hp.mirror).center(now.acc)
-    if centred is not now.acc:  # a round that does not count changes no bit
-        centred = tree.where(now.weight == 0, now.acc, centred)
+    centred, rise = _centred(hp, now)
     acc, change, memory = hp.ascent.step(state.memory, now._replace(acc=centred))
-    if hp.mirror.centering is not None:
-        rise = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))
-        change = change + now.c * (rise(now.acc) - rise(centred))
     loss = Partial(of_score, hp.loss, feedback.outcome)
     value, grad = hp.loss.value_and_slope(now.score, feedback.outcome)
     own = feedback._replace(loss=loss, value=value, grad=grad, weight=now.weight)
     if hp.loss.of_classes:  # a schedule sees the margin, as the score of a label +1
         own = own._replace(action=margin(now.score, now.y), outcome=jnp.ones_like(value))
     stats = hp.eta.update(state.stats, own)
-    return DualAscentState(acc, state.conjugates + change, stats, memory)
+    return DualAscentState(acc, state.conjugates + (change + rise), stats, memory)
 
 
 class DualAccount(NamedTuple):
@@ -201,3 +210,21 @@ def _grown(c: Scalar, entry: Partial, log: Array) -> Array:
 
 def _size(account: DualAccount) -> Array:
     return account.size + finite(account.lemma.paid) + account.lemma.size
+
+
+def _centred(hp: DualAscentHparams, now: Problem) -> tuple[PyTree, Array | float]:
+    r"""`acc` centred, and the change of $c f^*$ by this; a round of weight 0 changes no bit."""
+    center = (_lump(hp) if _has_lump(hp) else hp.mirror).center
+    if center(now.acc) is now.acc:
+        return now.acc, 0.0
+
+    def change(acc: PyTree) -> tuple[PyTree, Array]:
+        centred = center(acc)
+        if hp.mirror.centering is None:
+            return centred, jnp.zeros_like(now.score, shape=())
+        raised = lambda acc: hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / now.c, acc))
+        return centred, now.c * (raised(acc) - raised(centred))
+
+    like = jax.eval_shape(change, now.acc)
+    same = lambda acc: jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), (acc, 0.0), like)
+    return lax.cond(now.weight == 0, same, change, now.acc)

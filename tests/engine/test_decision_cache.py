@@ -1,6 +1,6 @@
-"""Learners that hold their decision, and points that learn after the loss, play as in `rollout`."""
+"""Learners whose decision is kept, and points that learn after the loss, play as in `rollout`."""
 
-import functools
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +9,7 @@ import pytest
 
 import olx
 from olx import losses, mirrors
-from olx.engine.implementations import dense
-from olx.engine.implementations.dense import split_round
-from olx.engine.round import Recorder
+from olx.testing.drivers import check_drivers
 
 LEARNERS = {
     "p-norm": olx.classification.pnorm_perceptron(3.0),
@@ -33,22 +31,10 @@ def rounds(width, length=40):
     return olx.Rounds(rows, labels, weight)
 
 
-def held_by(learner, stream):
-    """What is held between the rounds; None if nothing is."""
-    here = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), stream)
-    state = learner.init(jnp.zeros(stream.context.shape[1]))
-    one = functools.partial(dense._round, Recorder())
-    parts = split_round(one, (learner, state), (losses.hinge, here))
-    return None if parts is None else parts.held((learner, state))
-
-
-@pytest.mark.parametrize("width", [7, 8])  # from 8 coordinates on powers are held
 @pytest.mark.parametrize("name", LEARNERS)
-def test_holding_the_decision_changes_nothing(name, width):
-    learner, stream, start = LEARNERS[name], rounds(width), jnp.zeros(width)
-    held = held_by(learner, stream)
-    assert (held is None) == (width == 7 and name != "numeric")
-    assert learner.facts.conservative
+def test_keeping_the_decision_changes_nothing(name):
+    learner, stream, start = LEARNERS[name], rounds(8), jnp.zeros(8)
+    assert learner.facts.decision is not None
     keep = olx.record.trace
     play = jax.jit(lambda rounds: olx.rollout(learner, losses.hinge, rounds, start, record=keep))
     wanted, seen = play(stream), olx.run(learner, losses.hinge, stream, start, record=keep)
@@ -59,14 +45,25 @@ def test_holding_the_decision_changes_nothing(name, width):
     jax.tree.map(same, (seen.losses, seen.trace.state), (wanted.losses, wanted.trace.state))
 
 
-def test_only_what_is_costly_is_held():
-    stream = rounds(9)
-    assert held_by(olx.classification.perceptron(), stream) is None
-    held = held_by(LEARNERS["p-norm"], stream)
-    assert [leaf.shape for leaf in held or []] == [(9,)]
-    assert not olx.dual_ascent(
-        1.0, mirrors.euclidean(), losses.hinge, olx.ascents.aggressive()
-    ).facts.conservative
+def test_a_decision_is_computed_after_a_change_only():
+    """A map that costs nothing, or a step size that reads the row, keeps no decision."""
+    learner, stream, start = LEARNERS["p-norm"], rounds(9), jnp.zeros(9)
+    play = lambda one: olx.run(one, losses.hinge, stream, start, record=olx.record.trace)
+    run, calls = play(learner), []
+    states = np.concatenate([run.trace.state.acc, run.state.acc[None]])
+
+    def counted(hp, state):
+        jax.debug.callback(lambda: calls.append(1))
+        return learner.facts.decision.decision_fn(hp, state)
+
+    decision = dataclasses.replace(learner.facts.decision, decision_fn=counted)
+    play(dataclasses.replace(learner, facts=olx.Facts(decision=decision)))
+    jax.effects_barrier()
+    assert len(calls) == 1 + np.any(states[1:] != states[:-1], 1).sum()
+    aggressive = olx.dual_ascent(1.0, mirrors.pnorm(1.5), losses.hinge, olx.ascents.aggressive())
+    self_tuned = olx.classification.self_tuned_winnow()
+    for one in (olx.classification.perceptron(), aggressive, self_tuned):
+        assert one.facts.decision is None
 
 
 @pytest.mark.parametrize("width", [63, 64])  # from 64 numbers on an update waits for the loss
@@ -80,3 +77,16 @@ def test_an_update_after_the_loss_is_the_same_update(width):
         wanted, seen = play(stream), olx.run(learner, losses.linear_loss, stream, start)
         same = lambda a, b: np.testing.assert_allclose(a, b, 1e-13, 1e-13)
         jax.tree.map(same, (seen.losses, seen.state), (wanted.losses, wanted.state))
+
+
+def test_a_false_decision_is_found_out():
+    learner = LEARNERS["p-norm"]
+    false = dataclasses.replace(learner.facts.decision, decision_fn=dual)
+    wrong = dataclasses.replace(learner, facts=olx.Facts(decision=false))
+    play = jax.jit(lambda one, rounds: olx.rollout(one, losses.hinge, rounds, jnp.zeros(8)))
+    with pytest.raises(AssertionError, match="`run` differs from `rollout`"):
+        check_drivers(wrong, losses.hinge, rounds(8), jnp.zeros(8), play, "this stream")
+
+
+def dual(hp, state):
+    return state.acc
