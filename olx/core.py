@@ -81,38 +81,25 @@ class Learner:
         return self.predict_fn(self.hparams, state, context)
 
     def update(self, state: PyTree, feedback: Feedback) -> PyTree:
-        """The next state. A round of weight zero does not change the state."""
-        new = self.step(state, feedback)
-        if self.facts.refresh is None:
-            return new
-        better = lambda state: self.refreshed(state, self.sums(state))
-        return lax.cond(self.due(new, feedback.weight), better, lambda state: state, new)
-
-    def step(self, state: PyTree, feedback: Feedback) -> PyTree:
-        """The next state before its refresh; the same as `update` for a learner without one."""
+        """The next state, refreshed if that is due. A round of weight zero does not change it."""
         new = self.update_fn(self.hparams, state, feedback)
-        if isinstance(feedback.weight, int | float) and feedback.weight != 0:
-            return new
-        return jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
-
-    def due(self, state: PyTree, weight: Scalar) -> Array:
-        """Whether the state after a round of this weight needs a refresh."""
-        assert self.facts.refresh is not None  # the caller has checked
-        return self.facts.refresh.due_fn(self.hparams, state) & (jnp.asarray(weight) != 0)
-
-    def sums(self, state: PyTree) -> PyTree:
-        """What a refresh needs to know about all coordinates."""
+        if not isinstance(feedback.weight, int | float) or feedback.weight == 0:
+            new = jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
         refresh = self.facts.refresh
-        return refresh and refresh.sum_fn and refresh.sum_fn(self.hparams, state)
-
-    def refreshed(self, state: PyTree, sums: PyTree) -> PyTree:
-        """The state in better coordinates; `sums` are those of all coordinates."""
-        assert self.facts.refresh is not None  # the caller has checked
-        return self.facts.refresh.apply_fn(self.hparams, state, sums)
+        if refresh is None:
+            return new
+        due = refresh.due(self.hparams, new, feedback.weight)
+        better = lambda state: refresh.apply(self.hparams, state)
+        return lax.cond(due, better, lambda state: state, new)
 
     def carrying(self, *theorems: Theorem) -> "Learner":
         """The same learner, which also carries `theorems`."""
         return dataclasses.replace(self, theorems=(*self.theorems, *theorems))
+
+
+def without_refresh(learner: Learner) -> Learner:
+    """The same learner without its `Refresh`, for whoever makes it outside of `update`."""
+    return learner if learner.facts.refresh is None else dataclasses.replace(learner, facts=Facts())
 
 
 @pytree

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import logsumexp
 from jax.tree_util import Partial
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree, static
 
@@ -119,7 +120,9 @@ class Refresh:
     """A change of coordinates that a learner makes now and then, after an update.
 
     An example: the weights are a number times a vector, and the number is multiplied into the
-    vector before it becomes too small. `Learner.update` makes the change when it is due.
+    vector before it becomes too small. `Learner.update` makes the change when it is due, in a round
+    of positive weight. Whoever makes it elsewhere, as the engine does outside `jax.vmap`, plays the
+    update of `olx.core.without_refresh(learner)`.
 
     due_fn: it uses only numbers of the state that are not per coordinate.
     apply_fn: it gives the same learner in better coordinates; predictions change by rounding only.
@@ -132,6 +135,17 @@ class Refresh:
     due_fn: Callable[..., Any]  # (hparams, state) -> bool
     apply_fn: Callable[..., Any]  # (hparams, state, sums) -> state
     sum_fn: Callable[..., Any] | None = None  # (hparams, state) -> sums
+
+    def due(self, hparams: Any, state: PyTree, weight: Any) -> Array:
+        """Whether the state after a round of this weight needs the change."""
+        return self.due_fn(hparams, state) & (jnp.asarray(weight) != 0)
+
+    def sums(self, hparams: Any, state: PyTree) -> PyTree:
+        return None if self.sum_fn is None else self.sum_fn(hparams, state)
+
+    def apply(self, hparams: Any, state: PyTree) -> PyTree:
+        """The state in better coordinates."""
+        return self.apply_fn(hparams, state, self.sums(hparams, state))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +170,7 @@ class Facts:
     coordinates: how the coordinates of the state interact. The engine then plays sparse rows on
         their coordinates. A point learner plays them inside `linear`.
     refresh: what an update does besides, now and then. A learner that wraps another one calls its
-        `update`, which does this; or it calls its `step` and states a refresh of its own.
+        `update`, which does this; or it plays it without refresh, and states a refresh of its own.
     decision: how the state becomes an action, in two steps. The engine then keeps the decision
         between the rounds, and computes it again only after the state has changed.
     """
@@ -180,3 +194,19 @@ class Facts:
                 "Facts: a learner with a `refresh` changes all coordinates at once, so it adds no "
                 "multiple of one vector, and its coordinates are `Refreshed` or not stated."
             )
+
+
+def of_wrapper(inner: Any, refresh: Refresh | None = None) -> Facts:
+    """The facts of a predictor made of a predictor, or of copies of one, that see the same row.
+
+    It keeps the coordinates of `inner` apart: besides the state of `inner` it has entries per
+    coordinate, and numbers that sums over the row change.
+
+    refresh: that of `inner`, for the wrapper; None if `inner` makes it itself.
+    """
+    match inner.facts.coordinates:
+        case Linear() | Rowwise():
+            return Facts(coordinates=Rowwise())
+        case Refreshed() if refresh is not None:
+            return Facts(coordinates=Refreshed(), refresh=refresh)
+    return Facts(refresh=refresh)

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 PARTS = ("params", "context", "outcome", "weight")
@@ -34,43 +32,6 @@ class Need(NamedTuple):
     owner: str
     remedy: str = ""
     unknown: str = ""
-
-
-class _Within(NamedTuple):
-    """The `legal_fn` of a wrapped learner, as a function of the hparams of the wrapper."""
-
-    field: str | None
-    index: int | None
-    stacked: bool
-    legal_fn: Callable[..., Any]
-
-    def __call__(self, hparams: Any, params: Any, rounds: Any) -> Any:
-        inner = hparams if self.field is None else getattr(hparams, self.field)
-        inner = inner if self.index is None else inner[self.index]
-        if not self.stacked or rounds is not None:
-            return self.legal_fn(inner.hparams, params, rounds)
-        each = jax.vmap(lambda hp: jnp.asarray(self.legal_fn(hp, params, None)))
-        return jnp.all(each(inner.hparams))
-
-
-def within(
-    inner: Any,
-    field: str | None,
-    *parts: str,
-    index: int | None = None,
-    stacked: bool = False,
-) -> tuple[Need, ...]:
-    """The needs of `inner` about `parts`, as needs of the learner that wraps it.
-
-    field: the field of the wrapper's hparams that holds `inner`; None if `inner` is the hparams.
-    index: the index of `inner` if that field is a tuple.
-    stacked: whether `inner` is a batch; each of its learners must be able to start.
-    """
-    return tuple(
-        need._replace(legal_fn=_Within(field, index, stacked, need.legal_fn))
-        for need in inner.needs
-        if need.where in parts
-    )
 
 
 def in_range(values: Any, low: Any, high: Any) -> Any:

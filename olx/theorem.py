@@ -296,16 +296,6 @@ class Ledger(NamedTuple):
     sides: Certificate  # 0 <= 0 before the first round of positive weight
 
 
-@pytree
-class View:
-    """How a wrapped learner sees the game of the learner that wraps it."""
-
-    learner_fn: Callable[..., Any] = static()  # (hparams) -> the wrapped learner
-    state_fn: Callable[..., Any] = static()  # (state) -> its state
-    feedback_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> its feedback
-    beyond_fn: Callable[..., Any] | None = static(default=None)  # see `through`
-
-
 def summed(
     name: str,
     source: str,
@@ -526,54 +516,3 @@ def _empty(one: Theorem, sides: Certificate) -> Certificate:
     """The same certificate with sides of 0 and all conditions met."""
     empty = lambda leaf: jnp.full(leaf.shape, leaf.dtype == bool, leaf.dtype)
     return jax.tree.map(empty, _named(one, sides))
-
-
-def through(view: View, one: Theorem) -> Theorem:
-    """The same theorem, about the learner that wraps the one it is about.
-
-    The feedback of the wrapped learner may hold its own action, which is computed again. Then
-    `view.beyond_fn`, of (hparams, feedback, its feedback), says what the action that was played
-    costs beyond that one: 0 for the right learner. It is added to the left side.
-    """
-    init, add, sides = (Partial(part, view, one) for part in (_init, _add, _sides))
-    return Theorem(one.name, one.source, init, add, sides, sequence=one.sequence)
-
-
-def _init(view: View, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
-    account = one.init_fn(view.learner_fn(hparams).hparams, view.state_fn(state), u)
-    if view.beyond_fn is None:
-        return account
-    left = jax.eval_shape(lambda: _sides(INNER, one, hparams, account, u).left)
-    return account, jnp.zeros((), left.dtype)
-
-
-def _add(view: View, one: Theorem, hparams, account, state, feedback, u) -> PyTree:
-    inner, own = view.learner_fn(hparams).hparams, view.feedback_fn(hparams, state, feedback)
-    if view.beyond_fn is None:
-        return one.add_fn(inner, account, view.state_fn(state), own, u)
-    account, beyond = account
-    more = view.beyond_fn(hparams, feedback, own).astype(beyond.dtype)
-    return one.add_fn(inner, account, view.state_fn(state), own, u), beyond + more
-
-
-def _sides(view: View, one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Certificate:
-    if view.beyond_fn is None:
-        return one.sides_fn(view.learner_fn(hparams).hparams, account, u)
-    account, beyond = account
-    sides = one.sides_fn(view.learner_fn(hparams).hparams, account, u)
-    return dataclasses.replace(sides, left=sides.left + beyond)
-
-
-def _inner(hp: Any) -> Any:
-    return hp.inner
-
-
-def _inner_state(state: Any) -> PyTree:
-    return state.inner
-
-
-def _same(hp: Any, state: PyTree, feedback: Any) -> Any:
-    return feedback
-
-
-INNER = View(_inner, _inner_state, _same)  # for a wrapper that passes its feedback to `inner`

@@ -31,11 +31,12 @@ from olx._cache import compiled
 from olx._pytree import pytree, static
 from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
-from olx.facts import AddsGradient, Facts, Linear, Rowwise, Separable
+from olx.facts import AddsGradient, Separable, of_wrapper
 from olx.frameworks import copies
 from olx.frameworks.lift import LiftHparams
 from olx.losses.score import ScoreLoss
-from olx.needs import PARTS, Need, in_range, within
+from olx.needs import Need, in_range
+from olx.wrapper import INNER, LOSS, lift_needs
 
 
 class Stages(NamedTuple):
@@ -129,7 +130,7 @@ def booster(owner: str, hparams: Any, functions: tuple, *theorems: Callable) -> 
     return Learner(
         hparams,
         *functions,
-        facts=facts_of(inner),
+        facts=of_wrapper(inner),
         needs=needs_of(owner, inner, hparams.loss),
         theorems=() if model is None else tuple(make(model) for make in theorems),
     )
@@ -164,12 +165,6 @@ def check_played(owner: str, own: ScoreLoss, feedback: Feedback) -> None:
                 f"{owner}: the game is played with the loss `{_name(played)}`, but `loss` is "
                 f"`{_name(own)}`, and its constants need not hold; give both the same loss."
             )
-
-
-def facts_of(inner: Learner) -> Facts:
-    """Copies of a predictor whose coordinates meet in sums over the row only do so too."""
-    known = isinstance(inner.facts.coordinates, Linear | Rowwise) and inner.facts.refresh is None
-    return Facts(coordinates=Rowwise() if known else None)
 
 
 _PREDICTS = "`inner` must predict a real number"
@@ -232,7 +227,7 @@ def needs_of(owner: str, inner: Learner, loss: ScoreLoss) -> tuple[Need, ...]:
     demand = "outcomes must not exceed `target` in size"
     remedy = "it is 1 unless given; give the largest size, or rescale the outcomes"
     small = Need("outcome", _within_target, demand, owner, remedy)
-    return (*within(inner, "inner", *PARTS), *within(loss, "loss", "outcome"), small)
+    return (*lift_needs(INNER, inner), *lift_needs(LOSS, loss), small)
 
 
 def _within_target(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:

@@ -20,11 +20,11 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
 from olx.boosting.rule import BoostingRule, sign
-from olx.core import Feedback, Learner, Loss
-from olx.facts import Facts, Linear, Refresh, Refreshed, Rowwise
+from olx.core import Feedback, Learner, Loss, without_refresh
+from olx.facts import of_wrapper
 from olx.frameworks import copies
 from olx.losses.signs import signs
-from olx.needs import PARTS, within
+from olx.wrapper import INNER, LOSS, lift_needs
 
 
 @pytree
@@ -71,16 +71,16 @@ def boost(
         check.key("boost", key)
     if loss is not None:
         check.takes("boost", "loss", loss, "score", "label")
-    needs = (signs("boost"), *within(inner, "inner", *PARTS))
+    needs = (signs("boost"), *lift_needs(INNER, inner))
     if loss is not None and hasattr(loss, "needs"):
-        needs += within(loss, "loss", "outcome")
+        needs += lift_needs(LOSS, loss)
     hparams = BoostHparams(inner, rule, None if loss is None else as_tree(loss), key, n)
     return Learner(
         hparams,
         init,
         predict,
         update,
-        facts=_facts(inner),
+        facts=of_wrapper(inner, copies.refresh_of(inner)),
         needs=needs,
         theorems=rule.theorems,
     )
@@ -115,9 +115,9 @@ def learn(
         p = jnp.where(jax.random.uniform(key, p.shape, p.dtype) < p, jnp.ones_like(p), 0.0)
         key = jax.random.split(key, 1)[0]
     weights = p * jnp.asarray(feedback.weight, p.dtype)
-    losses = _repeated(_loss(hp, feedback), hp.n)
+    inner, losses = without_refresh(hp.inner), _repeated(_loss(hp, feedback), hp.n)
     return BoostState(
-        copies.teach(hp.inner, state.inner, scores, losses, feedback, weights, refreshing=False),
+        copies.teach(inner, state.inner, scores, losses, feedback, weights),
         hp.rule.update(state.rule, h, y, feedback.weight),
         key,
     )
@@ -142,29 +142,6 @@ def scores_of(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Arr
             f"{', '.join(map(str, shapes))}. `olx.linear` makes a point learner a predictor."
         )
     return scores
-
-
-def _facts(inner: Learner) -> Facts:
-    """Copies share a row, so what is true of the coordinates of one copy is true of all."""
-    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
-    match inner.facts.coordinates:
-        case Linear() | Rowwise():
-            return Facts(coordinates=Rowwise())
-        case Refreshed():
-            return Facts(coordinates=Refreshed(), refresh=refresh)
-    return Facts(refresh=refresh)
-
-
-def _due(hp: BoostHparams, state: BoostState) -> Array:
-    return copies.due(hp.inner, state.inner)
-
-
-def _sums(hp: BoostHparams, state: BoostState) -> PyTree:
-    return copies.sums(hp.inner, state.inner)
-
-
-def _refreshed(hp: BoostHparams, state: BoostState, sums: PyTree) -> BoostState:
-    return state._replace(inner=copies.refreshed(hp.inner, state.inner, sums))
 
 
 def _loss(hp: BoostHparams, feedback: Feedback) -> Partial:

@@ -30,8 +30,9 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.points import linear_feedback
-from olx.needs import Need, in_range, within
-from olx.theorem import INNER, Theorem, View, through
+from olx.needs import Need, in_range
+from olx.theorem import Theorem
+from olx.wrapper import WrapperView, lift_needs, lift_theorems
 
 
 @pytree
@@ -100,8 +101,8 @@ def weighted(
         init,
         predict,
         update,
-        needs=(bounded, *needs, *within(inner, "inner", "params", "weight")),
-        theorems=(*theorems, *(through(_VIEW, one) for one in inner.theorems)),
+        needs=(bounded, *needs, *lift_needs(_VIEW, inner)),
+        theorems=(*theorems, *lift_theorems(_VIEW, inner)),
     )
 
 
@@ -135,11 +136,7 @@ def told(hp: BoosterHparams, state: PyTree, feedback: Feedback) -> Feedback:
     return linear_feedback(feedback.action, losses, weight, feedback.context)
 
 
-def _same_state(state: PyTree) -> PyTree:
-    return state
-
-
-_VIEW = View(INNER.learner_fn, _same_state, told)
+_VIEW = WrapperView(state=None, parts=("params", "weight"), feedback_fn=told)
 
 
 def in_unit(owner: str, what: str) -> Need:

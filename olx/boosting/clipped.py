@@ -18,9 +18,9 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.boosting import _stages
 from olx.core import Feedback, Learner, Scalar
-from olx.needs import PARTS, within
+from olx.facts import of_wrapper
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -46,7 +46,7 @@ def clipped(inner: Learner, bound: Scalar = 1.0) -> Learner:
     """
     check.instance("clipped", "inner", inner, Learner)
     bound = check.positive("clipped", "bound", bound)
-    facts, needs = _stages.facts_of(inner), within(inner, "inner", *PARTS)
+    facts, needs = of_wrapper(inner), lift_needs(INNER, inner)
     return Learner(ClippedHparams(inner, bound), init, predict, update, facts=facts, needs=needs)
 
 

@@ -43,9 +43,10 @@ from olx.boosting.gradient_boost import stages_of as span_stages_of
 from olx.boosting.gradient_boost_hull import HullHparams, steps_of
 from olx.boosting.gradient_boost_hull import stages_of as hull_stages_of
 from olx.core import Feedback, Learner, Scalar
+from olx.facts import of_wrapper
 from olx.frameworks.lift import dot
-from olx.needs import PARTS, within
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -76,7 +77,7 @@ def greedy(inner: Learner, alpha: Scalar | Float[Array, " n"] | None = None) -> 
         by_stage = np.ndim(alpha) == 1
         alpha = check.positive("greedy", "alpha", alpha, each=by_stage)
         alpha = jnp.asarray(alpha, float) if by_stage else alpha
-    facts, needs = _stages.facts_of(inner), within(inner, "inner", *PARTS)
+    facts, needs = of_wrapper(inner), lift_needs(INNER, inner)
     return Learner(GreedyHparams(inner, alpha), init, predict, update, facts=facts, needs=needs)
 
 

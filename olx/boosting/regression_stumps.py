@@ -30,7 +30,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.core import Feedback, Learner
-from olx.needs import within
+from olx.wrapper import OUTCOME, lift_needs
 
 
 @pytree
@@ -61,8 +61,8 @@ def regression_stumps(inner: Learner) -> Learner:
     2
     """
     check.instance("regression_stumps", "inner", inner, Learner)
-    hparams = RegressionStumpsHparams(inner)
-    return Learner(hparams, init, predict, update, needs=within(inner, "inner", "outcome"))
+    hparams, needs = RegressionStumpsHparams(inner), lift_needs(OUTCOME, inner)
+    return Learner(hparams, init, predict, update, needs=needs)
 
 
 def init(hp: RegressionStumpsHparams, params: PyTree) -> RegressionStumpsState:

@@ -16,9 +16,9 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx.boosting import _stages
 from olx.core import Feedback, Learner, Scalar
-from olx.needs import PARTS, within
+from olx.facts import of_wrapper
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -49,7 +49,7 @@ def scaled(inner: Learner, factor: Scalar) -> Learner:
 
 def multiple(inner: Learner, factor: Scalar) -> Learner:
     r"""The same for any factor that is not 0; `inner` pays $\ell(\lambda a) / |\lambda|$."""
-    facts, needs = _stages.facts_of(inner), within(inner, "inner", *PARTS)
+    facts, needs = of_wrapper(inner), lift_needs(INNER, inner)
     return Learner(ScaledHparams(inner, factor), init, predict, update, facts=facts, needs=needs)
 
 

@@ -29,7 +29,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner
 from olx.frameworks.lift import model
-from olx.needs import within
+from olx.wrapper import OUTCOME, lift_needs
 
 
 class Weights(NamedTuple):
@@ -71,8 +71,8 @@ def sigmoid_network(inner: Learner, hidden: int = 10, key: Array | None = None) 
     check.size("sigmoid_network", "hidden", hidden)
     key = jax.random.key(0) if key is None else key
     check.key("sigmoid_network", key)
-    hparams = NetworkHparams(inner, key, hidden)
-    return Learner(hparams, init, predict, update, needs=within(inner, "inner", "outcome"))
+    hparams, needs = NetworkHparams(inner, key, hidden), lift_needs(OUTCOME, inner)
+    return Learner(hparams, init, predict, update, needs=needs)
 
 
 def network(w: Weights, x: PyTree) -> Array:

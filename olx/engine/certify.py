@@ -22,7 +22,7 @@ from olx.engine.game import many_games, numbers_of, one_game, padded, peek
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import dense
 from olx.engine.with_theorems import sides, with_theorems
-from olx.frameworks.lift import inside
+from olx.frameworks.lift import find_inner
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
 from olx.theorem import Certificates, Theorem, follow, is_about, start
@@ -108,7 +108,7 @@ def asked_of(learner: Learner, theorems: tuple[Theorem, ...] | None) -> tuple[Th
 def _about(learner: Learner, one: Theorem) -> Theorem:
     """The theorem `one` about `learner`, or about the learner that its models wrap."""
     check.instance("certify", "theorems", one, Theorem)
-    found = one if is_about(one, learner) else inside(learner, one)
+    found = one if is_about(one, learner) else find_inner(learner, one)
     if found is None:
         kind = one.about.learners if one.about else "the learners that carry it"
         remedy = "" if one.about else "; `learner.carrying(theorem)` carries one more"

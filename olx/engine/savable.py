@@ -52,6 +52,7 @@ LEARNERS = (  # packages and modules whose functions and records make learners
     "olx.second_order",
     "olx.structured",
     "olx.theorem",
+    "olx.wrapper",
 )
 ON_HOST = ("olx.boosting.oracle", "olx.boosting.weak")  # they call functions on the host
 OPTIMIZERS = ("optax._src.alias", "optax.contrib", "optax.tree_utils._tree_math")

@@ -6,13 +6,13 @@ every driver can evaluate theorems, and needs memory only for the state and the 
 
 from typing import NamedTuple
 
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from olx._pytree import pytree
-from olx.core import Feedback, Learner
-from olx.facts import Facts, Refresh
-from olx.needs import PARTS, within
+from olx.core import Feedback, Learner, without_refresh
+from olx.facts import Facts
 from olx.theorem import Certificate, Ledger, Theorem, follow, start
+from olx.wrapper import INNER, lift_needs, lift_refresh
 
 
 @pytree
@@ -30,9 +30,8 @@ class TheoremState(NamedTuple):
 def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
     """Play `inner` and evaluate `theorems` against the comparator `u`."""
     hparams = TheoremHparams(inner, theorems, u)
-    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
-    needs = within(inner, "inner", *PARTS)
-    return Learner(hparams, init, predict, update, facts=Facts(refresh=refresh), needs=needs)
+    facts, needs = Facts(refresh=lift_refresh(INNER, inner)), lift_needs(INNER, inner)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs)
 
 
 def init(hp: TheoremHparams, params: PyTree) -> TheoremState:
@@ -51,21 +50,9 @@ def update(hp: TheoremHparams, state: TheoremState, feedback: Feedback) -> Theor
         follow(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
         for one, ledger in zip(hp.theorems, state.ledgers, strict=True)
     )
-    return TheoremState(hp.inner.step(state.inner, feedback), ledgers)
+    return TheoremState(without_refresh(hp.inner).update(state.inner, feedback), ledgers)
 
 
 def sides(state: TheoremState, feedback: Feedback) -> tuple[Certificate, ...]:
     """Both sides of every theorem, from the state after a round; for `record`."""
     return tuple(ledger.sides for ledger in state.ledgers)
-
-
-def _due(hp: TheoremHparams, state: TheoremState) -> Array:
-    return hp.inner.due(state.inner, 1.0)
-
-
-def _sums(hp: TheoremHparams, state: TheoremState) -> PyTree:
-    return hp.inner.sums(state.inner)
-
-
-def _refreshed(hp: TheoremHparams, state: TheoremState, sums: PyTree) -> TheoremState:
-    return TheoremState(hp.inner.refreshed(state.inner, sums), state.ledgers)

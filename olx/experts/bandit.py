@@ -37,8 +37,9 @@ from olx.experts.base import ExpertHparams, told_estimates
 from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
-from olx.needs import Need, within
+from olx.needs import Need
 from olx.theorem import Certificate, Theorem
+from olx.wrapper import WrapperView, lift_needs
 
 
 @pytree
@@ -75,7 +76,7 @@ def bandit(inner: Learner, key: Array) -> Learner:
     inner = told_estimates("bandit", inner)
     hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
-    needs = (*within(inner, "inner", "params", "context", "weight"), _KNOWN)
+    needs = (*lift_needs(WrapperView(parts=("params", "context", "weight")), inner), _KNOWN)
     hparams, theorems = BanditHparams(inner, key), (bandit_potential,) if proven else ()
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 

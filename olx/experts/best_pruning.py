@@ -28,8 +28,9 @@ from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.base import ExpertState
 from olx.experts.paths import Path, along, awake, filled, on_edges, path_losses, places
 from olx.losses.points import linear_feedback
-from olx.needs import Need, within
+from olx.needs import Need
 from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.wrapper import WrapperView, lift_needs
 
 
 @pytree
@@ -57,7 +58,7 @@ def best_pruning(inner: Learner) -> Learner:
     True
     """
     check.instance("best_pruning", "inner", inner, Learner)
-    needs = (*within(inner, "inner", "params", "weight"), _PATHS)
+    needs = (*lift_needs(WrapperView(parts=("params", "weight")), inner), _PATHS)
     plain = jax.tree.structure(inner) == jax.tree.structure(ada_normal_hedge())
     hparams, theorems = BestPruningHparams(inner), (prunings,) if plain else ()
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)

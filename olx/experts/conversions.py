@@ -24,8 +24,8 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Scalar
-from olx.needs import within
-from olx.theorem import INNER, MET, About, Certificate, Theorem, View, summed, through
+from olx.theorem import MET, About, Certificate, Theorem, summed
+from olx.wrapper import WrapperView, lift_needs, lift_theorems
 
 
 @pytree
@@ -41,8 +41,8 @@ def experts_from_game(inner: Learner) -> Learner:
     `drifting_game` with the loss $L$, the mean of $L(-R_i)$ over experts is at most $\Phi_0(0)$.
     """
     check.instance("experts_from_game", "inner", inner, Learner)
-    needs = within(inner, "inner", "params", "context")
-    theorems = tuple(through(_VIEW, one) for one in inner.theorems)
+    needs = lift_needs(_VIEW, inner)
+    theorems = lift_theorems(_VIEW, inner)
     hparams = ConvertedHparams(inner, _as_moves)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
@@ -53,7 +53,7 @@ def game_from_experts(inner: Learner) -> Learner:
     The losses are $z_i - \min_j z_j$. Two moves of one round may differ by at most 1.
     """
     check.instance("game_from_experts", "inner", inner, Learner)
-    needs = within(inner, "inner", "params", "context", "weight")
+    needs = lift_needs(WrapperView(parts=("params", "context", "weight")), inner)
     return Learner(ConvertedHparams(inner, _as_losses), init, predict, update, needs=needs)
 
 
@@ -85,15 +85,11 @@ def _told(feedback: Feedback, outcome: PyTree) -> Feedback:
     return feedback._replace(outcome=outcome, loss=loss, value=value, grad=outcome)
 
 
-def _same_state(state: PyTree) -> PyTree:
-    return state
-
-
 def _inside(hp: ConvertedHparams, state: PyTree, feedback: Feedback) -> Feedback:
     return hp.told_fn(feedback)
 
 
-_VIEW = View(INNER.learner_fn, _same_state, _inside)
+_VIEW = WrapperView(state=None, parts=("params", "context"), feedback_fn=_inside)
 
 
 def equivalence(margin: Scalar) -> Theorem:

@@ -21,8 +21,9 @@ from optax import tree
 from olx import _check as check
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
-from olx.needs import Need, within
+from olx.needs import Need
 from olx.theorem import Certificate, Theorem
+from olx.wrapper import WrapperView, lift_needs
 
 
 def linearized(inner: Learner) -> Learner:
@@ -42,7 +43,7 @@ def linearized(inner: Learner) -> Learner:
     True
     """
     check.instance("linearized", "inner", inner, Learner)
-    needs = within(inner, None, "params", "weight")
+    needs = lift_needs(WrapperView(None, parts=("params", "weight")), inner)
     theorems = tuple(_on_slopes(one) for one in inner.theorems)
     return Learner(inner, init, predict, update, needs=needs, theorems=theorems)
 

@@ -21,8 +21,8 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
-from olx.needs import within
 from olx.theorem import Certificate, Theorem
+from olx.wrapper import WrapperView, lift_needs
 
 
 @pytree
@@ -47,7 +47,7 @@ def particles(inner: Learner, points: PyTree) -> Learner:
     check.instance("particles", "inner", inner, Learner)
     points = check.finite("particles", "points", points, each=True)
     hparams = ParticlesHparams(inner, points)
-    needs = within(inner, "inner", "params", "weight")
+    needs = lift_needs(WrapperView(parts=("params", "weight")), inner)
     theorems = tuple(_of_the_mean(one) for one in inner.theorems)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 

@@ -21,7 +21,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
-from olx.needs import PARTS, within
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -49,7 +49,7 @@ def sampled(inner: Learner, key: Array) -> Learner:
     """
     check.key("sampled", key)
     check.instance("sampled", "inner", inner, Learner)
-    needs = within(inner, "inner", *PARTS)
+    needs = lift_needs(INNER, inner)
     return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
 
 
@@ -57,7 +57,7 @@ def committed(inner: Learner, key: Array) -> Learner:
     """Like `sampled`, but `inner` is updated as if it had played the vertex drawn."""
     check.key("committed", key)
     check.instance("committed", "inner", inner, Learner)
-    needs = within(inner, "inner", *PARTS)
+    needs = lift_needs(INNER, inner)
     return Learner(SampledHparams(inner, key), init, predict, update_committed, needs=needs)
 
 

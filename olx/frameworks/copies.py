@@ -15,6 +15,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx.core import Feedback, Learner
+from olx.facts import Refresh
 
 
 def start(learner: Learner, n: int, params: PyTree) -> PyTree:
@@ -50,41 +51,48 @@ def teach(
     losses: Partial,
     feedback: Feedback,
     weights: Float[Array, " n"],
-    refreshing: bool = True,
 ) -> PyTree:
     """The states after a round in which copy i pays `losses[i]` with importance `weights[i]`.
 
+    learner: if it has a refresh, every copy computes it in every round. A wrapper that states the
+        refresh of its copies, `refresh_of`, teaches `without_refresh(learner)`.
     losses: a `Partial` of an action. Its leaves are stacked: one loss per copy.
-    refreshing: False for a learner that states the `Refresh` of its copies, by the functions below;
-        else every copy computes a refresh in every round.
     """
 
     def learn(own: Learner, state: PyTree, action: PyTree, loss: Partial, weight: Array) -> PyTree:
         value, grad = jax.value_and_grad(loss)(action)
         seen = feedback._replace(action=action, loss=loss, value=value, grad=grad, weight=weight)
-        return own.update(state, seen) if refreshing else own.step(state, seen)
+        return own.update(state, seen)
 
     return each(learner, _count(states), learn, states, actions, losses, weights)
 
 
-def due(learner: Learner, states: PyTree) -> Array:
+def refresh_of(learner: Learner) -> Refresh | None:
+    """The refresh of copies, for a wrapper with the learner and the states in fields `inner`."""
+    return None if learner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
+
+
+def _due(hp: Any, state: Any) -> Array:
     """Whether one of the copies needs a refresh."""
-    return jnp.any(each(learner, _count(states), lambda own, state: own.due(state, 1.0), states))
+    due = lambda own, state: own.facts.refresh.due_fn(own.hparams, state)
+    return jnp.any(each(hp.inner, _count(state.inner), due, state.inner))
 
 
-def sums(learner: Learner, states: PyTree) -> PyTree:
-    """What the refreshes of the copies need to know about all coordinates."""
-    return each(learner, _count(states), Learner.sums, states)
+def _sums(hp: Any, state: Any) -> PyTree:
+    sums = lambda own, state: own.facts.refresh.sums(own.hparams, state)
+    return each(hp.inner, _count(state.inner), sums, state.inner)
 
 
-def refreshed(learner: Learner, states: PyTree, sums: PyTree) -> PyTree:
-    """The states of the copies, those that need it in better coordinates."""
+def _refreshed(hp: Any, state: Any, sums: PyTree) -> Any:
+    """The state with those copies that need it in better coordinates."""
 
-    def refresh(own: Learner, state: PyTree, sums: PyTree) -> PyTree:
-        now, better = own.due(state, 1.0), own.refreshed(state, sums)
-        return jax.tree.map(lambda new, old: jnp.where(now, new, old), better, state)
+    def better(own: Learner, state: PyTree, sums: PyTree) -> PyTree:
+        refresh = own.facts.refresh
+        assert refresh is not None  # `refresh_of` has checked
+        now, new = refresh.due_fn(own.hparams, state), refresh.apply_fn(own.hparams, state, sums)
+        return jax.tree.map(lambda new, old: jnp.where(now, new, old), new, state)
 
-    return each(learner, _count(states), refresh, states, sums)
+    return state._replace(inner=each(hp.inner, _count(state.inner), better, state.inner, sums))
 
 
 def _count(states: PyTree) -> int:

@@ -47,9 +47,9 @@ from olx.losses.labels import of_classes
 from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
-from olx.needs import within
 from olx.schedules.decay import as_schedule
 from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.wrapper import LOSS, lift_needs
 
 
 def dual_ascent(
@@ -86,7 +86,7 @@ def dual_ascent(
     coordinates = (Rowwise() if mirror.separable else lumps) if ascent.separable else None
     costly = ascent.counts_fn is not always and fixed(hparams) and not mirror.identity
     facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
-    needs = within(loss, "loss", "outcome")
+    needs = lift_needs(LOSS, loss)
     if loss.of_classes:
         needs += (of_classes("dual_ascent"),)
     theorems = (primal_dual_inequality, weak_duality, sandwich, *regret_theorems(hparams))

@@ -32,8 +32,8 @@ from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.losses.labels import of_classes
 from olx.losses.score import ScoreLoss, check_convex
-from olx.needs import within
 from olx.theorem import ZERO, Certificate, latest, summed
+from olx.wrapper import LOSS, lift_needs
 
 
 @pytree
@@ -66,7 +66,7 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     check.instance("implicit", "loss", loss, ScoreLoss)
     if loss.prox_fn is None and loss.pull_fn is None:
         check_convex("implicit", loss)
-    hparams, needs = ImplicitHparams(eta, loss), within(loss, "loss", "outcome")
+    hparams, needs = ImplicitHparams(eta, loss), lift_needs(LOSS, loss)
     if loss.of_classes:
         needs += (of_classes("implicit"),)
     return Learner(

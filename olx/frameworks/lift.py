@@ -11,6 +11,7 @@ right learner.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.1.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -22,7 +23,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, words
-from olx.core import Feedback, Learner, Scalar
+from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import (
     AddsContext,
     AddsGradient,
@@ -30,13 +31,11 @@ from olx.facts import (
     Linear,
     Lump,
     Lumps,
-    Refresh,
-    Refreshed,
-    Rowwise,
     Separable,
+    of_wrapper,
 )
-from olx.needs import PARTS, within
-from olx.theorem import INNER, Theorem, View, is_about, through
+from olx.theorem import Theorem, is_about
+from olx.wrapper import INNER, WrapperView, lift_needs, lift_refresh, lift_theorem, lift_theorems
 
 
 @pytree
@@ -75,8 +74,8 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
         predict,
         update,
         facts=_facts(inner, apply is dot),
-        needs=within(inner, "inner", *PARTS),
-        theorems=tuple(through(VIEW, one) for one in inner.theorems),
+        needs=lift_needs(INNER, inner),
+        theorems=lift_theorems(VIEW, inner),
     )
 
 
@@ -127,20 +126,16 @@ def predict(hp: LiftHparams, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(hp: LiftHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.inner.step(state, _pull_back(hp, state, feedback))
+    return without_refresh(hp.inner).update(state, _pull_back(hp, state, feedback))
 
 
-def inside(learner: Learner, one: Theorem) -> Theorem | None:
+def find_inner(learner: Learner, one: Theorem) -> Theorem | None:
     """Restate a theorem about the learner inside a model for the whole; None if there is none."""
     if not isinstance(learner.hparams, LiftHparams):
         return None
     inner = learner.hparams.inner
-    found = one if is_about(one, inner) else inside(inner, one)
-    return None if found is None else through(VIEW, found)
-
-
-def _same(state: PyTree) -> PyTree:
-    return state
+    found = one if is_about(one, inner) else find_inner(inner, one)
+    return None if found is None else lift_theorem(VIEW, found)
 
 
 def _pull_back(hp: LiftHparams, state: PyTree, feedback: Feedback) -> Feedback:
@@ -159,20 +154,16 @@ def _beyond(hp: LiftHparams, feedback: Feedback, own: Feedback) -> Array:
 
 def _facts(inner: Learner, linear: bool) -> Facts:
     """The facts of a model; only a linear one leaves coordinates apart."""
-    refresh = None if inner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
+    refresh = lift_refresh(VIEW, inner)
     if not linear:
         return Facts(refresh=refresh)
     adds = AddsContext(_coefficient) if isinstance(inner.facts.adds, AddsGradient) else None
     match inner.facts.coordinates:
         case Separable():
-            return Facts(adds=adds, coordinates=Linear(_inside))
-        case Rowwise():
-            return Facts(adds=adds, coordinates=Rowwise())
+            return Facts(adds=adds, coordinates=Linear(_inner))
         case Lumps():
             return Facts(adds=adds, coordinates=Lumps(_lump))
-        case Refreshed():
-            return Facts(coordinates=Refreshed(), refresh=refresh)
-    return Facts(adds=adds, refresh=refresh)
+    return dataclasses.replace(of_wrapper(inner, refresh), adds=adds)
 
 
 def _lump(hp: LiftHparams) -> Lump:
@@ -180,19 +171,7 @@ def _lump(hp: LiftHparams) -> Lump:
     return hp.inner.facts.coordinates.lump_fn(hp.inner.hparams)
 
 
-def _due(hp: LiftHparams, state: PyTree) -> Array:
-    return hp.inner.due(state, 1.0)
-
-
-def _sums(hp: LiftHparams, state: PyTree) -> PyTree:
-    return hp.inner.sums(state)
-
-
-def _refreshed(hp: LiftHparams, state: PyTree, sums: PyTree) -> PyTree:
-    return hp.inner.refreshed(state, sums)
-
-
-def _inside(hp: LiftHparams) -> Learner:
+def _inner(hp: LiftHparams) -> Learner:
     return hp.inner
 
 
@@ -205,4 +184,4 @@ def _through(apply: Partial, loss: Partial, context: PyTree, w: PyTree) -> Array
     return loss(apply(w, context))
 
 
-VIEW = View(INNER.learner_fn, _same, _pull_back, _beyond)
+VIEW = WrapperView(state=None, feedback_fn=_pull_back, beyond_fn=_beyond)

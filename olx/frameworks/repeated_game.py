@@ -47,8 +47,8 @@ from olx.frameworks.games.rules import projected_ascent
 from olx.frameworks.master import constants
 from olx.frameworks.primal_dual import finite
 from olx.mirrors.base import MirrorMap
-from olx.needs import within
 from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.wrapper import WrapperView, lift_needs
 
 
 @pytree
@@ -97,7 +97,7 @@ def repeated_game(
         init,
         predict,
         update,
-        needs=within(game, "game", "outcome"),
+        needs=lift_needs(WrapperView("game", parts=("outcome",)), game),
         theorems=(game_duality, game_regret),
     )
 

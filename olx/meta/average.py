@@ -29,9 +29,8 @@ from olx._numeric import Sum
 from olx._pytree import pytree
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
-from olx.needs import PARTS, within
 from olx.schedules.decay import as_schedule
-from olx.theorem import INNER, through
+from olx.wrapper import INNER, lift_needs, lift_theorems
 
 
 @pytree
@@ -68,8 +67,8 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     """
     check.instance("average", "inner", inner, Learner)
     hparams = AverageHparams(inner, as_schedule("average", "weights", weights, WEIGHT))
-    needs = within(inner, "inner", *PARTS)
-    theorems = tuple(through(INNER, one) for one in inner.theorems)
+    needs = lift_needs(INNER, inner)
+    theorems = lift_theorems(INNER, inner)
     alone = _is_still(inner) and hparams.weights.separable
     facts = Facts(coordinates=Separable(still=True) if alone else None)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)

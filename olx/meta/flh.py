@@ -23,8 +23,8 @@ from olx import _check as check
 from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
 from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
-from olx.needs import PARTS, within
 from olx.theorem import Theorem
+from olx.wrapper import INNER, lift_needs
 
 
 def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
@@ -50,7 +50,7 @@ def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
         period += [2 ** (k + 1 if top else k + 2)] * 2
         phase += [0, 2**k] if top else [2**k, 3 * 2**k]
     hparams = AdaptiveHparams(inner, eta, tuple(period), tuple(phase))
-    needs = within(inner, "inner", *PARTS)
+    needs = lift_needs(INNER, inner)
     theorems = (interval_regret,)
     return Learner(hparams, init, adaptive.predict, update, needs=needs, theorems=theorems)
 

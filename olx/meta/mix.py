@@ -23,8 +23,8 @@ from olx._pytree import pytree
 from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.meta._members import check_members, count, each, its_own, mean, over, stacked
-from olx.needs import PARTS, within
 from olx.theorem import Certificate, Theorem
+from olx.wrapper import WrapperView, lift_needs
 
 
 @pytree
@@ -65,11 +65,11 @@ def mix(inner: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner
         needs = tuple(
             need
             for index, member in enumerate(inner)
-            for need in within(member, "experts", *PARTS, index=index)
+            for need in lift_needs(WrapperView("experts", index), member)
         )
     else:
         count(inner)
-        needs = within(inner, "experts", *PARTS, stacked=True)
+        needs = lift_needs(WrapperView("experts", stacked=True), inner)
     theorems = (_mixed(members, mixer),) if all(one.theorems for one in (*members, mixer)) else ()
     hparams = MixHparams(inner, mixer)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)

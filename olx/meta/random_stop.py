@@ -19,8 +19,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
-from olx.needs import PARTS, within
-from olx.theorem import INNER, through
+from olx.wrapper import INNER, lift_needs, lift_theorems
 
 
 @pytree
@@ -55,8 +54,8 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     check.key("random_stop", key)
     check.instance("random_stop", "inner", inner, Learner)
     hparams = RandomStopHparams(inner, key)
-    needs = within(inner, "inner", *PARTS)
-    theorems = tuple(through(INNER, one) for one in inner.theorems)
+    needs = lift_needs(INNER, inner)
+    theorems = lift_theorems(INNER, inner)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 

@@ -18,7 +18,7 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner, Loss, Rounds
 from olx.meta.random_stop import Reservoir, draw, reservoir
-from olx.needs import PARTS, within
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -53,7 +53,7 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     check.instance("restarts", "inner", inner, Learner)
     check.count("restarts", "length", length)
     check.size("restarts", "blocks", blocks)
-    hparams, needs = RestartsHparams(inner, key, length, blocks), within(inner, "inner", *PARTS)
+    hparams, needs = RestartsHparams(inner, key, length, blocks), lift_needs(INNER, inner)
     return Learner(hparams, init, predict, update, needs=needs)
 
 

@@ -23,8 +23,8 @@ from olx import _check as check
 from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
 from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
-from olx.needs import PARTS, within
 from olx.theorem import Theorem
+from olx.wrapper import INNER, lift_needs
 
 NEAR = "losses of a round must differ by at most `span`"
 LIGHT = "weights must be at most 1"
@@ -48,7 +48,7 @@ def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     span = check.positive("saol", "span", span)
     period = tuple(2**k for k in range(levels))
     hparams = AdaptiveHparams(inner, span, period, (0,) * levels)
-    needs = within(inner, "inner", *PARTS)
+    needs = lift_needs(INNER, inner)
     theorems = (interval_regret,)
     return Learner(hparams, init, adaptive.predict, update, needs=needs, theorems=theorems)
 

@@ -1,5 +1,6 @@
 """Copies of a binary predictor that learn the columns of a code, for `reductions`."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -11,12 +12,13 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx.core import Feedback, Learner
-from olx.facts import AddsContext, Facts, Linear, Rowwise
+from olx.facts import AddsContext, Facts, of_wrapper
 from olx.frameworks import copies
 from olx.losses.labels import REMEDY, below
 from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss, of_score
-from olx.needs import Need, within
+from olx.needs import Need
+from olx.wrapper import WrapperView, lift_needs
 
 
 class Code(NamedTuple):
@@ -109,11 +111,7 @@ def _coefficient(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " cop
 def _facts(inner: Learner, linked: bool) -> Facts:
     adds = inner.facts.adds
     one = isinstance(adds, AddsContext) and adds.score_fn is None and not linked
-    rowwise = isinstance(inner.facts.coordinates, Rowwise | Linear)
-    return Facts(
-        adds=AddsContext(_coefficient) if one else None,
-        coordinates=Rowwise() if rowwise else None,
-    )
+    return dataclasses.replace(of_wrapper(inner), adds=AddsContext(_coefficient) if one else None)
 
 
 def reduced(
@@ -136,9 +134,12 @@ def reduced(
         facts=_facts(inner, linked),
         needs=(
             Need("outcome", _are_labels, demand, owner, REMEDY),
-            *within(inner, "inner", "params", "context", "weight"),
+            *lift_needs(_VIEW, inner),
         ),
     )
+
+
+_VIEW = WrapperView(parts=("params", "context", "weight"))  # each copy has outcomes of its own
 
 
 def _are_labels(hp: ReductionHparams, params: PyTree, rounds: Any) -> Any:

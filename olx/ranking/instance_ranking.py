@@ -35,9 +35,9 @@ from olx._pytree import pytree
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.ranks import average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
-from olx.needs import within
 from olx.ranking.rows import row_scores
 from olx.theorem import Certificate, Theorem
+from olx.wrapper import LOSS, lift_needs
 
 
 @pytree
@@ -79,7 +79,7 @@ def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
         init,
         predict,
         update,
-        needs=within(loss, "loss", "outcome"),
+        needs=lift_needs(LOSS, loss),
         theorems=(instance_regret, instance_duality),
     )
 

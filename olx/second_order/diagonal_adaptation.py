@@ -24,10 +24,9 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts, Linear, Refresh, Refreshed, Rowwise
-from olx.needs import within
-from olx.theorem import INNER, View, through
+from olx.core import Feedback, Learner, Scalar, without_refresh
+from olx.facts import of_wrapper
+from olx.wrapper import WrapperView, lift_needs, lift_refresh, lift_theorems
 
 
 @pytree
@@ -67,9 +66,9 @@ def diagonal_adaptation(inner: Learner, start: Scalar = 0.1, current: bool = Fal
         init,
         predict,
         update,
-        facts=_facts(inner),
-        needs=within(inner, "inner", "params", "outcome", "weight"),
-        theorems=() if current else tuple(through(VIEW, one) for one in inner.theorems),
+        facts=of_wrapper(inner, lift_refresh(VIEW, inner)),
+        needs=lift_needs(VIEW, inner),
+        theorems=() if current else lift_theorems(VIEW, inner),
     )
 
 
@@ -89,33 +88,11 @@ def predict(hp: AdaptationHparams, state: AdaptationState, context: PyTree) -> A
 
 
 def update(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> AdaptationState:
-    inner, slope = hp.inner, feedback.weight * feedback.grad
+    inner, slope = without_refresh(hp.inner), feedback.weight * feedback.grad
     squares = jax.tree.map(lambda d, x: d + (slope * x) ** 2, state.squares, feedback.context)
     after = AdaptationState(state.inner, squares)
     told = _told(hp, after if hp.current else state, feedback)
-    return AdaptationState(inner.step(state.inner, told), squares)
-
-
-def is_due(hp: AdaptationHparams, state: AdaptationState) -> Array:
-    return hp.inner.due(state.inner, 1.0)
-
-
-def sums(hp: AdaptationHparams, state: AdaptationState) -> PyTree:
-    return hp.inner.sums(state.inner)
-
-
-def refreshed(hp: AdaptationHparams, state: AdaptationState, sums: PyTree) -> AdaptationState:
-    return AdaptationState(hp.inner.refreshed(state.inner, sums), state.squares)
-
-
-def _facts(inner: Learner) -> Facts:
-    refresh = None if inner.facts.refresh is None else Refresh(is_due, refreshed, sums)
-    match inner.facts.coordinates:
-        case Rowwise() | Linear():
-            return Facts(coordinates=Rowwise())
-        case Refreshed():
-            return Facts(coordinates=Refreshed(), refresh=refresh)
-    return Facts(refresh=refresh)
+    return AdaptationState(inner.update(state.inner, told), squares)
 
 
 def _scaled(state: AdaptationState, context: PyTree) -> PyTree:
@@ -127,4 +104,4 @@ def _told(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> 
     return feedback._replace(context=_scaled(state, feedback.context))
 
 
-VIEW = View(INNER.learner_fn, INNER.state_fn, _told)
+VIEW = WrapperView(parts=("params", "outcome", "weight"), feedback_fn=_told)

@@ -10,7 +10,6 @@ gradient keeps its decision (`Separable.still`), this is checked, too.
 A learner must also take a dictionary of parameters, and its program must lower for other devices.
 """
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -22,11 +21,11 @@ from jaxtyping import Array, PyTree
 from scipy.sparse import csr_array
 
 from olx._pytree import as_tree
-from olx.core import Feedback, Learner, Loss, Rounds, Run
+from olx.core import Feedback, Learner, Loss, Rounds, Run, without_refresh
 from olx.engine import tuning
 from olx.engine.rollout import rollout
 from olx.engine.run import run, sweep
-from olx.facts import AddsGradient, Facts, Linear, Lumps, Refreshed, Rowwise, Separable
+from olx.facts import AddsGradient, Linear, Lumps, Refreshed, Rowwise, Separable
 from olx.frameworks.lift import linear
 from olx.losses.entropic import logistic
 from olx.streams.sparse_rows import sparse_rows
@@ -78,10 +77,11 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
 
 def _check_refresh(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
     """After some rounds without refreshes, a refresh does not change a prediction."""
-    never = dataclasses.replace(learner, facts=Facts())
+    never = without_refresh(learner)
     state = jax.jit(lambda rounds: rollout(never, loss, rounds, params).state)(rounds)
     context = jax.tree.map(lambda leaf: leaf[0], rounds.context)
-    better = learner.refreshed(state, learner.sums(state))
+    assert learner.facts.refresh is not None  # `check_widths` has checked
+    better = learner.facts.refresh.apply(learner.hparams, state)
     seen, wanted = (learner.predict(each, context) for each in (better, state))
     close("a refresh changes a prediction", seen, wanted, 1e-5)
 

@@ -25,7 +25,7 @@ from olx.core import Feedback, Learner, Loss, Rounds, Scalar
 from olx.engine.rollout import rollout
 from olx.engine.with_theorems import with_theorems
 from olx.testing.report import fail
-from olx.theorem import INNER, View, through
+from olx.wrapper import WrapperView, lift_theorems
 
 
 @pytree
@@ -100,7 +100,7 @@ def mutants(learner: Learner) -> dict[str, Learner]:
 
 def mutant(learner: Learner, change: Change) -> Learner:
     """`learner` with a change, and with its theorems."""
-    own = tuple(through(SELF, one) for one in learner.theorems)
+    own = lift_theorems(SELF, learner)
     return Learner(MutantHparams(learner, change), init, predict, update, theorems=own)
 
 
@@ -262,4 +262,4 @@ def _same(state: PyTree) -> PyTree:
     return state
 
 
-SELF = View(INNER.learner_fn, _same, INNER.feedback_fn)
+SELF = WrapperView(state=None)

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, PyTree
 from olx._pytree import as_tree, pytree
 from olx.core import Feedback, Learner, Loss
 from olx.engine.round import feedback_of
-from olx.needs import PARTS, within
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -77,7 +77,7 @@ def sloped(make: Callable[..., Learner], loss: Loss, numbers: dict[str, Array]) 
     def one(given: list[Array]) -> Learner:
         inner, ways = _pushed(made, (given,), (basis,))
         hparams = SlopesHparams(inner, ways, as_tree(loss))
-        needs = within(inner, "inner", *PARTS)
+        needs = lift_needs(INNER, inner)
         return Learner(hparams, init, predict, update, needs=needs)
 
     return jax.vmap(one)(columns)

@@ -233,7 +233,7 @@ def test_a_round_needs_only_the_coordinates_of_its_row(name):
         some = np.flatnonzero(row)
         score, state = small_round(state, len(some), some, row[some], y)
         if refresh is not None and refresh.due_fn(learner.hparams, state):
-            state = learner.refreshed(state, learner.sums(state))
+            state = refresh.apply(learner.hparams, state)
         scores.append(score)
     np.testing.assert_allclose(scores, played(learner, rows).trace, atol=1e-10)
 

@@ -19,7 +19,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Bool, Int, PyTree
 
 from olx._cache import cached
-from olx.core import Learner, Loss, Rounds
+from olx.core import Learner, Loss, Rounds, without_refresh
 from olx.engine import tuning
 from olx.engine.compile import Program, alone, at, over_rounds, unavailable
 from olx.engine.finite import visible_leaves
@@ -98,8 +98,9 @@ def _learn(
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
     if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= tuning.ACTION_NUMBERS:
         feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
-    new, seen = finish_round(learner, learner.step, recorder, state, feedback)
-    return new, None if learner.facts.refresh is None else learner.due(new, weight), seen
+    bare, own = without_refresh(learner), learner.facts.refresh
+    new, seen = finish_round(bare, bare.update, recorder, state, feedback)
+    return new, None if own is None else own.due(learner.hparams, new, weight), seen
 
 
 def _after(value: Array, grad: PyTree) -> PyTree:

@@ -65,7 +65,7 @@ def aggregate(
         old = seen_by(learner, lanes, whole)
         loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
-        new = rows_of(layout, learner.step(state_of(layout, old, rest), feedback))
+        new = rows_of(layout, learner.update(state_of(layout, old, rest), feedback))
         lump = aggregate_of(learner)
         scale, shift, folds = _common(lump, whole, old[-1, 0], new.table[-1, 0])
         unit, offset = jnp.where(folds, 1.0, scale), jnp.where(folds, 0.0, shift)
@@ -171,7 +171,7 @@ def _whole_table(
     def learn(learner: Learner, rows: Array, rest: tuple, whole: Whole, score, value, grad):
         loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
-        new = rows_of(layout, learner.step(state_of(layout, rows, rest, whole), feedback))
+        new = rows_of(layout, learner.update(state_of(layout, rows, rest, whole), feedback))
         plain = jnp.ones_like(whole.scale), jnp.zeros_like(whole.shift)
         peak = jnp.full_like(whole.peak, jnp.inf)  # the next round computes the sum
         return Packed(new.table, new.rest, Whole(*plain, whole.total, whole.level, peak))

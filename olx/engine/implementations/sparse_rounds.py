@@ -28,7 +28,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Int, PyTree
 
-from olx.core import Feedback, Learner, Loss, Scalar
+from olx.core import Feedback, Learner, Loss, Scalar, without_refresh
 from olx.engine import tuning
 from olx.engine.compile import at
 from olx.engine.round import feedback_of, loss_of_action
@@ -178,7 +178,7 @@ def whole_row(
     def learn(learner: Learner, lanes: Array, rest: tuple, score, value, grad) -> Packed:
         loss = loss_of_action(now.loss, now.outcome)
         seen = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
-        return rows_of(layout, learner.step(state_of(layout, lanes, rest), seen))
+        return rows_of(layout, without_refresh(learner).update(state_of(layout, lanes, rest), seen))
 
     def write(block: Int[Array, ""], table: Array) -> Array:
         part = lambda leaf: lax.dynamic_slice_in_dim(leaf, block * LANES, LANES)
@@ -317,18 +317,21 @@ def with_refresh(
 
     The refresh acts on each coordinate alone, so it is made on some rows of the table at a time.
     """
+    own = learner.facts.refresh
+    assert own is not None  # `Facts` has checked
     new, score, room = whole_row(over, layout, packed, learner, now)
     count = new.table.shape[0]
     size = min(LANES, count)
 
     def asks(learner: Learner, row: Array, rest: tuple) -> Array:
-        return learner.due(state_of(layout, row, rest), now.weight)
+        return own.due(learner.hparams, state_of(layout, row, rest), now.weight)
 
     def better(learner: Learner, rows: Array, rest: tuple, sums: PyTree) -> Packed:
-        return rows_of(layout, learner.refreshed(state_of(layout, rows, rest), sums))
+        state = state_of(layout, rows, rest)
+        return rows_of(layout, own.apply_fn(learner.hparams, state, sums))
 
     def sums_of(learner: Learner, rows: Array, rest: tuple) -> PyTree:
-        return learner.sums(state_of(layout, rows, rest))
+        return own.sums(learner.hparams, state_of(layout, rows, rest))
 
     def part_of(table: Array, block: Int[Array, ""]) -> tuple[Array, Array, Array]:
         """The numbers of the rows of a block, the rows, and which are in no block before it."""
@@ -366,4 +369,5 @@ def _where(due: Bool[Array, "..."], new: Array, old: Array) -> Array:
 
 
 def _better(learner: Learner, state: PyTree) -> PyTree:
-    return learner.refreshed(state, learner.sums(state))
+    assert learner.facts.refresh is not None  # it was due
+    return learner.facts.refresh.apply(learner.hparams, state)
