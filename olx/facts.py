@@ -44,11 +44,11 @@ class Separable:
     and of the gradient, and on numbers that are not per coordinate, such as a clock. These numbers
     do not depend on any coordinate. An update does not change an entry whose gradient is zero.
 
-    still: whether, up to rounding, an update does not change the decision of such an entry either,
-        and the decision does not depend on the context. A clock in the decision breaks this.
+    keeps_decision: whether, up to rounding, an update does not change the decision of such an entry
+        either, and the decision does not read the context. A clock in the decision breaks this.
     """
 
-    still: bool = False
+    keeps_decision: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -232,6 +232,7 @@ def decode(words: Any, arrays: dict[int, np.ndarray], trust: tuple[str, ...]) ->
             given, named = map(again, args), _each(again, named)
             return _made("a partial", functools.partial, again(function), *given, **named)
         case {"record": str(name), "fields": dict(fields)}:
+            fields = _of_today(name, fields)
             return _made(name, _record(name, fields, trust), **_each(again, fields))
         case {"tuple": list(parts)}:
             return tuple(map(again, parts))
@@ -248,6 +249,18 @@ def decode(words: Any, arrays: dict[int, np.ndarray], trust: tuple[str, ...]) ->
     raise _meaningless(words)
 
 
+_OF_0_1 = {  # fields of records in files of olx 0.1: their names now, or None if they are gone
+    "olx.facts:Facts": {"conservative": None},
+    "olx.facts:Separable": {"still": "keeps_decision"},
+}
+
+
+def _of_today(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    now = _OF_0_1.get(name, {})
+    renamed = {now.get(field, field): part for field, part in fields.items()}
+    return {field: part for field, part in renamed.items() if field is not None}
+
+
 def _record(name: str, fields: dict[str, Any], trust: tuple[str, ...]) -> type:
     """The class of a record; refuses fields that it does not have, and missing ones."""
     kind = find(name, trust)
@@ -256,7 +269,10 @@ def _record(name: str, fields: dict[str, Any], trust: tuple[str, ...]) -> type:
     known = fields_of(kind)
     for field in fields:
         if field not in known:
-            raise Unsavable(f"the record {name} has no field {field[:40]!r}")
+            raise Unsavable(
+                f"the record {name} has no field {field[:40]!r}. The file is of another version, "
+                "or not of `olx.save`; save the learner again"
+            )
     for field, must in known.items():
         if must and field not in fields:
             raise Unsavable(f"the record {name} lacks the field {field!r}")

@@ -70,7 +70,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     adds = AddsGradient(_coefficient) if constant and mirror.identity else None
     known = mirror.lump is not None and not mirror.lump.additive  # `retract` must not move duals
     lumps = Lumps(_lump) if known else None
-    coordinates = Separable(still=True) if mirror.separable else lumps
+    coordinates = Separable(keeps_decision=True) if mirror.separable else lumps
     return Learner(
         MDHparams(eta, mirror),
         init,

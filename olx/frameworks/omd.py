@@ -67,7 +67,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     adds = AddsGradient(_coefficient) if mirror.identity else None
     known = mirror.lump is not None and not mirror.lump.additive  # else `center` costs a pass more
     lumps = Lumps(_lump) if known else None
-    coordinates = Separable(still=True) if mirror.separable else lumps
+    coordinates = Separable(keeps_decision=True) if mirror.separable else lumps
     return Learner(
         OMDHparams(eta, mirror),
         init,

@@ -6,8 +6,9 @@ For convex losses, independent rounds and $a_t = 1$, the expected risk of $\bar 
 of the best fixed decision plus the regret divided by $T$. Rising weights give early decisions less
 influence, and suit learners with small weighted regret.
 
-On sparse rows most coordinates have zero gradient. If their decisions stay (`Separable.still`), a
-coordinate waits: its mean is brought up to date when its gradient is not zero, and by `averaged`.
+On sparse rows most coordinates have zero gradient. If their decisions stay
+(`Separable.keeps_decision`), a coordinate waits: its mean is brought up to date when its gradient
+is not zero, and by `averaged`.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section B.3; Zhang,
 Mathematical Analysis of Machine Learning Algorithms, 2023, chapter 14.
@@ -55,8 +56,8 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     weights: $a_t$, multiplied by the weight of the round; a number for equal weights, `rising()`,
         or another process that gives weights. A step size is refused.
 
-    Inside `linear` it plays sparse rows if the coordinates of `inner` are `Separable` and still, as
-    those of `omd` and `ogd`; other learners need dense rows.
+    Inside `linear` it plays sparse rows if the coordinates of `inner` are `Separable` and keep
+    their decisions, as those of `omd` and `ogd`; other learners need dense rows.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = average(olx.ogd(1.0))
@@ -69,8 +70,8 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     hparams = AverageHparams(inner, as_schedule("average", "weights", weights, WEIGHT))
     needs = lift_needs(INNER, inner)
     theorems = lift_theorems(INNER, inner)
-    alone = _is_still(inner) and hparams.weights.separable
-    facts = Facts(coordinates=Separable(still=True) if alone else None)
+    alone = _keeps_decision(inner) and hparams.weights.separable
+    facts = Facts(coordinates=Separable(keeps_decision=True) if alone else None)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
@@ -104,7 +105,7 @@ def rising(shift: Scalar = 1.0) -> Process:
 
 def init(hp: AverageHparams, params: PyTree) -> AverageState:
     inner, zeros = hp.inner.init(params), tree.zeros_like(params)
-    latest = hp.inner.predict(inner) if _is_still(hp.inner) else zeros
+    latest = hp.inner.predict(inner) if _keeps_decision(hp.inner) else zeros
     total = _numeric.start(jnp.zeros((), jnp.result_type(*jax.tree.leaves(params))))
     return AverageState(inner, zeros, zeros, latest, total, hp.weights.init(params))
 
@@ -120,7 +121,7 @@ def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> Avera
     total = _numeric.add(state.total, own)
     stats = hp.weights.update(state.stats, feedback)
     bring = lambda mean, since, w: _until(total.value, mean, since, w)
-    if not _is_still(hp.inner):
+    if not _keeps_decision(hp.inner):
         w = feedback.action
         mean = jax.tree.map(bring, state.mean, state.since, w)
         since = jax.tree.map(lambda mean: jnp.full_like(mean, total.value), mean)
@@ -137,10 +138,10 @@ def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> Avera
     )
 
 
-def _is_still(inner: Learner) -> bool:
+def _keeps_decision(inner: Learner) -> bool:
     """Whether coordinates with zero gradient can wait."""
     coordinates = inner.facts.coordinates
-    return isinstance(coordinates, Separable) and coordinates.still
+    return isinstance(coordinates, Separable) and coordinates.keeps_decision
 
 
 def _until(total: Array, mean: Array, since: Array, w: Array) -> Array:

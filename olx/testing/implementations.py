@@ -61,7 +61,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
         seen = sweep(some, loss, rounds, params)
         _compare(f"a sweep of {width} is not rollout", seen, wanted, slice(width))
     if sparse:
-        check_still(learner, loss, rounds, params)
+        check_kept_decision(learner, loss, rounds, params)
         rows = rounds._replace(context=sparse_rows(csr_array(rounds.context)))
         for last in [width - 1 for width in WIDTHS]:
             one = jax.tree.map(lambda leaf, last=last: leaf[last], learners)
@@ -204,8 +204,8 @@ def _in_float32(tree: PyTree) -> Any:
     return jax.tree.map(cast, tree)
 
 
-def check_still(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
-    """If the learner inside a `linear` one says that it is still, this is true.
+def check_kept_decision(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -> None:
+    """If the learner inside a `linear` one says that it keeps decisions, this is true.
 
     Entries of the context that are zero have zero gradient. Other rounds must move them, since a
     decision that has never moved may stay where it is for another reason.
@@ -214,7 +214,7 @@ def check_still(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) ->
         return
     inner = learner.facts.coordinates.inner_fn(learner.hparams)
     stated = inner.facts.coordinates
-    if not isinstance(stated, Separable) or not stated.still:
+    if not isinstance(stated, Separable) or not stated.keeps_decision:
         return
 
     def decisions(state: PyTree, feedback: Feedback) -> tuple[PyTree, PyTree]:
@@ -225,12 +225,15 @@ def check_still(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) ->
     alone, seeing = map(np.asarray, done.trace)
     rtol = tolerance(done)
     close(
-        "the learner says it is still, but its decision depends on the context", seeing, alone, rtol
+        "the learner says `keeps_decision`, but its decision depends on the context",
+        seeing,
+        alone,
+        rtol,
     )
     rows = np.asarray(rounds.context)
     rows = rows if rows.ndim == alone.ndim else rows[:, None]  # a row of weights per class
     kept = np.where(rows[:-1] == 0, alone[:-1], alone[1:])
-    what = "the learner says it is still, but a decision changes though its gradient is zero"
+    what = "the learner says `keeps_decision`, but a decision changes though its gradient is zero"
     close(what, alone[1:], kept, rtol)
 
 

@@ -50,7 +50,7 @@ def check_learner(
     - A run that stops and resumes has the same bits. A round of weight zero changes nothing.
     - A dictionary of parameters gives the same losses as one vector.
     - Its `facts` are true: sweeps of 1 to 65 configurations and sparse rows equal `rollout`, also
-      in float32. A point learner is put into `olx.linear` for this. If it says that it is still,
+      in float32. A point learner is put into `olx.linear` for this. If it says `keeps_decision`,
       its decisions with zero gradient stay.
     - Its theorems hold after every round.
     - The program can be lowered for every platform; the platforms need not be present.

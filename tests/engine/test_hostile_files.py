@@ -10,11 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from hostile_files import ARRAYS, FILES, HEADER, NAMES, ODD_NAMES, WRITES, file_of, predicting
+from hostile_files import (
+    ARRAYS,
+    FILES,
+    HEADER,
+    NAMES,
+    ODD_NAMES,
+    WRITES,
+    file_of,
+    predicting,
+    with_part,
+)
 
 import olx
 from olx import _archive as archive
 from olx.engine import savable
+
+FACTS = "learner", "fields", "facts"
 
 
 @pytest.fixture
@@ -45,6 +57,25 @@ def test_a_file_of_the_first_format_is_read(place):
     assert state["w"].tolist() == [1, 2, 3, 4, 5]
     olx.save(place, learner, state)
     assert olx.load(place).state["w"].dtype == jnp.float32
+
+
+def test_a_model_of_olx_0_1_is_read_or_refused_with_the_remedy(place):
+    facts = lambda coordinates: {
+        "record": "olx.facts:Facts",
+        "fields": {"adds": None, "coordinates": coordinates, "refresh": None, "conservative": True},
+    }
+    still = {"record": "olx.facts:Separable", "fields": {"still": True}}
+    header = with_part(facts(still), *FACTS)
+    learner, _ = load(place, file_of(header, ARRAYS))
+    assert learner.facts == olx.Facts(coordinates=olx.facts.Separable(keeps_decision=True))
+    view = {"record": "olx.theorem:View", "fields": {}}
+    gone = with_part({"tuple": [view]}, "learner", "fields", "theorems")
+    late = with_part(facts({"record": "olx.facts:Rowwise", "fields": {"new": 1}}), *FACTS)
+    for header, name in (gone, "olx.theorem:View"), (late, "olx.facts:Rowwise has no field 'new'"):
+        said = refusal(place, file_of(header, ARRAYS))
+        assert name in said
+        assert "of another version" in said
+        assert "save the learner again" in said
 
 
 def test_learners_of_recordings_and_of_optax_need_no_trust(place):

@@ -158,16 +158,16 @@ def test_other_learners_are_averaged_on_dense_rows_only(name):
 
 
 @pytest.mark.parametrize("name", ["growing", "adagrad l1"])
-def test_a_false_claim_to_be_still_is_found_out(name):
-    claims = olx.Facts(coordinates=olx.facts.Separable(still=True))
+def test_a_false_claim_to_keep_decisions_is_found_out(name):
+    claims = olx.Facts(coordinates=olx.facts.Separable(keeps_decision=True))
     false = dataclasses.replace(RESTLESS[name], facts=claims)
     rounds = olx.Rounds(None, DENSE[:12, :4])
-    says = "says it is still, but a decision changes though its gradient is zero"
+    says = "says `keeps_decision`, but a decision changes though its gradient is zero"
     with pytest.raises(AssertionError, match=says):
         check_widths(false, losses.linear_loss, rounds, jnp.zeros(4))
 
 
-def test_a_still_decision_does_not_depend_on_the_context():
+def test_a_kept_decision_does_not_depend_on_the_context():
     def predict(hp, w, x):
         return w if x is None else w / (1 + x**2)
 
@@ -176,7 +176,7 @@ def test_a_still_decision_does_not_depend_on_the_context():
         lambda hp, w: w,
         predict,
         lambda hp, w, f: w - hp * f.weight * f.grad,
-        facts=olx.Facts(coordinates=olx.facts.Separable(still=True)),
+        facts=olx.Facts(coordinates=olx.facts.Separable(keeps_decision=True)),
     )
     rounds = olx.Rounds(DENSE[:12, :4], LABELS[:12])
     with pytest.raises(AssertionError, match="its decision depends on the context"):
