@@ -14,6 +14,7 @@ from river import checks, datasets, evaluate, linear_model, metrics, optim, prep
 
 import olx
 from olx.interop.river import OnlineClassifier, OnlineRegressor
+from olx.interop.river._numpy_round import functions_of
 
 DRAW = np.random.default_rng(0)
 NAMES = ["a", "b", "c", "d", "e"]
@@ -108,6 +109,25 @@ def test_without_the_lane_it_is_the_same(monkeypatch):
     assert quick[0] == slow[0] == {}
     for one, two in zip(quick[1:], slow[1:], strict=True):
         assert one == pytest.approx(two, rel=1e-9)
+
+
+def test_a_round_with_a_condition_is_played_in_numpy():
+    """Winnow centres its dual in rounds with a mistake only."""
+    learner, loss, start = olx.classification.winnow(0.5), olx.losses.hinge, jnp.zeros(5)
+    played = functions_of(learner, loss, 5)
+    state = [
+        leaf.item() if leaf.ndim == 0 else leaf
+        for leaf in map(np.asarray, jax.tree.leaves(learner.init(start)))
+    ]
+    for x, y in zip(MATRIX, SIGNS, strict=True):
+        shared = [] if played.prepare is None else played.prepare(*state)
+        state = played.learn(*state, *shared, y, x)
+    wanted = olx.rollout(learner, loss, olx.Rounds(MATRIX, SIGNS), start).state
+    jax.tree.map(
+        lambda one, two: np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12),
+        state,
+        jax.tree.leaves(wanted),
+    )
 
 
 def test_a_class_that_comes_later_was_known_all_the_time():

@@ -130,6 +130,8 @@ def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
     one = given[0]
     if name in ("copy", "copy_p", "stop_gradient") or (name == "integer_pow" and params["y"] == 1):
         return one
+    if name in ("reduce_sum", "reduce_max", "reduce_min") and not params["axes"]:
+        return one
     if name == "integer_pow" and params["y"] == 2:
         return writer.add(f"{one.name} * {one.name}", out.shape, plain)
     if name == "convert_element_type":
@@ -270,13 +272,36 @@ def _write(writer: Writer, jaxpr: Any, consts: list[Value], given: list[Value]) 
         if not any(var in needed for var in equation.outvars):
             continue
         given, inner = list(map(value, equation.invars)), _inner(equation)
+        if equation.primitive.name == "cond":
+            found = _either(writer, equation, given)
+            known |= dict(zip(equation.outvars, found, strict=True))
+            continue
         if inner is None:
             known[equation.outvars[0]] = line(writer, equation, given)
             continue
-        held = [writer.constant(one) for one in getattr(inner, "consts", ())]
-        found = _write(writer, getattr(inner, "jaxpr", inner), held, given)
+        found = _called(writer, inner, given)
         known |= dict(zip(equation.outvars, found, strict=True))
     return [value(atom) for atom in jaxpr.outvars]
+
+
+def _called(writer: Writer, inner: Any, given: list[Value]) -> list[Value]:
+    consts = [writer.constant(one) for one in getattr(inner, "consts", ())]
+    return _write(writer, getattr(inner, "jaxpr", inner), consts, given)
+
+
+def _either(writer: Writer, equation: Any, given: list[Value]) -> list[Value]:
+    """The results of a condition; both branches are computed."""
+    which, *given = given
+    no, yes, *others = (_called(writer, one, given) for one in equation.params["branches"])
+    if others:
+        raise Unknown("a choice of more than two")
+    return [_choice(writer, which, *pair) for pair in zip(no, yes, strict=True)]
+
+
+def _choice(writer: Writer, which: Value, no: Value, yes: Value) -> Value:
+    plain = no.plain and yes.plain
+    name = lambda one: one.name if plain else _own(writer, writer.whole(one))
+    return writer.add(f"({name(yes)} if {which.name} else {name(no)})", no.shape, plain)
 
 
 def _needed_variables(jaxpr: Any) -> set:
