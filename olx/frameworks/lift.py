@@ -35,7 +35,7 @@ from olx.facts import (
     of_wrapper,
 )
 from olx.theorem import Theorem, is_about
-from olx.wrapper import INNER, WrapperView, lift_needs, lift_refresh, lift_theorem, lift_theorems
+from olx.wrapper import WrapperView, lift_needs, lift_refresh, lift_theorem, lift_theorems
 
 
 @pytree
@@ -74,7 +74,7 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
         predict,
         update,
         facts=_facts(inner, apply is dot),
-        needs=lift_needs(INNER, inner),
+        needs=lift_needs(VIEW, inner),
         theorems=lift_theorems(VIEW, inner),
     )
 
@@ -163,6 +163,8 @@ def _facts(inner: Learner, linear: bool) -> Facts:
             return Facts(adds=adds, coordinates=Linear(_inner))
         case Lumps():
             return Facts(adds=adds, coordinates=Lumps(_lump))
+        case Linear():  # a predictor, of which nothing is known inside another one
+            return Facts(adds=adds)
     return dataclasses.replace(of_wrapper(inner, refresh), adds=adds)
 
 
