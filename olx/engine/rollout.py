@@ -125,7 +125,7 @@ def _scan(
         action = learner.predict(state, context)
         weight = 1.0 if one.weight is None else one.weight
         feedback = feedback_of(loss, context, action, one.outcome, weight)
-        return finish_round(learner, learner.update, Recorder(record), state, feedback)
+        return finish_round(learner, Recorder(record), state, feedback)
 
     def play(state: PyTree, rounds: Rounds) -> tuple[PyTree, Output]:
         if segment is None:
@@ -189,7 +189,7 @@ def play(
         action = learner.predict(state, context)
         outcome, nature = adversary.answer(nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
-        state, seen = finish_round(learner, learner.update, Recorder(record), state, feedback)
+        state, seen = finish_round(learner, Recorder(record), state, feedback)
         return (state, nature), (seen.sums[0], (seen.records, Rounds(context, outcome)))
 
     state = first_state("play", learner, params)

@@ -98,13 +98,10 @@ def recorder_of(
 
 
 def finish_round(
-    learner: Learner, update: Callable, recorder: Recorder, state: PyTree, feedback: Feedback
+    learner: Learner, recorder: Recorder, state: PyTree, feedback: Feedback
 ) -> tuple[PyTree, Output]:
-    """Finish a round: the new state, and the output of the round.
-
-    update: (state, feedback) -> state; a method of `learner`.
-    """
-    new = update(state, feedback)
+    """Finish a round: the new state, and the output of the round."""
+    new = learner.update(state, feedback)
     _check_state(learner, state, new)
     seen = recorder.output(new if recorder.after else state, feedback)
     return new, seen

@@ -98,8 +98,8 @@ def _learn(
     feedback = feedback_of(loss, here.context, action, here.outcome, weight)
     if sum(jnp.size(leaf) for leaf in jax.tree.leaves(action)) >= tuning.ACTION_NUMBERS:
         feedback = feedback._replace(grad=_after(feedback.value, feedback.grad))
-    bare, own = without_refresh(learner), learner.facts.refresh
-    new, seen = finish_round(bare, bare.update, recorder, state, feedback)
+    new, seen = finish_round(without_refresh(learner), recorder, state, feedback)
+    own = learner.facts.refresh
     return new, None if own is None else own.due(learner.hparams, new, weight), seen
 
 
