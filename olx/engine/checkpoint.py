@@ -263,7 +263,7 @@ def describe(
         "record": _named(traced.out_info[1]),
         "keep": _named(keep),
         "dtype": str(jnp.zeros(()).dtype),
-        "program": _program(traced.jaxpr),
+        "program": _program(traced),
         "jax": f"{jax.__version__} on {jax.default_backend()}",
     }
 
@@ -287,27 +287,10 @@ def digest(tree: PyTree) -> str:
     return found.hexdigest()[:16]
 
 
-def _program(closed: Any) -> str:
-    digest = hashlib.sha256(_named(closed).encode())
-    for constant in _constants(closed):
-        _update(digest, np.asarray(data_of(constant)))
-    return digest.hexdigest()[:16]
-
-
-def _constants(program: Any) -> Iterator[Any]:
-    """The constant arrays of a program and of its inner programs; its text does not show them."""
-    yield from getattr(program, "consts", ())
-    for equation in getattr(program, "jaxpr", program).eqns:
-        yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
-            if _is_program(inner):
-                yield from _constants(inner)
-            elif isinstance(inner, np.ndarray | jax.Array):
-                yield inner
-
-
-def _is_program(value: Any) -> bool:
-    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+def _program(traced: Any) -> str:
+    """A digest of both texts: the first names functions on the host, the second shows arrays."""
+    text = _named(traced.jaxpr) + traced.lower().as_text()
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _update(digest: Any, array: np.ndarray) -> None:
