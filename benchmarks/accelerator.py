@@ -1,15 +1,11 @@
-"""What a round costs on a GPU or a TPU: time, kernels, and waits of the host.
+"""What a round costs on a GPU or a TPU.
 
-    python -m benchmarks accelerator            # on a machine with such a device
-    python -m benchmarks accelerator --quick    # on any machine: does everything run?
-
-The kernels are counted in the program that the device got. On the CPU, which plays a chunk as one
-kernel, they are counted in its plain loop: what another device fuses may differ.
+python -m benchmarks accelerator            # on a machine with such a device
+python -m benchmarks accelerator --quick    # on any machine: does everything run?
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +17,6 @@ from benchmarks.dense import ADA, HINGE, OGD
 from benchmarks.race import Contestant, kept_race
 from benchmarks.report import Group, Row, compared
 from benchmarks.settings import Settings
-from olx.engine.compile import Cost, Forms, cost_of
-from olx.engine.threads import shape_of
 
 TOTALS = olx.keep.totals
 TITLE = "On an accelerator, per example and configuration"
@@ -46,10 +40,6 @@ def measure(settings: Settings) -> Group:
     for case in _cases(settings):
         seen = kept_race(case.name, [_contestant(case)], settings.rounds, timings)[case.name]
         rows.append(Row(case.name, "time", seen.nanoseconds, None, "ns", note=seen.failure))
-        if not seen.failure:
-            cost = _cost(case.play)
-            rows.append(Row(case.name, "a round", cost.launches, None, "kernels"))
-            rows.append(Row(case.name, "a round", cost.waits, None, "waits"))
     return Group(TITLE, [*rows, *_placed(settings, timings)], timings)
 
 
@@ -113,16 +103,3 @@ def _contestant(case: Case) -> Contestant:
         jax.block_until_ready(case.play().state)
 
     return Contestant(case.name, lambda: block, case.work)
-
-
-def _cost(play: Callable[[], Any]) -> Cost:
-    """What a round of a play costs, if it is a plain loop as on an accelerator."""
-    seen = []
-
-    def choose(self: Forms, width: int, state: Any, numbers: Any, rounds: Any, _: Any) -> Any:
-        seen.append((self.plain, *jax.tree.map(shape_of, (state, numbers, rounds))))
-        return self.plain, "plain loop"
-
-    with mock.patch.object(Forms, "choose", choose):
-        play()
-    return cost_of(*seen[-1])

@@ -13,8 +13,12 @@ from jaxtyping import PyTree
 from olx.core import Curve, Run
 from olx.engine import device, tuning
 from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe
-from olx.engine.chunks import Checks, Chunk, Stream
-from olx.engine.compile import explain_launches
+from olx.engine.chunks import (
+    Checks,
+    Chunk,
+    Stream,
+)
+from olx.engine.compile import explain_width
 from olx.engine.device import Devices, accelerated, devices_of
 from olx.engine.explain import explain_error
 from olx.engine.finite import candidates
@@ -24,7 +28,14 @@ from olx.engine.outputs import Outputs
 from olx.engine.processes import ProcessGroup, process_group
 from olx.engine.round import Output
 from olx.engine.sparse_layout import AXES, unpack
-from olx.engine.threads import ALONE, Shares, ThreadedSweep, shares_of, threaded_sweep, threads_of
+from olx.engine.threads import (
+    ALONE,
+    Shares,
+    ThreadedSweep,
+    shares_of,
+    threaded_sweep,
+    threads_of,
+)
 from olx.keep import Keep
 
 
@@ -128,16 +139,15 @@ class Compiled:
             given = state, self._leaves.numbers, *rest
             self._call, path = self._program.forms(self._leaves).choose(self._width, *given)
         if self._explain:
-            self._print(path, self._call, state, rest[0])
+            self._print(path)
         return state, self._call
 
-    def _print(self, path: str, call: Callable, state: PyTree, rounds: Any) -> None:
+    def _print(self, path: str) -> None:
         """Print how a chunk is played, and why by this implementation."""
         owner, capacity = self._game.owner, self._stream.plan.capacity
         path += "" if self._group is None else self._group.words
         print(f"{owner}: {path}; chunks of {capacity} rounds on {jax.devices()[0].device_kind}.")
-        given = state, self._leaves.numbers, rounds
-        explain_launches(owner, call, self._shares.configurations, *given)
+        explain_width(owner, self._shares.configurations)
         print("\n".join(table_of(self._game, self._implementation)))
 
     def outputs_of(self, out: Any) -> list[Output]:
