@@ -274,9 +274,7 @@ class Theorem:
     name: str = static()  # a short name, unique among the theorems of a learner
     source: str = static()  # who proved it, and where
     init_fn: Callable[..., Any]  # (hparams, first state, u) -> account
-    add_fn: Callable[
-        ..., Any
-    ]  # (hparams, account, state before the update, feedback, u) -> account
+    add_fn: Callable[..., Any]  # (hparams, account, state, feedback, u) -> account
     sides_fn: Callable[..., Any]  # (hparams, account, u) -> Certificate, one number per side
     about: About | None = static(default=None, kw_only=True)
     sequence: bool = static(default=False, kw_only=True)
@@ -363,7 +361,7 @@ def _add_terms(terms: Partial, hparams, sums: PyTree, state, feedback: Any, u) -
     new = terms(hparams, state, feedback, u)
     try:
         return add_terms(sums, new)
-    except ValueError:  # of trees that do not fit; `follow` says so
+    except (AttributeError, ValueError):  # of trees that do not fit; `follow` says so
         return new
 
 
@@ -377,8 +375,6 @@ def _joined(term: Any, so_far: Any) -> Any:
         return so_far
     if isinstance(term, _Kept):
         return term.keep(so_far, term.value)
-    if isinstance(so_far, safe.Sum):
-        return safe.add(so_far, term)
     return so_far & term if jnp.asarray(term).dtype == so_far.dtype == bool else so_far + term
 
 

@@ -234,6 +234,11 @@ BAD = {
         TypeError,
         "certify: a round changed the account of `mine` from {sum: .*} to {more: .*same record",
     ),
+    "a sum with a number for a record": Bad(
+        total(_number_for_a_condition, {"sum": 0.0, "met": (True, True)}),
+        TypeError,
+        "certify: a round changed the account of `mine` from {met: .*same record",
+    ),
     "a sum with a number for a condition": Bad(
         total(_number_for_a_condition, {"sum": 0.0, "met": True}),
         TypeError,
