@@ -62,17 +62,9 @@ def chain(classes: int, features: int, costs: ArrayLike | Callable | None = None
     >>> words.decode(parts).tolist()
     [0, 1, 0, -1]
     """
-    hparams, cost, augment = checked("chain", classes, features, costs)
+    hparams, functions = checked("chain", classes, features, costs)
     return Structure(
-        hparams,
-        _zeros,
-        _parts,
-        score,
-        decode,
-        cost,
-        augment,
-        log_partition,
-        needs=chain_needs("chain", classes, None, None),
+        hparams, _zeros, _parts, *functions, needs=chain_needs("chain", classes, None, None)
     )
 
 
@@ -117,16 +109,24 @@ def log_partition(hp: ChainHparams, parts: Parts) -> Array:
     return forward(logsumexp, parts)[1]
 
 
-def checked(owner: str, classes: int, features: int, costs: Any) -> tuple[ChainHparams, Any, Any]:
-    """The numbers of a chain, and its functions `cost_fn` and `augment_fn`."""
+def checked(
+    owner: str, classes: int, features: int, costs: Any
+) -> tuple[ChainHparams, tuple[Callable, Callable, Callable, Callable | None, Callable]]:
+    """The numbers of a chain, and its functions from `score_fn` to `log_partition_fn`."""
+    costs, cost, augment = _checked_costs(owner, classes, features, costs)
+    hparams = ChainHparams(costs, classes, features)
+    return hparams, (score, decode, cost, augment, log_partition)
+
+
+def _checked_costs(owner: str, classes: int, features: int, costs: Any) -> tuple[Any, Any, Any]:
     check.size(owner, "classes", classes, classes)
     check.size(owner, "features", features, classes)
     if callable(costs):
         check.takes(owner, "costs", costs, "outcome", "output", "real")
         _probe(owner, costs, classes)
-        return ChainHparams(as_tree(costs), classes, features), _given_cost, None
+        return as_tree(costs), _given_cost, None
     if costs is None:
-        return ChainHparams(None, classes, features), _cost, _augmented
+        return None, _cost, _augmented
     if np.shape(costs) != (classes, classes):
         raise ValueError(
             f"{owner}: `costs` has shape {np.shape(costs)}, there are {classes} classes; give a "
@@ -137,7 +137,7 @@ def checked(owner: str, classes: int, features: int, costs: Any) -> tuple[ChainH
         raise ValueError(
             f"{owner}: `costs` of a right label must be 0, got {np.diagonal(costs).tolist()}."
         )
-    return ChainHparams(jnp.asarray(costs, float), classes, features), _cost, _augmented
+    return jnp.asarray(costs, float), _cost, _augmented
 
 
 def zeros(hp: ChainHparams, shape: tuple[int, int], dtype: Any) -> ChainWeights:

@@ -23,10 +23,7 @@ from olx.structured.chain import (
     ChainWeights,
     check_weights,
     checked,
-    decode,
-    log_partition,
     masked,
-    score,
     zeros,
 )
 from olx.structured.recursion import Parts
@@ -53,20 +50,9 @@ def indexed_chain(
     >>> words.parts(w, Sequences(jnp.array([[0, 3], [2, -1]]), jnp.asarray(2))).emission.tolist()
     [[2.0, 5.0], [1.0, 1.0]]
     """
-    hparams, cost, augment = checked("indexed_chain", classes, features, costs)
-    return Structure(
-        hparams,
-        _zeros,
-        _parts,
-        score,
-        decode,
-        cost,
-        augment,
-        log_partition,
-        _add,
-        _square,
-        chain_needs("indexed_chain", classes, ABSENT, features - 1),
-    )
+    hparams, functions = checked("indexed_chain", classes, features, costs)
+    needs = chain_needs("indexed_chain", classes, ABSENT, features - 1)
+    return Structure(hparams, _zeros, _parts, *functions, _add, _square, needs)
 
 
 def _zeros(hp: ChainHparams, dtype: Any) -> ChainWeights:
