@@ -6,7 +6,7 @@ pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they sh
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +51,24 @@ class Trace(NamedTuple):
     feedback: Feedback
 
 
+class InitFn(Protocol):
+    """The first state of a learner, or the first stats of a process."""
+
+    def __call__(self, hparams: Any, params: PyTree, /) -> PyTree: ...
+
+
+class PredictFn(Protocol):
+    """The action of a learner, or the quantity of a process, before the round is played."""
+
+    def __call__(self, hparams: Any, state: PyTree, context: PyTree, /) -> PyTree: ...
+
+
+class UpdateFn(Protocol):
+    """The state after a round."""
+
+    def __call__(self, hparams: Any, state: PyTree, feedback: Feedback, /) -> PyTree: ...
+
+
 @pytree
 class Learner:
     """Three module-level pure functions and the numbers they share.
@@ -60,9 +78,9 @@ class Learner:
     """
 
     hparams: PyTree
-    init_fn: Callable[..., Any] = static()  # (hparams, params) -> state
-    predict_fn: Callable[..., Any] = static()  # (hparams, state, context) -> action
-    update_fn: Callable[..., Any] = static()  # (hparams, state, feedback) -> state
+    init_fn: InitFn = static()
+    predict_fn: PredictFn = static()
+    update_fn: UpdateFn = static()
     facts: Facts = static(default=Facts())  # what the engine may exploit
     needs: tuple[Need, ...] = static(default=())  # what it needs of its data
     theorems: tuple[Theorem, ...] = ()  # each is stated in the file of its rule
@@ -142,9 +160,9 @@ class Process:
     """
 
     hparams: PyTree
-    init_fn: Callable[..., Any] = static()  # (hparams, params) -> stats
-    update_fn: Callable[..., Any] = static()  # (hparams, stats, feedback) -> stats
-    at_fn: Callable[..., Any] = static()  # (hparams, stats, context) -> the quantity now
+    init_fn: InitFn = static()  # gives the first stats
+    update_fn: UpdateFn = static()
+    at_fn: PredictFn = static()  # gives the quantity now
     gives: str = static()
     separable: bool = static(default=False)
 
