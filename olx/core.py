@@ -4,6 +4,11 @@ In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the 
 pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol

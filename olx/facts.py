@@ -1,5 +1,10 @@
 """Facts about a learner that the engine uses to play it faster; `olx.testing` checks them."""
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import dataclasses
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,10 @@
 """Demands of learners and losses on their data; every driver checks them."""
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

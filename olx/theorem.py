@@ -6,6 +6,11 @@ round. So it runs inside the engine, on any stream, in a sweep, and on a recorde
 weight zero are skipped.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
+
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
