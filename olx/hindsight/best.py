@@ -123,19 +123,27 @@ def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
 
 
 @compiled
-def _above(loss, apply, rounds, params, domain) -> Array:
+def _above(loss: Loss, apply: Callable, rounds: Rounds, params: PyTree, domain: ConvexSet) -> Array:
     flat, unravel = ravel_pytree(params)
     total = _total(loss, apply, rounds, unravel)
     return above_lines(total, flat, _flat(domain, unravel).project)
 
 
 @compiled
-def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
+def _linear(
+    loss: Loss,
+    apply: Callable,
+    rounds: Rounds,
+    params: PyTree,
+    domain: ConvexSet,
+    tolerance: Scalar,
+    steps: int,
+) -> Hindsight:
     flat, unravel = ravel_pytree(params)
     x = jax.vmap(lambda context: ravel_pytree(context)[0])(rounds.context)
     weight = weights(rounds, flat.dtype)
 
-    def look(s):
+    def look(s: Array) -> tuple[Array, Array]:
         value, slope = jax.vmap(jax.value_and_grad(loss))(s, rounds.outcome)
         return weight * value, weight * slope
 
@@ -155,26 +163,34 @@ def _linear(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
 
 
 @compiled
-def _general(loss, apply, rounds, params, domain, tolerance, steps) -> Hindsight:
+def _general(
+    loss: Loss,
+    apply: Callable,
+    rounds: Rounds,
+    params: PyTree,
+    domain: ConvexSet,
+    tolerance: Scalar,
+    steps: int,
+) -> Hindsight:
     flat, unravel = ravel_pytree(params)
     total = _total(loss, apply, rounds, unravel)
     best = solvers.solve_projected(total, flat, _flat(domain, unravel), tolerance, steps)
     return _hindsight(best, unravel)
 
 
-def _total(loss, apply, rounds, unravel):
-    def total(w):
+def _total(loss: Loss, apply: Callable, rounds: Rounds, unravel: Callable) -> Callable:
+    def total(w: Array) -> Array:
         losses = comparator_losses(loss, rounds, unravel(w), apply)
         return jnp.vdot(weights(rounds, losses.dtype), losses)
 
     return total
 
 
-def _hindsight(best: solvers.Best, unravel) -> Hindsight:
+def _hindsight(best: solvers.Best, unravel: Callable) -> Hindsight:
     return Hindsight(unravel(best.w), best.value, jnp.maximum(best.value - best.lower, 0.0))
 
 
-def _flat(domain: ConvexSet, unravel) -> ConvexSet:
+def _flat(domain: ConvexSet, unravel: Callable) -> ConvexSet:
     through = lambda function: lambda w: ravel_pytree(function(unravel(w)))[0]
     project, farthest = Partial(through(domain.project)), Partial(through(domain.farthest))
     return ConvexSet(project, farthest, domain.bounded)

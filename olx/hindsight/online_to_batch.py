@@ -162,5 +162,5 @@ def weighted_risk_bound(
     return objective + 2 * slope**2 / (sigma * (rounds + 3))
 
 
-def _steepness(ratio, x):
+def _steepness(ratio: Scalar, x: Array) -> Array:
     return jnp.expm1(x) - x - ratio

@@ -21,7 +21,7 @@ Adaptive Online Learning, 2016, chapter 2, lemma 5.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -146,7 +146,7 @@ def check_sequence(owner: str, us: PyTree) -> None:
         raise TypeError(f"{owner}: `us` holds a number; every leaf needs a leading axis of rounds.")
 
 
-def weights(rounds: Rounds, dtype) -> Float[Array, " T"]:
+def weights(rounds: Rounds, dtype: Any) -> Float[Array, " T"]:
     """The weight of every round; 1 if none is given."""
     if rounds.weight is not None:
         return jnp.asarray(rounds.weight, dtype)

@@ -64,14 +64,14 @@ def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingEx
         )
     check.array("best_shifting_expert", "losses", losses, 2)
 
-    def forward(cost, loss):
+    def forward(cost: Array, loss: Array) -> tuple[Array, tuple]:
         leader, least = jnp.argmin(cost, axis=1), jnp.min(cost, axis=1)
         switched = jnp.concatenate([jnp.full_like(least[:1], jnp.inf), least[:-1]])[:, None]
         leader = jnp.concatenate([leader[:1], leader[:-1]])
         switches = switched < cost
         return loss + jnp.where(switches, switched, cost), (switches, leader)
 
-    def backward(at, move):
+    def backward(at: tuple, move: tuple) -> tuple[tuple, Array]:
         (k, i), (switches, leader) = at, move
         jump = switches[k, i]
         before = jnp.where(jump, k - 1, k), jnp.where(jump, leader[k], i)
@@ -119,11 +119,11 @@ def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " 
     inner = jnp.asarray(np.isin(np.arange(count), above))
     parent = jnp.asarray(np.where(above < 0, count, above))  # the root comes last
 
-    def up(below, e):
+    def up(below: Array, e: Array) -> tuple[Array, Array]:
         cut = ~inner[e] | (losses[e] <= below[e])
         return below.at[parent[e]].add(jnp.where(cut, losses[e], below[e])), cut
 
-    def down(split, e):
+    def down(split: Array, e: Array) -> tuple[Array, Array]:
         reached = split[parent[e]]
         return split.at[e].set(reached & ~cuts[e]), reached & cuts[e]
 

@@ -102,7 +102,7 @@ def solve_linear_model(
         bound = jnp.fmax(best.lower, lower(look, x, domain, z, alpha))
         return Best(points[first], values[first], bound)
 
-    def judge_and_step(carry):
+    def judge_and_step(carry: tuple) -> tuple:
         k, s, best, _ = carry
         best = judge(s, best)
         s = lax.fori_loop(0, CHECK_EVERY, lambda _, s: step(s), s)
@@ -123,11 +123,11 @@ def solve_linear_model(
     return lax.while_loop(unfinished, judge_and_step, (0, split, best, jnp.asarray(True)))[2]
 
 
-def _bounded_lower(look, x, domain, z, alpha):
+def _bounded_lower(look: Callable, x: Array, domain: ConvexSet, z: Array, alpha: Array) -> Array:
     return -jnp.sum(tangents.conjugate(look, alpha, z)[0]) - domain.support(-(x.T @ alpha))
 
 
-def _free_lower(look, x, domain, z, alpha):
+def _free_lower(look: Callable, x: Array, domain: ConvexSet, z: Array, alpha: Array) -> Array:
     r"""The lower bound without constraint: $\alpha$ is moved so that $\sum_t \alpha_t x_t = 0$.
 
     Each $\alpha_t$ may move as far as the slopes at a small step from $z_t$ to either side. If no
@@ -135,7 +135,7 @@ def _free_lower(look, x, domain, z, alpha):
     """
     size = jnp.sum(jnp.abs(x) * jnp.abs(alpha)[:, None])
 
-    def bound(width):
+    def bound(width: Array) -> Array:
         room = _room(look, z, alpha, width)
         gram = x.T @ (room[:, None] * x)
         correct = lambda _, a: a - room * (x @ jnp.linalg.lstsq(gram, x.T @ a)[0])
@@ -146,13 +146,13 @@ def _free_lower(look, x, domain, z, alpha):
     return jnp.nanmax(lax.map(bound, jnp.array([0.0, 1e-3, 1.0], x.dtype)))
 
 
-def _room(look, z, alpha, width):
+def _room(look: Callable, z: Array, alpha: Array, width: Array) -> Array:
     step = width * (1 + jnp.abs(z))
     _, (low, high) = jax.vmap(look)(jnp.stack([z - step, z + step]))
     return jnp.maximum(jnp.minimum(alpha - low, high - alpha), 0.0)
 
 
-def _newton(look, x, w):
+def _newton(look: Callable, x: Array, w: Array) -> Array:
     s = x @ w
     slope, curvature = jax.jvp(lambda s: look(s)[1], (s,), (jnp.ones_like(s),))
     return w - _least_squares(
@@ -160,19 +160,19 @@ def _newton(look, x, w):
     )
 
 
-def _polish(look, x, s: Split):
+def _polish(look: Callable, x: Array, s: Split) -> Array:
     """Move scores that are near a kink exactly onto it."""
     on_kink = _room(look, s.z, s.alpha, float(jnp.finfo(x.dtype).eps) ** 0.4)
     return s.v + _least_squares(x, on_kink, s.z - x @ s.v)
 
 
-def _least_squares(x, weight, target):
+def _least_squares(x: Array, weight: Array, target: Array) -> Array:
     root = jnp.sqrt(weight)
     q, r = jnp.linalg.qr(root[:, None] * x)
     return jnp.linalg.lstsq(r, q.T @ (root * target))[0]
 
 
-def _normal_equations(x, domain) -> tuple[Callable, Array]:
+def _normal_equations(x: Array, domain: ConvexSet) -> tuple[Callable, Array]:
     rounds, features = x.shape
     scale = jnp.sum(x * x) / features
     scale = safe.or_one(scale)
@@ -184,7 +184,7 @@ def _normal_equations(x, domain) -> tuple[Callable, Array]:
     return lambda b: (b - x.T @ cho_solve(factor, x @ b)) / kappa, kappa
 
 
-def _rebalance(s: Split, off_primal, off_dual, k) -> Array:
+def _rebalance(s: Split, off_primal: Array, off_dual: Array, k: Array) -> Array:
     norm, tiny = jnp.linalg.norm, jnp.finfo(off_primal.dtype).tiny
     ratio = (norm(off_primal) * norm(s.alpha) + tiny) / (norm(off_dual) * norm(s.z) + tiny)
     factor = jnp.clip(ratio, 0.04, 25.0) ** 0.5
@@ -219,13 +219,13 @@ def solve_projected(
     limit = jnp.maximum(tolerance, 32 * eps)
     look = lambda w: Point(w, *jax.value_and_grad(function)(w))
 
-    def try_step(source: Point, curvature) -> tuple[Point, Array]:
+    def try_step(source: Point, curvature: Array) -> tuple[Point, Array]:
         new = look(domain.project(source.w - source.grad / curvature))
         move = new.w - source.w
         bend = jnp.vdot(new.grad - source.grad, move)
         return new, bend <= curvature * jnp.vdot(move, move)
 
-    def step(carry):
+    def step(carry: tuple) -> tuple:
         k, s, best, _ = carry
         ahead = look(s.ahead)
         source = _choose(jnp.isfinite(ahead.value), ahead, s.here)
@@ -266,5 +266,5 @@ def _judge(best: Best, point: Point, domain: ConvexSet) -> Best:
     )
 
 
-def _choose(first, a: Point, b: Point) -> Point:
+def _choose(first: Array, a: Point, b: Point) -> Point:
     return jax.tree.map(lambda a, b: jnp.where(first, a, b), a, b)
