@@ -108,19 +108,19 @@ def _against(score: Array) -> Array:
     return jnp.where(score >= 0, -jnp.ones_like(score), 1.0)
 
 
-def _nothing(_) -> None:
+def _nothing(_: PyTree) -> None:
     return None
 
 
-def _ask_nothing(_, state) -> None:
+def _ask_nothing(_: PyTree, state: PyTree) -> None:
     return None
 
 
-def _ask_one(_, state) -> Array:
+def _ask_one(_: PyTree, state: PyTree) -> Array:
     return jnp.ones(1)
 
 
-def _contradict(_, state, score: Array):
+def _contradict(_: PyTree, state: PyTree, score: Array) -> tuple[Array, PyTree]:
     return _against(score), state
 
 
@@ -128,12 +128,12 @@ def _first_key(key: Array) -> Array:
     return key
 
 
-def _answer_signs(_, key: Array, action: Array):
+def _answer_signs(_: PyTree, key: Array, action: Array) -> tuple[Array, Array]:
     key, now = jax.random.split(key)
     return jax.random.rademacher(now, jnp.shape(action), jnp.result_type(action)), key
 
 
-def _first_round(_) -> Array:
+def _first_round(_: PyTree) -> Array:
     return jnp.zeros((), int)
 
 
@@ -141,7 +141,7 @@ def _ask_unit(hp: Size, index: Array) -> Array:
     return jax.nn.one_hot(index, hp.count, dtype=float)
 
 
-def _answer_unit(_, index: Array, score: Array):
+def _answer_unit(_: PyTree, index: Array, score: Array) -> tuple[Array, Array]:
     return _against(score), index + 1
 
 
@@ -154,7 +154,7 @@ def _ask_halves(hp: Size, left: Candidates) -> Array:
     return jnp.where(says_yes, jnp.ones(hp.count), -1.0)
 
 
-def _answer_halves(_, left: Candidates, score: Array):
+def _answer_halves(_: PyTree, left: Candidates, score: Array) -> tuple[Array, Candidates]:
     one_left = left.low == left.high
     label = jnp.where(one_left, 1.0, _against(score))
     x = _middle(left)
@@ -166,11 +166,11 @@ def _middle(left: Candidates) -> Array:
     return left.low + (left.high - left.low + 1) // 2
 
 
-def _answer_heaviest(_, state, weights: Array):
+def _answer_heaviest(_: PyTree, state: PyTree, weights: Array) -> tuple[Array, PyTree]:
     return jnp.zeros_like(weights).at[jnp.argmax(weights)].set(1.0), state
 
 
-def _answer_steepest(radius: Scalar, state, w: PyTree):
+def _answer_steepest(radius: Scalar, state: PyTree, w: PyTree) -> tuple[PyTree, PyTree]:
     squares = jnp.asarray(tree.vdot(w, w))
     apart = squares > 0
     size = jnp.sqrt(safe.or_one(squares, apart))
