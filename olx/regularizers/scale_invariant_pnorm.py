@@ -110,17 +110,17 @@ def _see(stats: ScaleInvariantPNormStats, context: PyTree) -> ScaleInvariantPNor
     return ScaleInvariantPNormStats(largest, support, stats.paid)
 
 
-def _potential(q, beta, b, w):
+def _potential(q: Scalar, beta: Scalar, b: PyTree, w: PyTree) -> Array:
     return beta * norms.power_squared(q, tree.mul(b, w)) / 2
 
 
-def _conjugate(p, beta, b, theta):
+def _conjugate(p: Scalar, beta: Scalar, b: PyTree, theta: PyTree) -> Array:
     return norms.power_squared(p, jax.tree.map(ratio, theta, b)) / (2 * beta)
 
 
-def _norm(q, b, w):
+def _norm(q: Scalar, b: PyTree, w: PyTree) -> Array:
     return norms.power(q, tree.mul(b, w))
 
 
-def _dual_norm(p, b, theta):
+def _dual_norm(p: Scalar, b: PyTree, theta: PyTree) -> Array:
     return norms.power(p, jax.tree.map(ratio, theta, b))
