@@ -28,11 +28,11 @@ class RatesStats(NamedTuple):
     squares: Float[Array, " N"]  # sums of squared regrets
 
 
-def start(_, prior: Array) -> RatesStats:
+def start(_: PyTree, prior: Array) -> RatesStats:
     return RatesStats(jnp.zeros_like(prior), jnp.zeros_like(prior))
 
 
-def weigh(_, prior: Array, stats: RatesStats) -> Weights:
+def weigh(_: PyTree, prior: Array, stats: RatesStats) -> Weights:
     eta = rates(prior, stats.squares)
     return Weights(eta * stats.total, prior * eta)
 

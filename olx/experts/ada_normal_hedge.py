@@ -74,7 +74,9 @@ def weigh(exponent: Scalar | None, prior: Array, stats: AdaNormalHedgeStats) -> 
     return _normal.weigh(prior, stats.regret, stats.size)
 
 
-def learn(exponent, prior: Array, stats: AdaNormalHedgeStats, seen: Seen) -> AdaNormalHedgeStats:
+def learn(
+    exponent: Scalar, prior: Array, stats: AdaNormalHedgeStats, seen: Seen
+) -> AdaNormalHedgeStats:
     size = stats.size + _size(exponent, seen.regret)
     return AdaNormalHedgeStats(stats.regret + seen.regret, size)
 

@@ -49,11 +49,11 @@ def adahedge(
     )
 
 
-def start(_, prior: Array) -> AdaHedgeStats:
+def start(_: PyTree, prior: Array) -> AdaHedgeStats:
     return AdaHedgeStats(jnp.zeros_like(prior), jnp.zeros((), prior.dtype))
 
 
-def weigh(_, prior: Array, stats: AdaHedgeStats) -> Weights:
+def weigh(_: PyTree, prior: Array, stats: AdaHedgeStats) -> Weights:
     begun, eta = _step(stats)
     best = highest(stats.regret, prior > 0)
     behind = stats.regret - lax.stop_gradient(best)
@@ -61,7 +61,7 @@ def weigh(_, prior: Array, stats: AdaHedgeStats) -> Weights:
     return Weights(jnp.where(begun, eta, 0.0) * behind, jnp.where(left_out, 0.0, prior))
 
 
-def learn(_, prior: Array, stats: AdaHedgeStats, seen: Seen) -> AdaHedgeStats:
+def learn(_: PyTree, prior: Array, stats: AdaHedgeStats, seen: Seen) -> AdaHedgeStats:
     gap = _gap(stats, seen.log_share, seen.regret)
     return AdaHedgeStats(stats.regret + seen.regret, stats.gap + gap)
 

@@ -28,7 +28,7 @@ def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None 
     )
 
 
-def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
+def learn(_: PyTree, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     squares = seen.regret**2
     total = stats.total + seen.regret - rates(prior, stats.squares) * squares
     return RatesStats(total, stats.squares + squares)

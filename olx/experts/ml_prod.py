@@ -37,14 +37,14 @@ def adapt_ml_prod(
     )
 
 
-def _is_light(hp, weight):
+def _is_light(hp: PyTree, weight: Scalar) -> Array | bool:
     return weight < 2  # rates are at most 1/2
 
 
 _LIGHT = light("adapt_ml_prod", _is_light, "the weight of a round must be below 2")
 
 
-def learn(_, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
+def learn(_: PyTree, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
     eta = rates(prior, stats.squares)
     total = stats.total + jnp.log1p(eta * seen.regret) / eta
     return RatesStats(total, stats.squares + seen.regret**2)

@@ -40,16 +40,16 @@ def normal_hedge(
     )
 
 
-def start(_, prior: Array) -> Float[Array, " N"]:
+def start(_: PyTree, prior: Array) -> Float[Array, " N"]:
     return jnp.zeros_like(prior)
 
 
-def weigh(_, prior: Array, regret: Array) -> Weights:
+def weigh(_: PyTree, prior: Array, regret: Array) -> Weights:
     ahead = jnp.maximum(regret, 0.0)
     return Weights(inverse_width(prior, ahead**2) * ahead**2, prior * ahead)
 
 
-def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
+def learn(_: PyTree, prior: Array, regret: Array, seen: Seen) -> Array:
     return regret + seen.regret
 
 

@@ -48,16 +48,16 @@ def normal_hedge_dt(
     return expert_learner("normal_hedge_dt", None, *parts, prior=prior, low=low, high=high)
 
 
-def start(_, prior: Array) -> NormalHedgeDTStats:
+def start(_: PyTree, prior: Array) -> NormalHedgeDTStats:
     zero = jnp.zeros((), prior.dtype)
     return NormalHedgeDTStats(jnp.zeros_like(prior), clock.start(None, prior), zero)
 
 
-def weigh(_, prior: Array, stats: NormalHedgeDTStats) -> Weights:
+def weigh(_: PyTree, prior: Array, stats: NormalHedgeDTStats) -> Weights:
     return _normal.weigh(prior, stats.regret, stats.clock.past + stats.beyond)
 
 
-def learn(_, prior: Array, stats: NormalHedgeDTStats, seen: Seen) -> NormalHedgeDTStats:
+def learn(_: PyTree, prior: Array, stats: NormalHedgeDTStats, seen: Seen) -> NormalHedgeDTStats:
     beyond = jnp.maximum(seen.feedback.weight - 1, 0.0)  # so that |R| <= C
     return NormalHedgeDTStats(
         stats.regret + seen.regret,

@@ -40,7 +40,7 @@ def prod(
     return expert_learner("prod", eta, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,))
 
 
-def _is_light(hp, weight):
+def _is_light(hp: ExpertHparams, weight: Scalar) -> Array:
     return weight * jnp.min(jnp.asarray(hp.own)) < 1
 
 

@@ -40,15 +40,15 @@ def two_norm(
     )
 
 
-def start(_, prior: Array) -> Float[Array, " N"]:
+def start(_: PyTree, prior: Array) -> Float[Array, " N"]:
     return jnp.zeros_like(prior)
 
 
-def weigh(_, prior: Array, regret: Array) -> Weights:
+def weigh(_: PyTree, prior: Array, regret: Array) -> Weights:
     return Weights(jnp.zeros_like(regret), prior * _normal.difference(regret))
 
 
-def learn(_, prior: Array, regret: Array, seen: Seen) -> Array:
+def learn(_: PyTree, prior: Array, regret: Array, seen: Seen) -> Array:
     return regret + seen.regret
 
 
