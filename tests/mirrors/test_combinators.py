@@ -1,5 +1,7 @@
 """Maps made of maps, against their formulas."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -193,6 +195,13 @@ def test_each_leaf_and_each_row_have_a_simplex():
 def test_norms_of_blocks_have_finite_gradients_at_zero(mirror, zero):
     slopes = jax.jit(jax.grad(mirror.norm.dual))(zero)
     assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slopes))
+
+
+def test_a_sum_has_the_modulus_that_is_known():
+    known = mirrors.euclidean()
+    unknown = dataclasses.replace(known, modulus=None)
+    for pair in ((known, unknown), (unknown, known)):
+        assert mirrors.add(*pair).modulus == 1.0
 
 
 def test_a_sum_solves_its_equation():
