@@ -214,4 +214,5 @@ def of_wrapper(inner: Any, refresh: Refresh | None = None) -> Facts:
             return Facts(coordinates=Rowwise())
         case Refreshed() if refresh is not None:
             return Facts(coordinates=Refreshed(), refresh=refresh)
-    return Facts(refresh=refresh)
+        case _:
+            return Facts(refresh=refresh)

@@ -362,7 +362,9 @@ def first_sums(sums: PyTree, like: PyTree) -> PyTree:
     return jax.tree.map(as_array, sums)
 
 
-def _add_terms(terms: Partial, hparams, sums: PyTree, state, feedback: Any, u) -> PyTree:
+def _add_terms(
+    terms: Partial, hparams: PyTree, sums: PyTree, state: PyTree, feedback: Any, u: PyTree
+) -> PyTree:
     new = terms(hparams, state, feedback, u)
     try:
         return add_terms(sums, new)
