@@ -10,10 +10,12 @@ from collections.abc import Callable
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 
 Keep = Callable[[int, int], np.ndarray]
 
 
+@public
 def every(rounds: int) -> Keep:
     """Keep the cumulative loss once per `rounds` rounds.
 
@@ -24,6 +26,7 @@ def every(rounds: int) -> Keep:
     return functools.partial(_every, rounds)
 
 
+@public
 def log_spaced(per_decade: int = 20) -> Keep:
     """Keep the cumulative loss at rounds spaced evenly on a logarithmic axis.
 

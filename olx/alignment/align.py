@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Int
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.alignment.decoder import Parts, decode
 from olx.alignment.recording import PADDING, Recording, Weights
 from olx.core import Scalar
@@ -37,6 +38,7 @@ class AlignHparams:
     sizes: tuple[int, int, int] = static()  # features of starts, frames, lengths
 
 
+@public
 def align(start: int, inside: int, length: int, cost: Callable | None = None) -> Structure:
     """Find where events begin, for recordings with so many features of each kind.
 
@@ -66,6 +68,7 @@ def align(start: int, inside: int, length: int, cost: Callable | None = None) ->
     return Structure(hparams, _zeros, _parts, score, _decode, _cost, needs=(_FITS,))
 
 
+@public
 def off_by(tolerance: Scalar, tenths: Scalar = 10.0) -> Partial:
     """The share of boundaries that are off by more than `tolerance` frames, times `tenths` and
     rounded down: 0, or at least 1, as the theorem of `self_tuned_structured` demands."""

@@ -4,10 +4,12 @@ import numpy as np
 from jaxtyping import Float
 
 from olx import _check as check
+from olx._refusal import public
 
 Wave = Float[np.ndarray, " samples"]
 
 
+@public
 def log_mel(wave: Wave, rate: float, bands: int = 26, hop: float = 0.01) -> np.ndarray:
     """Logarithms of the energy in `bands` mel bands and of the whole energy, a row per frame.
 
@@ -30,6 +32,7 @@ def log_mel(wave: Wave, rate: float, bands: int = 26, hop: float = 0.01) -> np.n
     return np.log(energy + 1e-8 * energy.max() + 1e-30)
 
 
+@public
 def semitones(
     wave: Wave, rate: float, low: int = 36, high: int = 119, hop: float = 0.01
 ) -> np.ndarray:

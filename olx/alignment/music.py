@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 from olx.alignment.recording import Recording
 
 _HARMONICS = np.round(12 * np.log2([1, 2, 3, 4])).astype(int)  # in semitones above the pitch
@@ -36,6 +37,7 @@ class Score(NamedTuple):
         return np.unique(np.asarray(self.onset, float))
 
 
+@public
 def music_recording(
     bands: np.ndarray,
     lowest: int,

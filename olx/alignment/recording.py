@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 
 PADDING = -1
@@ -45,6 +46,7 @@ class Weights(NamedTuple):
     tempo: Float[Array, ""]
 
 
+@public
 def aligned_rounds(
     recordings: Sequence[Recording], starts: Sequence[Any], dtype: Any = np.float32
 ) -> Rounds:

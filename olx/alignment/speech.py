@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 from olx.alignment.recording import Recording
 
 
@@ -27,6 +28,7 @@ class Lengths(NamedTuple):
     deviation: np.ndarray  # [phones]
 
 
+@public
 def phone_lengths(phones: Sequence[Any], lengths: Sequence[Any], count: int) -> Lengths:
     """The mean and the deviation of the length of each phone.
 
@@ -43,6 +45,7 @@ def phone_lengths(phones: Sequence[Any], lengths: Sequence[Any], count: int) -> 
     return Lengths(mean, np.maximum(deviation, 1.0))
 
 
+@public
 def speech_recording(
     frames: np.ndarray,
     phones: Any,

@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.boosting.booster import Coefficient, largest, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.core import Learner, Scalar
@@ -32,6 +33,7 @@ from olx.frameworks.omd import hedge
 from olx.needs import Need
 
 
+@public
 def adaboost(cap: Scalar | None = None) -> Learner:
     r"""AdaBoost for hypotheses of -1 and +1, and 0 where a hypothesis abstains.
 

@@ -66,6 +66,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock, tick
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, cumulative, sign
 from olx.core import Feedback, Learner, Scalar
@@ -84,6 +85,7 @@ class AdaBoostState(NamedTuple):
     key: Array | None  # for the draw of this round
 
 
+@public
 def adaboost_ol(key: Array | None = None) -> BoostingRule:
     """AdaBoost.OL; it has no numbers to choose.
 
@@ -218,6 +220,7 @@ def whole_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
     return _certificate(account, account.drawn, right, published)
 
 
+@public
 def weak_adaboost_mistakes(gamma: Scalar, excess: Scalar) -> Theorem:
     r"""Theorem 12 for copies with the edge $\gamma$ and the excess loss $S$ = `excess`, which is a
     condition on the weighted mistakes of every copy."""

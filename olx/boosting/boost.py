@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.boosting.rule import BoostingRule, sign
 from olx.core import Feedback, Learner, Loss, without_refresh
 from olx.facts import of_wrapper
@@ -42,6 +43,7 @@ class BoostState(NamedTuple):
     key: Array | None  # for the draw of this round
 
 
+@public
 def boost(
     inner: Learner, n: int, rule: BoostingRule, loss: Loss | None = None, key: Array | None = None
 ) -> Learner:

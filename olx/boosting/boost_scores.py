@@ -19,12 +19,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.boosting._tables import weigh, weigh_scores
 from olx.boosting.boost import BoostHparams, BoostState, boost, learn, scores_of
 from olx.boosting.rule import BoostingRule
 from olx.core import Feedback, Learner, Loss
 
 
+@public
 def boost_scores(
     inner: Learner, n: int, rule: BoostingRule, loss: Loss | None = None, key: Array | None = None
 ) -> Learner:

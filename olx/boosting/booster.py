@@ -28,6 +28,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.points import linear_feedback
 from olx.needs import Need, in_range
@@ -61,6 +62,7 @@ class BoosterHparams:
     coefficient: Coefficient
 
 
+@public
 def booster(inner: Learner) -> Learner:
     r"""The booster made of a learner of experts; every hypothesis has one vote.
 

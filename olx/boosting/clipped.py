@@ -18,6 +18,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import of_wrapper
 from olx.wrapper import INNER, lift_needs
@@ -29,6 +30,7 @@ class ClippedHparams:
     bound: Scalar
 
 
+@public
 def clipped(inner: Learner, bound: Scalar = 1.0) -> Learner:
     """Clip the predictions of `inner` to [-`bound`, `bound`].
 

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.boosting.booster import as_booster
 from olx.boosting.weak import WeakLearner, as_weak, check_labels
 from olx.core import Learner, Rounds
@@ -122,6 +123,7 @@ class _Round(NamedTuple):
     edge: Array
 
 
+@public
 def boost_with(
     inner: Learner,
     weak: Any,

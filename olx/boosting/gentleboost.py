@@ -14,12 +14,14 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from olx._refusal import public
 from olx.boosting.booster import Coefficient, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.core import Learner
 from olx.frameworks.omd import hedge
 
 
+@public
 def gentleboost() -> Learner:
     """GentleBoost, for hypotheses in [-1, 1].
 

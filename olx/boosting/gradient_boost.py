@@ -37,6 +37,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -66,6 +67,7 @@ class GradientBoostState(NamedTuple):
     clock: Clock
 
 
+@public
 def gradient_boost(
     inner: Learner, n: int, eta: Scalar, loss: ScoreLoss, bound: Scalar = 1.0, target: Scalar = 1.0
 ) -> Learner:
@@ -131,6 +133,7 @@ def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTr
     return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, b)
 
 
+@public
 def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     r"""Theorem 13 against the function $f = $ `apply(u, .)`, with $W = \max(1, \|u\| / D)$.
 
@@ -143,6 +146,7 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     return Theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
+@public
 def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 13 from a stage to the next; the sides are those of the tightest one."""
     check.takes("span_stages", "apply", apply, "u", "x")

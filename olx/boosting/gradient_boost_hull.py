@@ -33,6 +33,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -58,6 +59,7 @@ class HullState(NamedTuple):
     copies: PyTree  # stacked states
 
 
+@public
 def gradient_boost_hull(
     inner: Learner, n: int, loss: ScoreLoss, bound: Scalar = 1.0, target: Scalar = 1.0
 ) -> Learner:
@@ -107,6 +109,7 @@ def stages_of(hp: HullHparams, state: HullState, context: PyTree) -> Stages:
     return _stages.climb(votes, 1 - steps, steps)
 
 
+@public
 def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """Theorem 14 against the function `apply(u, .)`.
 
@@ -118,6 +121,7 @@ def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     return Theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
 
 
+@public
 def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 14 from a stage to the next; the sides are those of the tightest one."""
     check.takes("hull_stages", "apply", apply, "u", "x")

@@ -27,6 +27,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting.gradient_boost import (
@@ -44,6 +45,7 @@ from olx.losses.score import ScoreLoss
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def gradient_boost_linearized(
     inner: Learner, n: int, eta: Scalar, loss: ScoreLoss, bound: Scalar = 1.0, target: Scalar = 1.0
 ) -> Learner:
@@ -89,6 +91,7 @@ class LinearizedAccount(NamedTuple):
     convex: Bool[Array, ""]
 
 
+@public
 def linearized_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """Corollary 3 against the function `apply(u, .)`; W is that of `span_regret`."""
     check.takes("linearized_regret", "apply", apply, "u", "x")

@@ -37,6 +37,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree
+from olx._refusal import public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stages import Tangent
 from olx.boosting.gradient_boost import stages_of as span_stages_of
@@ -55,6 +56,7 @@ class GreedyHparams:
     alpha: Scalar | Float[Array, " n"] | None  # None: the step of the stage
 
 
+@public
 def greedy(inner: Learner, alpha: Scalar | Float[Array, " n"] | None = None) -> Learner:
     r"""Let `inner`, a base learner of gradient boosting, fit the loss around the stage before it.
 
@@ -138,6 +140,7 @@ class Account(NamedTuple):
     met: dict[str, Bool[Array, ""]]
 
 
+@public
 def greedy_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     r"""The regret of the copy with the least slack, to $f$ = `apply(u, .)` divided by $W$.
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array
 
+from olx._refusal import public
 from olx.boosting.adaboost import exact, rounding_error
 from olx.boosting.booster import largest, weighted
 from olx.boosting.exponential import EXPONENTIAL
@@ -24,6 +25,7 @@ from olx.core import Learner, Scalar
 from olx.frameworks.omd import hedge
 
 
+@public
 def line_search(cap: Scalar | None = None) -> Learner:
     r"""Boosting with the best coefficient, for hypotheses in [-1, 1].
 

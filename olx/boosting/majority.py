@@ -16,12 +16,14 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from olx._refusal import public
 from olx.boosting.booster import Coefficient, promised_edge, weighted
 from olx.boosting.exponential import EXPONENTIAL
 from olx.core import Learner, Scalar
 from olx.frameworks.omd import hedge
 
 
+@public
 def majority(gamma: Scalar) -> Learner:
     r"""Boosting by majority vote for weak learners with an edge of at least `gamma`.
 

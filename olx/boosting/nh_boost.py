@@ -33,6 +33,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.boosting.booster import BoosterHparams, Coefficient, one, weighted
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams
@@ -43,6 +44,7 @@ from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 AHEAD = "the mean edge must be more than half of `theta`"
 
 
+@public
 def nh_boost() -> Learner:
     """NH-Boost (algorithm 5): NormalHedge over the examples.
 
@@ -57,6 +59,7 @@ def nh_boost() -> Learner:
     return weighted("nh_boost", normal_hedge(), Coefficient(None, one))
 
 
+@public
 def nh_boost_dt() -> Learner:
     """NH-Boost.DT (algorithm 4): NormalHedge.DT over the examples.
 
@@ -72,6 +75,7 @@ def nh_boost_dt() -> Learner:
     return learner.carrying(margins(0.0))
 
 
+@public
 def margins(theta: Scalar) -> Theorem:
     r"""Theorem 3: the share of examples with a margin of at most `theta`.
 

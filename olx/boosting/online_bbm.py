@@ -49,6 +49,7 @@ from olx import _check as check
 from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.boosting._tables import Table, at_most_half, from_middle, log_middle, weigh
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, mean_vote, unchanged
@@ -62,6 +63,7 @@ class BBMHparams:
     gamma: Scalar
 
 
+@public
 def online_bbm(gamma: Scalar) -> BoostingRule:
     r"""Online BBM for copies that beat a coin by $\gamma$.
 
@@ -135,6 +137,7 @@ def majority_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate
     return _certificate(account, right, _published(hp, account, _excess(account)))
 
 
+@public
 def majority_mistakes_at(excess: Scalar) -> Theorem:
     r"""Theorem 9 for copies that fall short by at most $S$ = `excess`, which is a condition:
 

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.adversary import Adversary
 from olx.boosting.stagewise import StagewiseHparams
 from olx.boosting.weak import WeakLearner, no_rows, on_training_rows, shaped
@@ -55,6 +56,7 @@ class Question(NamedTuple):
     rise: Float[Array, ""]  # their mean minus the loss at f, summed up over rows; never negative
 
 
+@public
 def oracle(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Adversary:
     """The oracle as the adversary of a stagewise learner, for `olx.play`.
 

@@ -23,6 +23,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.boosting.rule import BoostingRule, before, cumulative, mean_vote, unchanged
 from olx.convex.projections import simplex
 from olx.core import Scalar
@@ -38,6 +39,7 @@ class OCPState(NamedTuple):
     clock: Clock
 
 
+@public
 def osboost(gamma: Scalar) -> BoostingRule:
     """OSBoost with equal votes.
 
@@ -48,6 +50,7 @@ def osboost(gamma: Scalar) -> BoostingRule:
     return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost")
 
 
+@public
 def osboost_ocp(gamma: Scalar) -> BoostingRule:
     """OSBoost with factors of the votes that are learned.
 

@@ -33,6 +33,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._pytree import as_tree, pytree
+from olx._refusal import public
 from olx.boosting._tables import Table, at_most, sums, weigh
 from olx.boosting.boost import BoostHparams, BoostState, label, votes
 from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
@@ -46,6 +47,7 @@ class PotentialHparams:
     potential: Partial
 
 
+@public
 def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRule:
     r"""The booster of a potential $\Phi_i(s)$.
 
@@ -66,6 +68,7 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     return BoostingRule(hparams, *parts, owner="potential_booster")
 
 
+@public
 def majority_potential(n: int, gamma: Scalar) -> Partial:
     """The potential of Online BBM with `n` copies."""
     check.count("majority_potential", "n", n)
@@ -77,6 +80,7 @@ def majority_at(n: int, gamma: Scalar, i: Array, s: Array) -> Array:
     return at_most(gamma, m, jnp.floor((m - s) / 2))
 
 
+@public
 def exponential_potential(n: int, gamma: Scalar, rate: Scalar) -> Partial:
     r"""$\Phi_i(s) = a^{n-i} e^{-\rho s}$ with $\rho$ = `rate` and $a$ such that (3.4) is tight."""
     check.count("exponential_potential", "n", n)
@@ -112,6 +116,7 @@ class Account(NamedTuple):
     falls: Bool[Array, ""]  # whether the second line of (3.4) held where it was used
 
 
+@public
 def potential_mistakes(gamma: Scalar) -> Theorem:
     r"""Lemma 8, for copies compared with the edge $\gamma$. It checks (3.4) where it uses it."""
     gamma = check.inside("potential_mistakes", "gamma", gamma, 0.0, 0.5)

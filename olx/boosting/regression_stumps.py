@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.wrapper import OUTCOME, lift_needs
 
@@ -44,6 +45,7 @@ class RegressionStumpsState(NamedTuple):
     paid: Float[Array, " d"]  # the losses of these rounds, times their weights
 
 
+@public
 def regression_stumps(inner: Learner) -> Learner:
     """The best of one-dimensional regressions, a weak learner for any loss of a score.
 

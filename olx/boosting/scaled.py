@@ -16,6 +16,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import of_wrapper
 from olx.wrapper import INNER, lift_needs
@@ -27,6 +28,7 @@ class ScaledHparams:
     factor: Scalar
 
 
+@public
 def scaled(inner: Learner, factor: Scalar) -> Learner:
     r"""Play `factor` times the predictions of `inner`.
 

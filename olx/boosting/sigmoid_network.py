@@ -27,6 +27,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.frameworks.lift import model
 from olx.wrapper import OUTCOME, lift_needs
@@ -51,6 +52,7 @@ class NetworkState(NamedTuple):
     inner: PyTree  # of the learner of the distance from `first`
 
 
+@public
 def sigmoid_network(inner: Learner, hidden: int = 10, key: Array | None = None) -> Learner:
     """A network of `hidden` sigmoid units as a predictor; `inner` decides on its weights.
 
@@ -81,6 +83,7 @@ def network(w: Weights, x: PyTree) -> Array:
     return w.constant + jnp.vdot(w.out, units)
 
 
+@public
 def first_weights(features: int, hidden: int = 10, key: Array | None = None) -> Weights:
     """Random weights for rows of `features` numbers, for `olx.model(inner, network)`.
 

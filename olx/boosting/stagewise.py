@@ -34,6 +34,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.boosting.booster import in_unit
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.schedules.decay import as_schedule
@@ -58,6 +59,7 @@ class StagewiseState(NamedTuple):
     stats: PyTree  # of the schedule
 
 
+@public
 def stagewise(eta: Scalar | Process) -> Learner:
     r"""Add $\eta_i g_i$ in each round; the form of Zhang and Yu.
 
@@ -75,6 +77,7 @@ def stagewise(eta: Scalar | Process) -> Learner:
     return _learner("stagewise", eta, False)
 
 
+@public
 def shrunken_stagewise(eta: Scalar | Process) -> Learner:
     """The same with shrinkage: earlier hypotheses lose weight if their size does not pay.
 
@@ -116,6 +119,7 @@ def factors(hp: StagewiseHparams, state: StagewiseState, feedback: Feedback) -> 
     return 1 - jnp.where(shrinks, step, 0.0), step
 
 
+@public
 def stagewise_loss(norm: Scalar, smoothness: Scalar) -> Theorem:
     r"""(B.7), or (B.8) for a learner with shrinkage, for the comparator `u`.
 

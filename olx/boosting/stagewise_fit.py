@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.boosting.fit import Ensemble
 from olx.boosting.oracle import Nature, Question, ask, feedback_of, mean_loss, nature
 from olx.boosting.stagewise import StagewiseState, factors
@@ -32,6 +33,7 @@ class Fitted:
     losses: Float[np.ndarray, " T+1"]  # the mean loss before the first round and after each
 
 
+@public
 def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, rounds: int) -> Fitted:
     """Fit targets by a sum of hypotheses.
 

@@ -26,6 +26,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.losses.signs import signs
 
@@ -45,6 +46,7 @@ class StumpsState(NamedTuple):
     mistakes: Float[Array, " d"]
 
 
+@public
 def streaming_stumps() -> Learner:
     """A weak learner for labels +1 and -1, with nothing to tune.
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from olx._refusal import public
 from olx.boosting.weak import WeakLearner
 from olx.streams.checks import check_finite, check_kind
 from olx.streams.sparse_rows import SparseRows
@@ -29,6 +30,7 @@ class Stump(NamedTuple):
     sign: float  # the value above the threshold
 
 
+@public
 def stumps(rows: Any) -> WeakLearner:
     """All decision stumps on the features of `rows`.
 

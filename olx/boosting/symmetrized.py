@@ -13,11 +13,13 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.1, footnote 11.
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.boosting.scaled import multiple
 from olx.core import Learner
 from olx.meta.mix import mix
 
 
+@public
 def symmetrized(inner: Learner, mixer: Learner) -> Learner:
     r"""Mix the predictions of `inner` and the negative ones of a second copy.
 

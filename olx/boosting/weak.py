@@ -22,6 +22,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.adversary import Adversary
 from olx.losses.points import linear_loss
 
@@ -41,6 +42,7 @@ class WeakLearner:
         return hypothesis, legal(self.predict(hypothesis, self.rows), len(weights))
 
 
+@public
 def weak_learner(
     fit: Callable[[Any, Any], Any], predict: Callable[[Any, Any], Any], rows: Any
 ) -> WeakLearner:
@@ -83,6 +85,7 @@ def as_weak(owner: str, weak: Any) -> WeakLearner:
     return WeakLearner(_Function(weak), on_training_rows, None, no_rows)
 
 
+@public
 def adversary(weak: Any, labels: Any) -> Adversary:
     """The weak learner as the adversary of a booster, for `olx.play`.
 

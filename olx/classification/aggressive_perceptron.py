@@ -39,6 +39,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -59,6 +60,7 @@ class AggressivePerceptronState(NamedTuple):
     largest: Float[Array, ""]  # X_t
 
 
+@public
 def aggressive_perceptron(mirror: MirrorMap) -> Learner:
     r"""Full steps after mistakes; after margin errors, the step that is best for the mistake bound.
 

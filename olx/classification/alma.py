@@ -46,6 +46,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
@@ -68,6 +69,7 @@ class ALMAState(NamedTuple):
     corrections: Clock
 
 
+@public
 def alma(
     alpha: Scalar, p: Scalar | None = None, margin: Scalar | None = None, step: Scalar = 2**0.5
 ) -> Learner:
@@ -99,6 +101,7 @@ def alma(
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
+@public
 def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
     r"""ALMA with $B = 1 / \alpha$ and $C = \sqrt 2$, as in LIBOL and river.
 
@@ -202,6 +205,7 @@ class MistakeAccount(NamedTuple):
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
+@public
 def alma_mistakes(margin: Scalar) -> Theorem:
     r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
     margin = check.positive("alma_mistakes", "margin", margin)

@@ -48,6 +48,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
@@ -70,6 +71,7 @@ class PassiveAggressiveState(NamedTuple):
     w: PyTree
 
 
+@public
 def passive_aggressive() -> Learner:
     """PA: correct every margin error completely, for separable data.
 
@@ -84,6 +86,7 @@ def passive_aggressive() -> Learner:
     return learner(hinge)
 
 
+@public
 def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
     """PA-I: correct a margin error by a step of at most `aggressiveness`, the C of the paper.
 
@@ -93,6 +96,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
     return learner(hinge, most)
 
 
+@public
 def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     """PA-II: correct a larger part of a margin error for larger `aggressiveness`, C of the paper.
 

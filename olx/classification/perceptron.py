@@ -18,6 +18,7 @@ chapter 14.
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -37,6 +38,7 @@ from olx.mirrors.pnorm import pnorm
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def perceptron() -> Learner:
     """The Perceptron, a predictor for labels +1 and -1.
 
@@ -72,6 +74,7 @@ def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     return counted(tally, right, solved(tally.gaps, jnp.sqrt(twice * tally.square)))
 
 
+@public
 def separable_mistakes(margin: Scalar) -> Theorem:
     r"""If $y_s \langle u, x_s\rangle \ge \gamma$ in all rounds so far, $|M| \le \frac2\beta f(u)
     X^2 / \gamma^2$ with $X$ over all rounds. For `perceptron` it is $\|u\|^2 X^2 / \gamma^2$.

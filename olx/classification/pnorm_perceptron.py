@@ -13,6 +13,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, cor
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -21,6 +22,7 @@ from olx.losses.hinges import hinge
 from olx.mirrors.pnorm import pnorm
 
 
+@public
 def pnorm_perceptron(p: Scalar) -> Learner:
     r"""The p-norm Perceptron, a predictor for labels +1 and -1.
 

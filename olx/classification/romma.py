@@ -38,6 +38,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
@@ -56,6 +57,7 @@ class ROMMAState(NamedTuple):
     w: PyTree
 
 
+@public
 def romma(threshold: Scalar = 0.0) -> Learner:
     """ROMMA: if the margin is at most `threshold`, change the decision to a margin of 1.
 
@@ -84,6 +86,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
     )
 
 
+@public
 def aggressive_romma() -> Learner:
     """ROMMA that changes after every margin error."""
     return romma(1.0)

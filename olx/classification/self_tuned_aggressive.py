@@ -19,6 +19,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.aggressive import aggressive
@@ -31,6 +32,7 @@ from olx.schedules.mistakes import mistakes
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:
     r"""Learn from every margin error, with a step size set by the number of mistakes.
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from olx._refusal import public
 from olx.convex import norms
 from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -30,6 +31,7 @@ from olx.schedules.mistakes import MistakesStats, mistakes
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def self_tuned_winnow() -> Learner:
     """Winnow on the simplex with an automatic step size, for at least two weights.
 
@@ -56,6 +58,7 @@ def at(_: None, stats: MistakesStats, context: PyTree) -> Array:
     return _schedule(context).at(stats, context)
 
 
+@public
 def self_tuned_winnow_mistakes(margin: Scalar) -> Theorem:
     r"""Corollary 6, for `self_tuned_winnow`, $u$ in the simplex and any `margin` $\gamma$."""
     about = About("`self_tuned_winnow`", _is_self_tuned_winnow)

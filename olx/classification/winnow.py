@@ -32,6 +32,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -52,6 +53,7 @@ from olx.mirrors.signed_entropy import signed_entropy
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     r"""Winnow on the simplex.
 
@@ -70,6 +72,7 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     return learner.carrying(winnow_mistakes(1.0))
 
 
+@public
 def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     """Winnow on the positive orthant: weights start at 1 and are not normalized.
 
@@ -83,6 +86,7 @@ def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None
     return dual_ascent(eta, unnormalized_entropy(), hinge, conservative())
 
 
+@public
 def balanced_winnow(
     eta: Scalar | None = None, total: Scalar = 1.0, *, beta: Scalar | None = None
 ) -> Learner:
@@ -95,6 +99,7 @@ def balanced_winnow(
     return dual_ascent(eta, signed_entropy(total), hinge, conservative())
 
 
+@public
 def winnow_mistakes(margin: Scalar) -> Theorem:
     r"""The bound (5.7), for `winnow`, $u$ in the simplex and any margin $\gamma$:
 
@@ -109,6 +114,7 @@ def winnow_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     return at_price(tally, jnp.maximum(tally.price, logarithm(u)))
 
 
+@public
 def tuned_winnow_mistakes(margin: Scalar) -> Theorem:
     r"""The bound (5.8), for `winnow` with the step that suits its number of mistakes.
 
@@ -129,6 +135,7 @@ def tuned_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     return counted(tally, right, jnp.where(tuned, whole, jnp.inf))
 
 
+@public
 def r_of_k_mistakes(r: int, k: int) -> Theorem:
     r"""At most $8 (r + k - \frac12)^2 \log d$ mistakes of `winnow` on `streams.r_of_k`, with `u`
     its truth and $\eta = 1 / (2 (r + k) - 1)$, which is the margin; $X = 1$.

@@ -5,10 +5,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex.norms import Norm, power
 from olx.core import Scalar
 
 
+@public
 def schatten_norm(q: Scalar) -> Norm:
     """The q-norm of singular values for 1 < q < infinity; the dual has q / (q - 1)."""
     q = check.inside("schatten_norm", "q", q, 1.0, jnp.inf)

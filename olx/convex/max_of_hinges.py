@@ -27,10 +27,12 @@ from jaxtyping import Array, Float
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex.projections import subsimplex
 from olx.core import Scalar
 
 
+@public
 def ascend_hinges(
     link: Callable[[Array], Array],
     c: Scalar,
@@ -70,6 +72,7 @@ def ascend_hinges(
     return lax.fori_loop(0, steps, step, (nothing, nothing, jnp.ones((), bounds.dtype)))[0]
 
 
+@public
 def average_hinges(
     c: Scalar,
     gaps: Float[Array, " k"],

@@ -10,6 +10,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Scalar
 from olx.facts import Lump
 
@@ -34,12 +35,14 @@ def linf() -> Norm:
     return Norm(Partial(_linf), Partial(_l1))
 
 
+@public
 def lp(p: Scalar) -> Norm:
     """The p-norm for 1 < p < infinity; the dual norm has p / (p - 1)."""
     p = check.inside("lp", "p", p, 1.0, jnp.inf)
     return Norm(Partial(power, p), Partial(power, p / (p - 1)))
 
 
+@public
 def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
     r"""$(\sum_i a_i |x_i|^p)^{1/p}$ for weights $a_i \ge 0$, on coordinates of positive weight."""
     p = check.inside("weighted_lp", "p", p, 1.0, jnp.inf)

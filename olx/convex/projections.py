@@ -15,10 +15,12 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _domain
 from olx.core import Scalar
 
 
+@public
 def entropic_floor(logits: PyTree, floor: Scalar) -> PyTree:
     r"""The entropic projection of $e^{\text{logits}}$ on $\{w \ge \text{floor}, \sum_i w_i = 1\}$.
 
@@ -36,6 +38,7 @@ def entropic_floor(logits: PyTree, floor: Scalar) -> PyTree:
     return unravel(_rest(flat, floor, order, shares >= floor))
 
 
+@public
 def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
     r"""The entropic projection of $e^{\text{logits}}$ on $\{w \le \text{cap}, \sum_i w_i = 1\}$.
 
@@ -53,6 +56,7 @@ def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
     return unravel(_rest(flat, cap, order, shares <= cap))
 
 
+@public
 def simplex(v: PyTree, total: Scalar) -> PyTree:
     r"""The Euclidean projection on $\{w \ge 0, \sum_i w_i = \text{total}\}$.
 
@@ -71,6 +75,7 @@ def simplex(v: PyTree, total: Scalar) -> PyTree:
     return unravel(jnp.where(kept, jnp.maximum(flat - threshold, 0.0), 0.0))
 
 
+@public
 def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     r"""The Euclidean projection on $\{0 \le w \le \text{cap}, \sum_i w_i = \text{total}\}$.
 
@@ -98,6 +103,7 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     return unravel(jnp.where(jnp.isnan(start), jnp.nan, w))
 
 
+@public
 def subsimplex(v: PyTree, total: Scalar = 1.0) -> PyTree:
     r"""The Euclidean projection on $\{w \ge 0, \sum_i w_i \le \text{total}\}$.
 
@@ -113,6 +119,7 @@ def subsimplex(v: PyTree, total: Scalar = 1.0) -> PyTree:
     return unravel(jnp.where(jnp.isnan(total), jnp.nan, w))
 
 
+@public
 def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
     r"""The Euclidean projection on $\{\sum_i a_i |w_i| \le \text{radius}\}$, $a$ the `weights`.
 

@@ -21,6 +21,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import like, pytree, static
+from olx._refusal import public
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.projections import weighted_l1_ball
@@ -43,6 +44,7 @@ class Penalty:
     separable: bool = static(default=False)
 
 
+@public
 def l1(strength: Scalar = 1.0) -> Penalty:
     r"""$\lambda \|w\|_1$; the prox is a soft threshold.
 
@@ -54,12 +56,14 @@ def l1(strength: Scalar = 1.0) -> Penalty:
     return Penalty(Partial(_elastic, strength, 0.0), Partial(_shrink, strength, 0.0), True)
 
 
+@public
 def squared_l2(strength: Scalar = 1.0) -> Penalty:
     r"""$\frac\lambda2 \|w\|_2^2$; the prox scales the vector down."""
     strength = check.non_negative("squared_l2", "strength", strength)
     return Penalty(Partial(_elastic, 0.0, strength), Partial(_shrink, 0.0, strength), True)
 
 
+@public
 def elastic_net(l1: Scalar, l2: Scalar) -> Penalty:
     r"""$\lambda_1 \|w\|_1 + \frac{\lambda_2}2 \|w\|_2^2$."""
     l1 = check.non_negative("elastic_net", "l1", l1)
@@ -67,6 +71,7 @@ def elastic_net(l1: Scalar, l2: Scalar) -> Penalty:
     return Penalty(Partial(_elastic, l1, l2), Partial(_shrink, l1, l2), True)
 
 
+@public
 def group_l2(strength: Scalar = 1.0) -> Penalty:
     r"""$\lambda \sum_g \|w_g\|_2$; the prox sets whole groups to zero.
 
@@ -81,18 +86,21 @@ def group_l2(strength: Scalar = 1.0) -> Penalty:
     return Penalty(Partial(_groups_value, strength), Partial(_groups_prox, strength))
 
 
+@public
 def nuclear(strength: Scalar = 1.0) -> Penalty:
     r"""$\lambda \sum_i \sigma_i(W)$, summed over matrices; the prox shrinks singular values."""
     strength = check.non_negative("nuclear", "strength", strength)
     return Penalty(Partial(_nuclear_value, strength), Partial(_nuclear_prox, strength))
 
 
+@public
 def linf(strength: Scalar = 1.0) -> Penalty:
     r"""$\lambda \|w\|_\infty$; the prox clips the largest entries to one level."""
     strength = check.non_negative("linf", "strength", strength)
     return Penalty(Partial(_linf_value, strength), Partial(_linf_prox, strength))
 
 
+@public
 def indicator(domain: ConvexSet) -> Penalty:
     """0 in the set and infinite outside; the prox is the projection, for any step.
 

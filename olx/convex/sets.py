@@ -21,6 +21,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, like, pytree, static
+from olx._refusal import public
 from olx.convex import _domain, _interval
 from olx.convex.projections import simplex as simplex_projection
 from olx.core import Scalar
@@ -57,12 +58,14 @@ class ConvexSet:
         return jnp.asarray(tree.vdot(g, self.farthest(g)))
 
 
+@public
 def everywhere() -> ConvexSet:
     """The whole space; the support function is infinite except at 0."""
     farthest = Partial(_box_farthest, -jnp.inf, jnp.inf)
     return ConvexSet(Partial(_domain.same), farthest, separable=True)
 
 
+@public
 def projected(
     project: Callable[[PyTree], PyTree], farthest: Callable[[PyTree], PyTree] | None = None
 ) -> ConvexSet:
@@ -84,6 +87,7 @@ def projected(
     return ConvexSet(as_tree(project), as_tree(farthest), bounded=True)
 
 
+@public
 def ball(radius: Scalar) -> ConvexSet:
     """The Euclidean ball around 0.
 
@@ -95,12 +99,14 @@ def ball(radius: Scalar) -> ConvexSet:
     return ConvexSet(Partial(_ball, radius), Partial(_ball_farthest, radius), bounded=True)
 
 
+@public
 def l1_ball(radius: Scalar) -> ConvexSet:
     """All decisions whose absolute values sum to at most `radius`."""
     radius = check.positive("l1_ball", "radius", radius)
     return ConvexSet(Partial(_l1_ball, radius), Partial(_l1_farthest, radius), bounded=True)
 
 
+@public
 def simplex(total: Scalar = 1.0) -> ConvexSet:
     """Non-negative coordinates that sum to `total`."""
     total = check.positive("simplex", "total", total)
@@ -108,6 +114,7 @@ def simplex(total: Scalar = 1.0) -> ConvexSet:
     return ConvexSet(Partial(_simplex, total), farthest, bounded=True, fixed_sum=True)
 
 
+@public
 def box(low: PyTree, high: PyTree) -> ConvexSet:
     """Each coordinate between `low` and `high`: numbers, or trees shaped like a decision.
 

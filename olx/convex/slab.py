@@ -21,11 +21,13 @@ from jaxtyping import Array, Float
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _interval
 from olx.convex import _spectral as spectral
 from olx.core import Scalar
 
 
+@public
 def slab(
     v: Float[Array, " d"],
     x: Float[Array, " d"],
@@ -47,6 +49,7 @@ def slab(
     return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
 
 
+@public
 def slab_semidefinite(
     v: Float[Array, " d"],
     x: Float[Array, " d"],

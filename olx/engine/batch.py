@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from olx._refusal import public
 from olx.core import Batch, Learner
 
 
+@public
 def grid(**axes: Any) -> dict[str, Array]:
     """Every combination of the values of `axes`, for `batch`; the last axis changes fastest.
 
@@ -28,6 +30,7 @@ def grid(**axes: Any) -> dict[str, Array]:
     }
 
 
+@public
 def batch(make: Callable[..., Learner], /, **axes: Any) -> Batch:
     """Stack the learners that `make` makes from each value of its arguments, for `olx.sweep`.
 

@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._cache import compiled
+from olx._refusal import public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.arguments import check_batch, check_game
 from olx.engine.execute import Options, execute
@@ -50,6 +51,7 @@ def certify(
 ) -> Certificates: ...
 
 
+@public
 def certify(
     learner: Learner | Batch, *game: Any, theorems: Any = None, **options: Any
 ) -> Certificates:

@@ -28,6 +28,7 @@ from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Loss, Rounds
 from olx.engine import tuning
 from olx.engine.collector import Collector, Segment
@@ -35,6 +36,7 @@ from olx.engine.device import data_of, is_key
 from olx.keep import Keep, rounds_kept
 
 
+@public
 def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     """Save in `directory` once per `every` chunks, and resume from the last save there.
 

@@ -9,12 +9,14 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._cache import cached, result_shapes
+from olx._refusal import public
 from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_state
 from olx.frameworks.affine import as_linear, is_affine
 
 
+@public
 def decision(learner: Learner, state: PyTree, context: PyTree = None) -> PyTree:
     r"""The decision $w$ of a learner in `state`, such as the weights of a linear predictor.
 

@@ -17,6 +17,7 @@ from olx import _check as check
 from olx._cache import compiled
 from olx._memory import refuse_large_arrays
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.adversary import Adversary
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import round
@@ -37,6 +38,7 @@ from olx.streams.checks import (
 from olx.streams.sparse_rows import SparseRows
 
 
+@public
 def rollout(
     learner: Learner,
     loss: Loss,
@@ -165,6 +167,7 @@ def _in_segments(step, state, rounds: Rounds, segment: int):
     return state, kept
 
 
+@public
 def play(
     learner: Learner,
     adversary: Adversary,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from jaxtyping import PyTree
 
+from olx._refusal import public
 from olx.core import Batch, Learner, Loss, Rounds, Run
 from olx.engine.arguments import check_batch, check_game
 from olx.engine.checkpoint import Checkpoint
@@ -14,6 +15,7 @@ from olx.engine.round import Measure, Record, recorder_of
 from olx.keep import Keep
 
 
+@public
 def run(
     learner: Learner,
     loss: Loss,
@@ -61,6 +63,7 @@ def run(
     return execute(one_game("run", numbers, rounds, params, recorder, state), options)
 
 
+@public
 def sweep(
     learners: Batch | Learner,
     loss: Loss,

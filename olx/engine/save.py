@@ -21,6 +21,7 @@ from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Batch, Learner, Run
 from olx.engine.game import refuse_tracers
 from olx.engine.savable import Unsavable, check_trust, fields_of, find, is_record, name_of
@@ -37,6 +38,7 @@ class Saved(NamedTuple):
     state: PyTree
 
 
+@public
 def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     """Write a learner and its state to a file that `olx.load` reads.
 
@@ -77,6 +79,7 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     archive.write(path, [*parts, archive.seal_of(parts)])
 
 
+@public
 def load(path: str | os.PathLike, trust: tuple[str, ...] | list[str] = ()) -> Saved:
     """Read a learner and its state from a file of `olx.save`.
 

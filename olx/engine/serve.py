@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._cache import Recent, cached, compiled
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine import round, tuning
 from olx.engine.affine import rows_as_linear
@@ -46,6 +47,7 @@ from olx.streams.sparse_rows import SparseRows, sparse_rows
 _INSIDE = "reads its rows in pieces", "`jax.vmap(learner.predict, (None, 0))(state, rows)` can"
 
 
+@public
 def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     """The action of a learner in `state` for each of many contexts, as NumPy arrays.
 
@@ -192,6 +194,7 @@ class Step(NamedTuple):
     loss: Array  # what it paid
 
 
+@public
 def step(
     learner: Learner,
     loss: Loss,

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
@@ -37,6 +38,7 @@ class AdaNormalHedgeStats(NamedTuple):
     size: Float[Array, " N"]  # C
 
 
+@public
 def ada_normal_hedge(
     exponent: Scalar | None = None,
     prior: PyTree = None,
@@ -134,6 +136,7 @@ def _gap_sides(gap: Scalar, hp: ExpertHparams, account: Account, u: PyTree) -> C
     return certificate(hp, account, u, _price(account, u) / gap)
 
 
+@public
 def random_gap(gap: Scalar) -> Theorem:
     r"""Theorem 5 in expectation: a regret of $A / \alpha$, constant up to $\ln\ln T$.
 

@@ -20,6 +20,7 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import highest, lowest
@@ -33,6 +34,7 @@ class AdaHedgeStats(NamedTuple):
     gap: Float[Array, ""]  # Delta
 
 
+@public
 def adahedge(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.experts._needs import unit
 from olx.experts.account import LIGHT
@@ -53,6 +54,7 @@ class BanditState(NamedTuple):
     key: Array  # for the draw of this round; predicting twice draws the same arm
 
 
+@public
 def bandit(inner: Learner, key: Array) -> Learner:
     """Pull an arm drawn from the distribution of `inner`; give it importance-weighted estimates.
 

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import call, pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
 from olx.experts._shares import log_normalized, normalized, of_heaviest
@@ -73,6 +74,7 @@ class ExpertState(NamedTuple):
     stats: PyTree
 
 
+@public
 def expert_learner(
     owner: str,
     own: PyTree,

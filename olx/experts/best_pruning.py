@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Rounds
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.base import ExpertState
@@ -38,6 +39,7 @@ class BestPruningHparams:
     inner: Learner
 
 
+@public
 def best_pruning(inner: Learner) -> Learner:
     """Mix the advice along the path; `params` holds the prior weight of every edge, all 1.
 

@@ -10,11 +10,13 @@ Wintenberger, Optimal Learning with Bernstein Online Aggregation, 2017.
 
 from jaxtyping import Array, PyTree
 
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts._rates import RatesStats, rates, second_order, start, weigh
 from olx.experts.base import Seen, expert_learner
 
 
+@public
 def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None) -> Learner:
     """Bernstein online aggregation with a prior over the experts.
 

@@ -23,6 +23,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.theorem import MET, About, Certificate, Theorem, summed
 from olx.wrapper import WrapperView, lift_needs, lift_theorems
@@ -34,6 +35,7 @@ class ConvertedHparams:
     told_fn: Callable[..., Feedback] = static()  # the feedback for the inner learner
 
 
+@public
 def experts_from_game(inner: Learner) -> Learner:
     r"""Algorithm 2: an expert learner from a learner of the drifting game with $\beta = 0$.
 
@@ -47,6 +49,7 @@ def experts_from_game(inner: Learner) -> Learner:
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
+@public
 def game_from_experts(inner: Learner) -> Learner:
     r"""Algorithm 1: a player of the drifting game from an expert learner.
 
@@ -92,6 +95,7 @@ def _inside(hp: ConvertedHparams, state: PyTree, feedback: Feedback) -> Feedback
 _VIEW = WrapperView(state=None, parts=("params", "context"), feedback_fn=_inside)
 
 
+@public
 def equivalence(margin: Scalar) -> Theorem:
     r"""Theorem 1, after every round: chips far behind are at most as many as experts far ahead.
 

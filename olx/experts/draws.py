@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import Account, add_round, certificate, mixture, open_account
 from olx.experts.ada_normal_hedge import weigh as by_ada_normal
@@ -49,6 +50,7 @@ class Luck(NamedTuple):
     squares: Float[Array, ""]  # the sum of squared ranges of losses
 
 
+@public
 def sampled_draws(delta: Scalar, squares: Scalar) -> Theorem:
     r"""The regret of the draws of `sampled`, for all rounds at once, with probability $1 - \delta$.
 
@@ -100,6 +102,7 @@ def _luck_sides(delta, squares, hp: SampledHparams, account: Luck, u: PyTree) ->
     return proof.given("squared ranges must add up to at most `squares`", few)
 
 
+@public
 def committed_draws(delta: Scalar) -> Theorem:
     r"""The regret of the draws of `committed` to a mixture, with probability at least $1 - \delta$.
 

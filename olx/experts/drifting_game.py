@@ -33,6 +33,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._recursion import lattice, potentials, solve
 from olx.theorem import MET, Certificate, latest, summed
@@ -53,6 +54,7 @@ class GameState(NamedTuple):
     rounds: Float[Array, ""]  # finished so far
 
 
+@public
 def drifting_game(
     final: Callable[[Array], Array],
     rounds: int,

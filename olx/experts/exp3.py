@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts import _exponential
 from olx.experts._exponential import Account
@@ -31,6 +32,7 @@ class WeightsState(NamedTuple):
     log_weights: Float[Array, " N"]  # normalized
 
 
+@public
 def exp3(eta: Scalar, key: Array) -> Learner:
     """Pull arms by exponential weights; `params` is the prior $q$ over them.
 
@@ -53,6 +55,7 @@ def exp3(eta: Scalar, key: Array) -> Learner:
     return dataclasses.replace(learner, theorems=(estimated_regret,))
 
 
+@public
 def exponential_weights(eta: Scalar) -> Learner:
     """Exponential weights with the prior `params`; the state holds their logarithms."""
     return Learner(eta, init, predict, update, needs=(prior_need("exponential_weights"),))
@@ -111,6 +114,7 @@ estimated_regret = Theorem(
 )
 
 
+@public
 def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
     r"""Theorem 21, in expectation: $\ln(1/\epsilon)/\eta + T \eta (1 + N \sqrt e)/2$.
 
@@ -121,6 +125,7 @@ def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = 
     return jnp.log(1 / epsilon) / eta + rounds * eta * (1 + arms * jnp.exp(0.5)) / 2
 
 
+@public
 def exp3_step(rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
     r"""The step that minimizes `exp3_bound`, $\sqrt{2 \ln(1/\epsilon) / (T (1 + N \sqrt e))}$."""
     rounds, epsilon = _game("exp3_step", rounds, arms, epsilon)

@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts._vectors import lowest
@@ -47,6 +48,7 @@ class FixedShareHparams:
     alpha: Scalar
 
 
+@public
 def fixed_share(
     eta: Scalar,
     alpha: Scalar,

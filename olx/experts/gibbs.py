@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts import _exponential
 from olx.experts._exponential import Account
@@ -40,6 +41,7 @@ class GibbsState(NamedTuple):
     key: Array
 
 
+@public
 def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
     r"""Play a point drawn from the Gibbs distribution; `params` is the prior over the points.
 

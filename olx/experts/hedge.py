@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 
+from olx._refusal import public
 from olx.core import Learner, Process, Scalar
 from olx.experts._mix_gap import mix_gap
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
@@ -35,6 +36,7 @@ class HedgeStats(NamedTuple):
     step: PyTree  # statistics of the schedule
 
 
+@public
 def anytime_hedge(
     eta: Scalar | Process,
     prior: PyTree = None,

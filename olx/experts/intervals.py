@@ -20,6 +20,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.experts import streaming, tracking
 from olx.experts.account import (
@@ -37,6 +38,7 @@ from olx.experts.tracking import COPIED, TrackingHparams
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def interval_from(start: int | Array) -> Theorem:
     """The regret to a mixture on the rounds after the first `start`; both sides are 0 before.
 

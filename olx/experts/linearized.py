@@ -19,6 +19,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
 from olx.needs import Need
@@ -26,6 +27,7 @@ from olx.theorem import Certificate, Theorem
 from olx.wrapper import WrapperView, lift_needs
 
 
+@public
 def linearized(inner: Learner) -> Learner:
     r"""Let `inner` learn from the gradient of the loss at its action.
 

@@ -14,12 +14,14 @@ Gaillard, Stoltz, van Erven, A Second-order Bound with Excess Losses, 2014.
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts._needs import light
 from olx.experts._rates import RatesStats, rates, second_order, start, weigh
 from olx.experts.base import Seen, expert_learner
 
 
+@public
 def adapt_ml_prod(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

@@ -17,6 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import for_mixtures, unit_of
 from olx.experts.base import ExpertHparams
@@ -32,6 +33,7 @@ class Account(NamedTuple):
     size: Float[Array, ""]
 
 
+@public
 def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -> Theorem:
     """Theorem 22 for points: the regret of `particles` to any decision `u` of a box.
 

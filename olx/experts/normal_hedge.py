@@ -17,6 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex.roots import root
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
@@ -24,6 +25,7 @@ from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.theorem import Certificate
 
 
+@public
 def normal_hedge(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _clock as clock
 from olx._clock import Clock
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture
@@ -33,6 +34,7 @@ class NormalHedgeDTStats(NamedTuple):
     beyond: Float[Array, ""]  # the sum of [weight - 1]_+ over rounds
 
 
+@public
 def normal_hedge_dt(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.theorem import Certificate, Theorem
@@ -31,6 +32,7 @@ class ParticlesHparams:
     points: PyTree
 
 
+@public
 def particles(inner: Learner, points: PyTree) -> Learner:
     """Play the mean of `points` weighted by `inner`; `params` is the prior over the points.
 

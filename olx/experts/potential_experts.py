@@ -26,6 +26,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import LIGHT, Account, add_round, open_account
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
@@ -39,6 +40,7 @@ class PotentialStats(NamedTuple):
     clock: Clock
 
 
+@public
 def potential_experts(
     potential: Potential,
     prior: PyTree = None,

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts._needs import light
 from olx.experts._vectors import below_top
@@ -25,6 +26,7 @@ from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_l
 from olx.theorem import Certificate
 
 
+@public
 def prod(
     eta: Scalar, prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

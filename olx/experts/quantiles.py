@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.experts.account import Account, add_round, for_mixtures, in_units, open_account, unit_of
 from olx.experts.base import ExpertHparams, ExpertState, seen
@@ -49,6 +50,7 @@ class PlaysBy:
         return isinstance(hp, ExpertHparams) and self == PlaysBy(hp.weigh_fn, hp.learn_fn)
 
 
+@public
 def quantile(inner: Learner, epsilon: float) -> Theorem:
     r"""The first theorem of `inner` for the best $\lceil \varepsilon N\rceil$ experts.
 
@@ -99,6 +101,7 @@ def at_quantile(
     return dataclasses.replace(proof, left=unit_of(hp) * quantile_of(account.regret, rank))
 
 
+@public
 def hedge_quantile(epsilon: float) -> Theorem:
     r"""The inequality above, about `anytime_hedge` with a fixed step, from a uniform prior.
 

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.wrapper import INNER, lift_needs
@@ -35,6 +36,7 @@ class SampledState(NamedTuple):
     key: Array  # for the draw of this round; predicting twice draws the same
 
 
+@public
 def sampled(inner: Learner, key: Array) -> Learner:
     """Play a vertex drawn from the distribution of `inner`; update `inner` on the distribution.
 
@@ -53,6 +55,7 @@ def sampled(inner: Learner, key: Array) -> Learner:
     return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
 
 
+@public
 def committed(inner: Learner, key: Array) -> Learner:
     """Like `sampled`, but `inner` is updated as if it had played the vertex drawn."""
     check.key("committed", key)

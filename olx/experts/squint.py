@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
@@ -36,6 +37,7 @@ class SquintStats(NamedTuple):
     squares: Float[Array, " N"]
 
 
+@public
 def squint(
     prior: PyTree = None,
     rates: int = 16,

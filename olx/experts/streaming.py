@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture
@@ -39,6 +40,7 @@ class StreamingStats(NamedTuple):
     now: Int[Array, ""]  # the number of the next round
 
 
+@public
 def ada_normal_hedge_streaming(
     rounds: int, prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
@@ -44,6 +45,7 @@ class TrackingStats(NamedTuple):
     rounds: Float[Array, ""]  # finished so far
 
 
+@public
 def ada_normal_hedge_tv(
     rounds: int, prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

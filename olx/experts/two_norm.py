@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture
@@ -24,6 +25,7 @@ from olx.experts.base import ExpertHparams, Seen, Weights, expert_learner
 from olx.theorem import Certificate
 
 
+@public
 def two_norm(
     prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None = None
 ) -> Learner:

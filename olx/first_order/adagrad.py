@@ -23,6 +23,7 @@ Optimization, 2011; Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex.prox import Penalty
 from olx.core import Learner, Scalar
 from olx.frameworks.corollaries import composite_regret
@@ -30,6 +31,7 @@ from olx.frameworks.ftrl import ftrl
 from olx.regularizers.adagrad import adagrad as regularizer
 
 
+@public
 def adagrad(eta: Scalar, penalty: Penalty | None = None, delta: Scalar = 1.0) -> Learner:
     r"""AdaGrad, a step size per coordinate: `ftrl` with `olx.regularizers.adagrad`.
 

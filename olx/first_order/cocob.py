@@ -24,6 +24,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable
 
@@ -41,6 +42,7 @@ class COCOBState(NamedTuple):
     reward: PyTree
 
 
+@public
 def cocob(alpha: Scalar = 100.0) -> Learner:
     """COCOB-Backprop, starting from `params`; it has no step size.
 

@@ -31,6 +31,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import like, pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise, Separable
 from olx.theorem import MET, ZERO, Certificate, latest, summed
@@ -50,6 +51,7 @@ class CoinBettingState(NamedTuple):
     clock: Clock
 
 
+@public
 def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     r"""Coin betting with one bettor for the whole decision, starting at `params`.
 
@@ -70,6 +72,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     return _make("coin_betting", lipschitz, wealth, Partial(_together), Rowwise())
 
 
+@public
 def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     r"""Coin betting with one bettor per coordinate, each with its own `wealth`.
 

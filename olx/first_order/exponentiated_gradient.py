@@ -11,6 +11,7 @@ Kivinen, Warmuth, Exponentiated Gradient versus Gradient Descent for Linear Pred
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.omd import omd
 from olx.mirrors._stretch import stretched
@@ -18,6 +19,7 @@ from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.signed_entropy import signed_entropy
 
 
+@public
 def exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
     """EG: positive weights that sum to `total`, starting from `params`.
 
@@ -34,6 +36,7 @@ def exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
     return omd(eta, stretched(negative_entropy(), total))
 
 
+@public
 def signed_exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
     """EG+-: weights of both signs, whose absolute values sum to less than `total`.
 

@@ -33,6 +33,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable
 from olx.theorem import ZERO, Certificate, summed
@@ -51,6 +52,7 @@ class FTRLProximalState(NamedTuple):
     n: PyTree
 
 
+@public
 def ftrl_proximal(
     alpha: Scalar = 0.05, beta: Scalar = 1.0, l1: Scalar = 0.0, l2: Scalar = 1.0
 ) -> Learner:

@@ -41,6 +41,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 
@@ -59,6 +60,7 @@ class NAGState(NamedTuple):
     weight: Sum  # of all rounds
 
 
+@public
 def normalized_adagrad(eta: Scalar, curvature: Scalar = 1.0) -> Learner:
     r"""A linear predictor with adaptive, normalized and safe steps.
 

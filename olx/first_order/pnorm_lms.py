@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.lift import dot
@@ -31,6 +32,7 @@ from olx.regularizers.largest_context import largest_context
 from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
 
 
+@public
 def pnorm_lms(q: Scalar = 2.0) -> Learner:
     r"""Least mean squares with $f = \|w\|_q^2 / (2(q - 1))$, to be used inside `olx.linear`.
 
@@ -48,6 +50,7 @@ def pnorm_lms(q: Scalar = 2.0) -> Learner:
     return adaptive_filter(pnorm(q))
 
 
+@public
 def adaptive_filter(mirror: MirrorMap) -> Learner:
     """The filter of `pnorm_lms` with any mirror map that states its norm and modulus.
 

@@ -12,6 +12,7 @@ Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1.
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex.prox import Penalty
 from olx.core import Learner, Scalar
 from olx.frameworks.corollaries import composite_regret
@@ -21,6 +22,7 @@ from olx.regularizers.composite import composite
 from olx.regularizers.growing import growing
 
 
+@public
 def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
     """Dual averaging with a penalty on every loss: `ftrl` with `olx.regularizers.composite`.
 

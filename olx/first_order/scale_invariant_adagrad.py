@@ -19,6 +19,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.first_order.scale_invariant_pnorm import Account, add_sides, both_sides, open_account
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
@@ -27,6 +28,7 @@ from olx.regularizers.scale_invariant_adagrad import scale_invariant_adagrad as 
 from olx.theorem import Theorem
 
 
+@public
 def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     r"""AdaGrad in units of the features; it must be inside `olx.linear`.
 

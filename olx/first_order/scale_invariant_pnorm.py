@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
@@ -28,6 +29,7 @@ from olx.regularizers.scale_invariant_pnorm import scale_invariant_pnorm as regu
 from olx.theorem import Certificate, Theorem
 
 
+@public
 def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     r"""A p-norm learner in units of the features; it must be inside `olx.linear`.
 

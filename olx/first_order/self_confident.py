@@ -30,6 +30,7 @@ from olx import _check as check
 from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import master
 from olx.frameworks.master import Step
@@ -50,6 +51,7 @@ class SelfConfidentState(NamedTuple):
     paid: Sum
 
 
+@public
 def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 1e-6) -> Learner:
     r"""Follow the regularized leader with an automatic step size, for a bounded domain.
 

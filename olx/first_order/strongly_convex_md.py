@@ -18,6 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
 from olx.frameworks.md import MDHparams, MDState, md
@@ -35,6 +36,7 @@ from olx.schedules.decay import DecayHparams, decay
 from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 
+@public
 def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:
     r"""Mirror descent from `params` with steps $1/(\sigma t)$, for strongly convex losses.
 
@@ -62,6 +64,7 @@ class Account(NamedTuple):
     steps: Bool[Array, ""]  # whether all steps were 1 / (sigma t)
 
 
+@public
 def strongly_convex_regret(sigma: Scalar) -> Theorem:
     """Theorem 5, for any `md` with steps `decay(1 / sigma, power=1.0)`."""
     sigma = check.positive("strongly_convex_regret", "sigma", sigma)

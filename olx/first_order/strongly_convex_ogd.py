@@ -32,6 +32,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
@@ -54,6 +55,7 @@ class StronglyConvexState(NamedTuple):
     clock: Clock
 
 
+@public
 def strongly_convex_ogd(sigma: Scalar, domain: ConvexSet | None = None) -> Learner:
     r"""Gradient steps $2/(\sigma(t+1))$ from `params`; the weighted output is `state.mean`.
 

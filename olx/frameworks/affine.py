@@ -9,10 +9,12 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner
 from olx.frameworks.lift import LiftHparams, affine_dot, linear, model
 
 
+@public
 def affine(inner: Learner) -> Learner:
     r"""Predict $\langle w, x \rangle + b$ with the decisions of `inner`.
 

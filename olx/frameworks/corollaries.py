@@ -27,6 +27,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Process
 from olx.frameworks.corollary_forms import COMPOSITE, LEADER, ROOT, Form
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, downhill
@@ -69,6 +70,7 @@ class Leads:
         return self == Leads(hp.regularizer.init_fn, hp.regularizer.update_fn)
 
 
+@public
 def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None) -> Theorem:
     """The bound (5), for an `ftrl`.
 
@@ -86,12 +88,14 @@ def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None
     return _corollary("composite_regret", "(5)", base, penalty, COMPOSITE, about)
 
 
+@public
 def root_regret(base: MirrorMap, penalty: Penalized | None = None) -> Theorem:
     """The bound (6), for an `ftrl`; `base` is $b$, `penalty` is $F$ (no penalty if None)."""
     base = _measured("root_regret", "base", base)
     return _corollary("root_regret", "(6)", constant(base), penalty, ROOT, GROWING)
 
 
+@public
 def leader_regret(penalty: MirrorMap) -> Theorem:
     """The bound (7), for an `ftrl` with step size 1; `penalty` is $F$."""
     penalty = _measured("leader_regret", "penalty", penalty)

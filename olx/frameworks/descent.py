@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Loss
 from olx.frameworks.lift import dot
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
@@ -53,6 +54,7 @@ gradient_descent = Theorem(
 )
 
 
+@public
 def surrogate_regret(surrogate: Loss, apply: Callable[[PyTree, PyTree], PyTree] = dot) -> Theorem:
     r"""Theorem 14.6: the comparator has a loss of its own, and $g_t$ need not be a gradient.
 

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Decision, Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
@@ -52,6 +53,7 @@ from olx.theorem import DOMAIN, Certificate, Theorem
 from olx.wrapper import LOSS, lift_needs
 
 
+@public
 def dual_ascent(
     eta: Scalar | Process, mirror: MirrorMap, loss: ScoreLoss, ascent: Ascent
 ) -> Learner:

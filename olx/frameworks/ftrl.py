@@ -24,6 +24,7 @@ from olx import _check as check
 from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import as_tree, pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.frameworks import master
@@ -49,6 +50,7 @@ def downhill(feedback: Feedback) -> PyTree:
     return tree.scale(-feedback.weight, feedback.grad)
 
 
+@public
 def ftrl(
     eta: Scalar,
     regularizer: MirrorMap | Process,

@@ -27,6 +27,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
@@ -46,6 +47,7 @@ class ImplicitState(NamedTuple):
     w: PyTree
 
 
+@public
 def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     r"""Predict $\langle w, x\rangle$ and make proximal steps on `loss`, starting at $w$ = `params`.
 

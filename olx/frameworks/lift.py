@@ -23,6 +23,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, words
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import (
     AddsContext,
@@ -51,6 +52,7 @@ class LiftHparams:
         return f"model({self.inner!r}, {words(self.apply.func)})"
 
 
+@public
 def linear(inner: Learner) -> Learner:
     r"""Predict $\langle w, x \rangle$ with the decisions $w$ of `inner`.
 
@@ -60,6 +62,7 @@ def linear(inner: Learner) -> Learner:
     return model(inner, dot)
 
 
+@public
 def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     """Predict `apply(w, x)` with the decisions `w` of `inner`.
 

@@ -26,6 +26,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex.sets import ConvexSet
 from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
@@ -51,6 +52,7 @@ class MDState(NamedTuple):
     stats: PyTree
 
 
+@public
 def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     """Take steps of size `eta` in the geometry of `mirror`, starting from `params`.
 
@@ -82,6 +84,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     )
 
 
+@public
 def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
     """Projected gradient descent: `md` with the Euclidean map.
 

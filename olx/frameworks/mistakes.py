@@ -21,6 +21,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.ascents.uniform import uniform
@@ -106,6 +107,7 @@ def at_margin(name: str, source: str, sides: Callable, margin: Scalar, about: Ab
     return Theorem(name, source, opened, add_round, sides, about=about)
 
 
+@public
 def conservative_mistakes(margin: Scalar) -> Theorem:
     r"""(5.2), for any conservative learner with a fixed $c$ and any margin:
 

@@ -26,6 +26,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
 from olx.frameworks import master
@@ -45,6 +46,7 @@ class OMDState(NamedTuple):
     theta: PyTree
 
 
+@public
 def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     r"""Take steps of size `eta` in the geometry of `mirror`, starting from `params`.
 
@@ -79,6 +81,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     )
 
 
+@public
 def hedge(eta: Scalar) -> Learner:
     r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
     eta = check.positive("hedge", "eta", eta)

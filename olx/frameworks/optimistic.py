@@ -19,6 +19,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import HINT, Feedback, Learner, Process, Scalar
 from olx.frameworks import master
 from olx.frameworks.hints import last_gradient
@@ -40,6 +41,7 @@ class OptimisticState(NamedTuple):
     hint: PyTree
 
 
+@public
 def optimistic(
     eta: Scalar, regularizer: MirrorMap | Process, hint: Process | None = None
 ) -> Learner:

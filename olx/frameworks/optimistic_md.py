@@ -22,6 +22,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import HINT, Feedback, Learner, Process, Scalar
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
@@ -43,6 +44,7 @@ class OptimisticMDState(NamedTuple):
     hint: PyTree
 
 
+@public
 def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -> Learner:
     """Mirror descent from `params` with a guess of the next gradient.
 

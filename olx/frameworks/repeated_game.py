@@ -41,6 +41,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.games.base import Game, HingeRule, Turn
 from olx.frameworks.games.rules import projected_ascent
@@ -63,6 +64,7 @@ class RepeatedGameState(NamedTuple):
     acc: PyTree  # minus the sum of all dual vectors, not divided by c
 
 
+@public
 def repeated_game(
     eta: Scalar, mirror: MirrorMap, game: Game, rule: HingeRule | None = None
 ) -> Learner:

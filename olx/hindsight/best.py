@@ -24,6 +24,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import as_tree, pytree
+from olx._refusal import public
 from olx.convex.sets import ConvexSet, everywhere
 from olx.core import Loss, Rounds, Scalar
 from olx.frameworks.lift import dot
@@ -48,6 +49,7 @@ class Hindsight:
     gap: Array
 
 
+@public
 def best_in_hindsight(
     loss: Loss,
     rounds: Rounds,

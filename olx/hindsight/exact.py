@@ -31,6 +31,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Rounds, Scalar
 from olx.engine.arguments import check_game
 from olx.engine.explain import errors_explained
@@ -44,6 +45,7 @@ from olx.streams.stream import Stream
 _LOOKS = 16  # random streams on which the decisions must be linear
 
 
+@public
 def exact_worst_case(
     learner: Learner, rounds: int, params: PyTree, *, gradient: Scalar, radius: Scalar
 ) -> WorstCase:

@@ -31,6 +31,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import NotKept
+from olx._refusal import public
 from olx.convex import norms
 from olx.convex.norms import Norm
 from olx.core import Learner, Loss, Rounds, Run
@@ -55,6 +56,7 @@ def itself(u: PyTree, context: PyTree) -> PyTree:
     return u
 
 
+@public
 def regret(
     run: Run, loss: Loss, rounds: Rounds, u: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
@@ -74,6 +76,7 @@ def regret(
     return _curve("regret", run, rounds, losses)
 
 
+@public
 def shifting_regret(
     run: Run, loss: Loss, rounds: Rounds, us: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
@@ -86,6 +89,7 @@ def shifting_regret(
     return _curve("shifting_regret", run, rounds, losses)
 
 
+@public
 def comparator_losses(
     loss: Loss, rounds: Rounds, u: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
@@ -94,6 +98,7 @@ def comparator_losses(
     return _losses("comparator_losses", jax.vmap(play, (None, 0)), apply, u, rounds)
 
 
+@public
 def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
     """The regret on the rounds from `start` up to, not including, `stop`."""
     padded = _padded("interval_regret", curve)
@@ -108,6 +113,7 @@ def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
     return padded[..., stop] - padded[..., start]
 
 
+@public
 def worst_interval(curve: Float[Array, " T"]) -> Interval:
     """The interval of largest regret to the comparator of `curve`.
 
@@ -125,6 +131,7 @@ def worst_interval(curve: Float[Array, " T"]) -> Interval:
     return Interval(jnp.argmin(before, axis=-1), last + 1, jnp.max(gains, axis=-1))
 
 
+@public
 def variation(us: PyTree, norm: Norm | None = None) -> Array:
     r"""$\sum_{t \ge 2} \|u_t - u_{t-1}\|$, Euclidean if `norm` is None."""
     norm = norms.l2() if norm is None else norm
@@ -133,6 +140,7 @@ def variation(us: PyTree, norm: Norm | None = None) -> Array:
     return jnp.sum(jax.vmap(norm.primal)(jax.tree.map(lambda u: jnp.diff(u, axis=0), us)))
 
 
+@public
 def shifts(us: PyTree) -> Array:
     """The number of rounds in which a comparator changes."""
     check_sequence("shifts", us)
@@ -193,6 +201,7 @@ def _padded(owner: str, curve: Float[Array, "... T"]) -> Float[Array, "... T1"]:
     return jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], axis=-1)
 
 
+@public
 def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
     """The regret of a run to every expert after every round, scaled by confidences and weights.
 
@@ -218,6 +227,7 @@ def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
     return unit_of(hp) * jnp.cumsum(regrets, axis=0)
 
 
+@public
 def quantile_regret(regrets: Float[Array, "T N"], epsilon: float) -> Float[Array, " T"]:
     r"""Regret to the $\lceil \varepsilon N\rceil$-th best expert, after every round.
 
@@ -236,6 +246,7 @@ class Piece(NamedTuple):
     stop: int
 
 
+@public
 def upward_variation(us: PyTree) -> Array:
     r"""$\sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$."""
     check_sequence("upward_variation", us)
@@ -244,6 +255,7 @@ def upward_variation(us: PyTree) -> Array:
     return jnp.sum(jnp.maximum(flat - before, 0.0))
 
 
+@public
 def intervals(sequence: Float[Array, " T"]) -> list[Piece]:
     """A non-negative sequence as a weighted sum of intervals, of least total weight (lemma 5).
 

@@ -27,6 +27,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Loss, Rounds
 from olx.experts.paths import on_edges, path_losses
 from olx.hindsight.regret import weights
@@ -39,6 +40,7 @@ class ShiftingExpert(NamedTuple):
     value: Array
 
 
+@public
 def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingExpert:
     """The sequence of experts with at most `shifts` changes and the smallest total loss.
 
@@ -91,6 +93,7 @@ class Pruning(NamedTuple):
     value: Array
 
 
+@public
 def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " E"]) -> Pruning:
     """The pruning of smallest total loss; of two such prunings, the one with fewer edges.
 
@@ -134,6 +137,7 @@ def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " 
     return Pruning(leaves.astype(losses.dtype), below[count])
 
 
+@public
 def edge_losses(loss: Loss, rounds: Rounds, edges: int) -> Float[Array, " E"]:
     """The total loss of the advice below every edge, over the rounds that take it."""
     check.instance("edge_losses", "rounds", rounds, Rounds)

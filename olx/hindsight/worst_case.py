@@ -40,6 +40,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._cache import compiled
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.arguments import check_game
@@ -219,6 +220,7 @@ class StreamSet:
     context: Part | None = None  # None: rounds have no context
 
 
+@public
 def linear_losses(gradients: ConvexSet) -> StreamSet:
     r"""Linear losses $\langle w, g_t \rangle$ with $g_t$ in a set; $g_t$ is shaped like a decision.
 
@@ -232,6 +234,7 @@ def linear_losses(gradients: ConvexSet) -> StreamSet:
     return StreamSet(linear_loss, _part("linear_losses", "gradients", gradients))
 
 
+@public
 def score_losses(loss: Loss, rows: ConvexSet, outcomes: ConvexSet) -> StreamSet:
     r"""A loss of a score and a number $y_t$, with rows $x_t$ that are shaped like the decision.
 
@@ -243,6 +246,7 @@ def score_losses(loss: Loss, rows: ConvexSet, outcomes: ConvexSet) -> StreamSet:
     return StreamSet(as_tree(loss), outcome, _part("score_losses", "rows", rows))
 
 
+@public
 def label_losses(loss: Loss, rows: ConvexSet) -> StreamSet:
     r"""A loss of a score and a label $\pm 1$, with rows that are shaped like the decision.
 
@@ -331,6 +335,7 @@ class WorstCase:
         }
 
 
+@public
 def worst_case(
     learner: Learner,
     rounds: int,

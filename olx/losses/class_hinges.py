@@ -36,6 +36,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses._classes import balanced, checked, dual, of_classes, top_sums
@@ -61,6 +62,7 @@ def margin_multiclass_hinge(margin: Scalar) -> ScoreLoss:
     )
 
 
+@public
 def max_of_hinges(cost: Float[Array, "k k"]) -> ScoreLoss:
     r"""The largest hinge over the wrong classes, for costs of your own.
 

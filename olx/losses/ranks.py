@@ -26,6 +26,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._check import seen_as
+from olx._refusal import public
 from olx.core import Scalar
 from olx.losses.margin import ROUNDING
 from olx.losses.score import ScoreLoss
@@ -34,6 +35,7 @@ from olx.needs import Need
 PADDING = -1.0  # the relevance of a row that does not count
 
 
+@public
 def label_hinge(margin: Scalar = 1.0) -> ScoreLoss:
     r"""The largest violation of the margin $\gamma$ = `margin` between two labels.
 

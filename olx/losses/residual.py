@@ -19,11 +19,13 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
 from olx.losses.score import ScoreLoss
 
 
+@public
 def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
     r"""The part of the absolute residual above `epsilon`; smaller residuals cost nothing.
 
@@ -43,6 +45,7 @@ def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
     )
 
 
+@public
 def power(p: Scalar) -> ScoreLoss:
     r"""The residual to the power of `p`, which is at least 2; smooth on every ball.
 
@@ -60,6 +63,7 @@ def power(p: Scalar) -> ScoreLoss:
     )
 
 
+@public
 def huber(delta: Scalar) -> ScoreLoss:
     r"""Half the squared residual up to `delta`, and a line of slope `delta` from there on.
 

@@ -28,6 +28,7 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._numeric import Sum
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.schedules.decay import as_schedule
@@ -49,6 +50,7 @@ class AverageState(NamedTuple):
     stats: PyTree
 
 
+@public
 def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     r"""Play `inner` and keep the mean of its decisions, one per round, before its update.
 
@@ -75,6 +77,7 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
+@public
 def averaged(state: AverageState) -> PyTree:
     """The mean decision, from the state of an `average`, lifted or not; 0 before round 1.
 
@@ -91,6 +94,7 @@ def averaged(state: AverageState) -> PyTree:
     )
 
 
+@public
 def rising(shift: Scalar = 1.0) -> Process:
     r"""Weights $a_t = t + $ `shift`; `shift` = 1 gives those of `strongly_convex_ogd`.
 

@@ -20,6 +20,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
 from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
@@ -27,6 +28,7 @@ from olx.theorem import Theorem
 from olx.wrapper import INNER, lift_needs
 
 
+@public
 def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
     r"""Mix copies of `inner`, one born per round; copies with longer lives are rarer.
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
 from olx.meta._members import check_members, count, each, its_own, mean, over, stacked
@@ -38,6 +39,7 @@ class MixState(NamedTuple):
     mixer: PyTree
 
 
+@public
 def mix(inner: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner:
     """Play the mean of the actions of several learners, weighted by `mixer` from a uniform start.
 

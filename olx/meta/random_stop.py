@@ -18,6 +18,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.wrapper import INNER, lift_needs, lift_theorems
 
@@ -39,6 +40,7 @@ class RandomStopState(NamedTuple):
     reservoir: Reservoir
 
 
+@public
 def random_stop(inner: Learner, key: Array) -> Learner:
     """Play `inner` and keep one decision, drawn in proportion to the weights of the rounds.
 
@@ -59,6 +61,7 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
+@public
 def stopped(state: RandomStopState) -> PyTree:
     """The decision kept, from the state of a `random_stop`, lifted or not."""
     check.state("stopped", state, RandomStopState, "random_stop")

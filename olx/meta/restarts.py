@@ -16,6 +16,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Loss, Rounds
 from olx.meta.random_stop import Reservoir, draw, reservoir
 from olx.wrapper import INNER, lift_needs
@@ -36,6 +37,7 @@ class RestartsState(NamedTuple):
     candidates: PyTree  # one per block, with a leading axis
 
 
+@public
 def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     """Play `inner`, restart it after every `length` rounds, and keep one decision per block.
 
@@ -57,12 +59,14 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     return Learner(hparams, init, predict, update, needs=needs)
 
 
+@public
 def candidates(state: RestartsState) -> PyTree:
     """The decisions kept; every leaf has a leading axis of blocks."""
     check.state("candidates", state, RestartsState, "restarts")
     return state.candidates
 
 
+@public
 def validated(
     candidates: PyTree, loss: Loss, rounds: Rounds, apply: Callable[[PyTree, PyTree], PyTree]
 ) -> PyTree:

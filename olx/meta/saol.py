@@ -20,6 +20,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.meta import adaptive
 from olx.meta.adaptive import Account, AdaptiveHparams, AdaptiveState
@@ -30,6 +31,7 @@ NEAR = "losses of a round must differ by at most `span`"
 LIGHT = "weights must be at most 1"
 
 
+@public
 def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     """Mix copies of `inner` that restart every 1, 2, 4, ... rounds.
 

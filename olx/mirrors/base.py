@@ -20,6 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.core import Scalar
@@ -117,6 +118,7 @@ class MirrorMap:
         return _bregman(self.conjugate, theta, start)
 
 
+@public
 def mirror_map(
     potential: Function | None = None,
     conjugate: Function | None = None,
@@ -190,6 +192,7 @@ def mirror_map(
     )
 
 
+@public
 def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
     r"""A mirror map from $\psi$ and a formula for $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
 

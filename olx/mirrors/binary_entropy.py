@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
@@ -24,6 +25,7 @@ from olx.mirrors.base import MirrorMap
 _LOG_2 = 0.6931471805599453
 
 
+@public
 def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
     """The binary entropy, times `scale`: each coordinate is a probability.
 

@@ -19,10 +19,12 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def leafwise(maps: PyTree) -> MirrorMap:
     """One mirror map per part of a decision.
 
@@ -64,12 +66,14 @@ def leafwise(maps: PyTree) -> MirrorMap:
     )
 
 
+@public
 def each_leaf(mirror: MirrorMap) -> MirrorMap:
     """The same mirror map on every leaf of a decision, for example one simplex per leaf."""
     check.instance("each_leaf", "mirror", mirror, MirrorMap)
     return _repeated(mirror, Partial(_over_leaves))
 
 
+@public
 def rowwise(mirror: MirrorMap) -> MirrorMap:
     """The same mirror map on every row (leading axis of the leaves), such as one simplex per row.
 

@@ -19,11 +19,13 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, mirror_map
 
 
+@public
 def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
     """The potential times a positive `factor`."""
     check.instance("scale", "mirror", mirror, MirrorMap)
@@ -43,6 +45,7 @@ def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
     )
 
 
+@public
 def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
     """The potential and its domain translated by `center`: the potential of `w - center`.
 
@@ -67,6 +70,7 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
     )
 
 
+@public
 def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
     """The potential of `matrix @ w`, for a square invertible matrix.
 
@@ -94,6 +98,7 @@ def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
     )
 
 
+@public
 def add(
     mirror: MirrorMap,
     other: MirrorMap,

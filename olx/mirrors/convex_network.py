@@ -39,11 +39,13 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def convex_network(
     levels: Float[Array, "*m K1"],
     widths: Float[Array, "*m K"],

@@ -18,12 +18,14 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.core import Scalar
 from olx.facts import Lump
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
     """The relative entropy to `prior` over all coordinates of a decision, times `scale`.
 

@@ -14,11 +14,13 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex.sets import ConvexSet
 from olx.mirrors.base import MirrorMap, with_argmax
 
 
+@public
 def euclidean(domain: ConvexSet | None = None) -> MirrorMap:
     """Half the squared norm, on the whole space or on a set of `olx.convex.sets`.
 

@@ -20,12 +20,14 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex.projections import entropic_floor
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 
 
+@public
 def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
     """The relative entropy to the uniform point, times `scale`, with all coordinates >= `floor`.
 

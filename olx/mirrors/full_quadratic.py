@@ -28,6 +28,7 @@ from jaxtyping import Array, Bool, Float, Int
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex import _domain
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty
@@ -53,6 +54,7 @@ class Search(NamedTuple):
     done: Bool[Array, ""]
 
 
+@public
 def full_quadratic(
     matrix: Float[Array, "d d"], penalty: Penalty | None = None, strength: Scalar = 1.0
 ) -> MirrorMap:

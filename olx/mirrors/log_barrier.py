@@ -19,12 +19,14 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex._multiplier import power_weights
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 
 
+@public
 def log_barrier(scale: Scalar = 1.0) -> MirrorMap:
     """The barrier of the positive orthant; the decision is NaN if a dual coordinate is 0 or more.
 
@@ -42,6 +44,7 @@ def log_barrier(scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
+@public
 def log_barrier_simplex(scale: Scalar = 1.0) -> MirrorMap:
     """The barrier of the probability simplex, 0 at the uniform point.
 

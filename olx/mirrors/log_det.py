@@ -14,11 +14,13 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex._spectral import symmetrize
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def log_det(scale: Scalar = 1.0) -> MirrorMap:
     """Minus the log-determinant of a positive definite matrix, times `scale`.
 

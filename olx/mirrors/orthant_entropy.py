@@ -19,11 +19,13 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> MirrorMap:
     """The relative entropy of positive weights to `prior`, times `scale`.
 

@@ -20,11 +20,13 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def pnorm(q: Scalar) -> MirrorMap:
     r"""Half the squared `q`-norm divided by q - 1.
 
@@ -45,6 +47,7 @@ def pnorm(q: Scalar) -> MirrorMap:
     )
 
 
+@public
 def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
     """Half the squared weighted `q`-norm divided by q - 1.
 

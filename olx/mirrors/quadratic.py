@@ -20,12 +20,14 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import like
+from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 
 
+@public
 def quadratic(
     curvature: PyTree, penalty: Penalty | None = None, strength: Scalar = 1.0
 ) -> MirrorMap:

@@ -18,6 +18,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import largest, schatten_norm
@@ -25,6 +26,7 @@ from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def schatten(q: Scalar) -> MirrorMap:
     r"""Half the squared Schatten norm of a matrix, divided by $q - 1$.
 

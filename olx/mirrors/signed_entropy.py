@@ -26,6 +26,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex.roots import root
 from olx.core import Scalar
@@ -34,6 +35,7 @@ from olx.mirrors._stretch import stretched
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
     r"""The potential of EG$\pm$ on the ball $\|w\|_1 \le$ `total`, with values in $[0, \log 2d]$.
 

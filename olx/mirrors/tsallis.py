@@ -19,12 +19,14 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex._multiplier import power_weights
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 
 
+@public
 def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
     """The negative Tsallis entropy of order `alpha`, times `scale`.
 

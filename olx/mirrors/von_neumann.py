@@ -20,12 +20,14 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import trace_norm
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
     """The relative entropy of a density matrix to the uniform one, times `scale`.
 

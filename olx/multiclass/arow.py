@@ -36,6 +36,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public_as
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import margin
 from olx.multiclass._second_order import by_classes, comparator, difference, duel
@@ -56,6 +57,7 @@ from olx.second_order.sketch import Tally, Terms
 from olx.theorem import summed
 
 
+@public_as("multiclass.arow")
 def arow(r: Scalar) -> Learner:
     r"""Multiclass AROW with a full matrix, a predictor for labels 0, ..., k - 1.
 

@@ -39,6 +39,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
@@ -59,6 +60,7 @@ class BanditronState(NamedTuple):
     key: Array  # for the draw of this round; predicting twice draws the same
 
 
+@public
 def banditron(gamma: Scalar, key: Array) -> Learner:
     """The Banditron, for labels 0, ..., k - 1 of which only the correctness is revealed.
 
@@ -160,6 +162,7 @@ drawn_steps = summed(
 )
 
 
+@public
 def banditron_bound(
     gamma: Scalar, rounds: Scalar, k: int, loss: Scalar, size: Scalar, row: Scalar = 1.0
 ) -> Scalar:

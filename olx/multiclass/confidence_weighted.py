@@ -10,11 +10,13 @@ Crammer, Dredze, Kulesza, Multi-Class Confidence Weighted Algorithms, 2009, for 
 rival; Wang, Zhao, Hoi, Exact Soft Confidence-Weighted Learning, 2012.
 """
 
+from olx._refusal import public_as
 from olx.core import Learner, Scalar
 from olx.multiclass._second_order import versus
 from olx.second_order.confidence_weighted import soft_rule
 
 
+@public_as("multiclass.soft_confidence_weighted")
 def soft_confidence_weighted(
     confidence: Scalar = 0.9, c: Scalar = 1.0, *, squared: bool = False
 ) -> Learner:

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public_as
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -46,6 +47,7 @@ class DiagonalAROWState(NamedTuple):
     d: Float[Array, "k *d"]  # D
 
 
+@public_as("multiclass.diagonal_arow")
 def diagonal_arow(r: Scalar) -> Learner:
     r"""Multiclass AROW with variances, a predictor for labels 0, ..., k - 1.
 

@@ -22,6 +22,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (5.
 """
 
 from olx import _check as check
+from olx._refusal import public_as
 from olx.classification.winnow import winnow_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -30,6 +31,7 @@ from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.entropy import negative_entropy
 
 
+@public_as("multiclass.exponentiated_gradient")
 def exponentiated_gradient(eta: Scalar) -> Learner:
     r"""Multiclass EG, a predictor for labels 0, ..., k - 1.
 

@@ -16,11 +16,13 @@ Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algori
 """
 
 from olx import _check as check
+from olx._refusal import public, public_as
 from olx.classification.passive_aggressive import learner
 from olx.core import Learner, Scalar
 from olx.losses.class_hinges import multiclass_hinge
 
 
+@public
 def passive_aggressive() -> Learner:
     """PA: correct every margin error completely, for separable data.
 
@@ -36,6 +38,7 @@ def passive_aggressive() -> Learner:
     return learner(multiclass_hinge)
 
 
+@public_as("multiclass.passive_aggressive_1")
 def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
     """PA-I: correct a margin error by a step of at most `aggressiveness`, the C of the paper.
 
@@ -45,6 +48,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
     return learner(multiclass_hinge, most)
 
 
+@public_as("multiclass.passive_aggressive_2")
 def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     """PA-II: correct a larger part of a margin error for larger `aggressiveness`, C of the paper.
 

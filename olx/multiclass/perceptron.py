@@ -32,6 +32,7 @@ Analysis of Machine Learning Algorithms, 2023, chapter 14.
 
 from jaxtyping import PyTree
 
+from olx._refusal import public
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -45,6 +46,7 @@ from olx.mirrors.pnorm import pnorm
 from olx.theorem import About, Certificate, Theorem
 
 
+@public
 def perceptron() -> Learner:
     """The multiclass Perceptron, a predictor for labels 0, ..., k - 1.
 
@@ -61,6 +63,7 @@ def perceptron() -> Learner:
     return learner.carrying(perceptron_mistakes)
 
 
+@public
 def uniform_perceptron() -> Learner:
     """The multiclass Perceptron that moves away from all classes that beat the label.
 
@@ -74,6 +77,7 @@ def uniform_perceptron() -> Learner:
     return learner.carrying(perceptron_mistakes)
 
 
+@public
 def multiclass_perceptron_mistakes(margin: Scalar) -> Theorem:
     r"""The last bound of this page, for any margin $\gamma$; `published` sums over all rounds.
 

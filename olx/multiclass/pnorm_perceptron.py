@@ -13,6 +13,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from olx import _check as check
+from olx._refusal import public_as
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -21,6 +22,7 @@ from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.pnorm import pnorm
 
 
+@public_as("multiclass.pnorm_perceptron")
 def pnorm_perceptron(p: Scalar) -> Learner:
     r"""The multiclass p-norm Perceptron, a predictor for labels 0, ..., k - 1.
 

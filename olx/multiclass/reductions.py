@@ -31,6 +31,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.losses.hinges import hinge
 from olx.losses.margin import mistaken
@@ -46,6 +47,7 @@ from olx.multiclass._copies import (
 from olx.theorem import Certificate, summed
 
 
+@public
 def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     """One copy of a binary predictor per class, which learns whether the label is that class.
 
@@ -69,6 +71,7 @@ def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     return made.carrying(copies_mistakes)
 
 
+@public
 def one_vs_one(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     """One copy of a binary predictor per pair of classes; k (k - 1) / 2 copies in all.
 
@@ -83,6 +86,7 @@ def one_vs_one(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     return reduced("one_vs_one", inner, code, loss)
 
 
+@public
 def output_codes(
     inner: Learner, code: Float[Array, "k copies"], *, loss: ScoreLoss = hinge
 ) -> Learner:

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 from olx.losses.ranks import PADDING
 
 
+@public
 def group_rows(rows: Any, relevance: Any, sizes: Any) -> Rounds:
     """One round per group: its rows, padded with rows of 0, and their relevance, padded with -1.
 

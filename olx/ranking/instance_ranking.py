@@ -32,6 +32,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.ranks import average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
@@ -50,6 +51,7 @@ class InstanceRankingState(NamedTuple):
     w: Float[Array, " d"]
 
 
+@public
 def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
     r"""Rank rows of a group, aggressively in Euclidean space.
 

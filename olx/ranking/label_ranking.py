@@ -71,6 +71,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks, parted
@@ -99,6 +100,7 @@ from olx.schedules.root_rounds import at as at_root_rounds
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 
+@public
 def label_ranking(
     eta: Scalar | Process, mirror: MirrorMap, update: Update, margin: Scalar = 1.0
 ) -> Learner:

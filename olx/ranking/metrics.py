@@ -30,10 +30,12 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.losses.margin import short
 from olx.losses.ranks import check_length, is_degree
 
 
+@public
 def mistake(scores: Array, relevance: Array) -> Array:
     """Whether a relevant entry is not strictly above all others.
 
@@ -47,6 +49,7 @@ def mistake(scores: Array, relevance: Array) -> Array:
     return sure * _number(short(low, high) & jnp.any(relevant) & jnp.any(other), scores)
 
 
+@public
 def one_error(scores: Array, relevance: Array) -> Array:
     """Whether the best score is not strictly that of a relevant entry."""
     relevant, other, sure = _sides("one_error", scores, relevance)
@@ -55,6 +58,7 @@ def one_error(scores: Array, relevance: Array) -> Array:
     return sure * _number(~(best > high) & jnp.any(relevant) & jnp.any(other), scores)
 
 
+@public
 def coverage(scores: Array, relevance: Array) -> Array:
     """How many entries of the ranked list are needed to hold all relevant ones."""
     relevant, other, sure = _sides("coverage", scores, relevance)
@@ -63,6 +67,7 @@ def coverage(scores: Array, relevance: Array) -> Array:
     return sure * jnp.where(jnp.any(relevant), needed, 0.0)
 
 
+@public
 def ranking_loss(scores: Array, relevance: Array) -> Array:
     """The share of pairs of a relevant and another entry that are not in the right order."""
     relevant, other, sure = _sides("ranking_loss", scores, relevance)
@@ -71,6 +76,7 @@ def ranking_loss(scores: Array, relevance: Array) -> Array:
     return sure * safe.divide(_count(wrong, scores), pairs)
 
 
+@public
 def average_precision(scores: Array, relevance: Array) -> Array:
     """The mean over relevant entries of the share of relevant ones among those not below.
 
@@ -87,6 +93,7 @@ def average_precision(scores: Array, relevance: Array) -> Array:
     return sure * safe.divide(total, _count(relevant, scores), 1.0)
 
 
+@public
 def reciprocal_rank(scores: Array, relevance: Array) -> Array:
     """One over the rank of the first relevant entry; its mean over rounds is known as MRR."""
     relevant, other, sure = _sides("reciprocal_rank", scores, relevance)
@@ -100,6 +107,7 @@ def log_discount(rank: Array) -> Array:
     return math.log(2) / jnp.log1p(rank)
 
 
+@public
 def ndcg(
     scores: Array,
     relevance: Array,

@@ -7,10 +7,12 @@ import numpy as np
 from jaxtyping import Array
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner
 from olx.frameworks.lift import model
 
 
+@public
 def rank_rows(inner: Learner) -> Learner:
     """Score the rows of a group by the decisions of a point learner, for any loss of the scores.
 
@@ -24,6 +26,7 @@ def rank_rows(inner: Learner) -> Learner:
     return model(inner, row_scores)
 
 
+@public
 def row_scores(w: Array, rows: Array) -> Array:
     r"""The scores $X w$ of the rows $X$ of a group."""
     if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:

@@ -18,6 +18,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex.prox import Penalty
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
@@ -36,6 +37,7 @@ class AdaGradStats(NamedTuple):
     clock: Clock
 
 
+@public
 def adagrad(penalty: Penalty | None = None, delta: Scalar = 1.0, rate: Scalar = 1.0) -> Process:
     r"""Curvature from past gradients, plus `rate` times the penalty per round.
 

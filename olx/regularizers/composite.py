@@ -16,6 +16,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex.prox import Penalty
 from olx.core import REGULARIZER, Process, Scalar
 from olx.mirrors.base import MirrorMap
@@ -29,6 +30,7 @@ class CompositeHparams:
     power: Scalar
 
 
+@public
 def composite(penalty: Penalty, rate: Scalar, power: Scalar = 0.5) -> Process:
     """`rate` times the penalty per round, plus a quadratic that grows with `power`.
 

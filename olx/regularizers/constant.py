@@ -3,10 +3,12 @@ r"""The constant regularizer, $f_t = f$."""
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import REGULARIZER, Feedback, Process
 from olx.mirrors.base import MirrorMap
 
 
+@public
 def constant(mirror: MirrorMap) -> Process:
     check.instance("constant", "mirror", mirror, MirrorMap)
     return Process(mirror, init, update, at, REGULARIZER, separable=mirror.separable)

@@ -15,12 +15,14 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex import _spectral as spectral
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.full_quadratic import full_quadratic
 
 
+@public
 def full_adagrad(delta: Scalar = 1.0) -> Process:
     """Curvature from the matrix of past gradients; decisions are vectors.
 

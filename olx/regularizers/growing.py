@@ -13,6 +13,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import REGULARIZER, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
@@ -24,6 +25,7 @@ class GrowingHparams:
     power: Scalar
 
 
+@public
 def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
     """The potential of `mirror` times $t^p$, with $t$ the round number and `power` $p$."""
     check.instance("growing", "mirror", mirror, MirrorMap)

@@ -14,11 +14,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import REGULARIZER, Feedback, Process
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
 
 
+@public
 def largest_context(mirror: MirrorMap) -> Process:
     r"""The potential of `mirror`, divided by its modulus, times $X_t^2$.
 

@@ -20,6 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.quadratic import quadratic
@@ -37,6 +38,7 @@ class ScaleInvariantAdaGradStats(NamedTuple):
     dimension: Float[Array, ""]  # d
 
 
+@public
 def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
     """A regularizer for linear predictors: its learner belongs inside `olx.linear`.
 

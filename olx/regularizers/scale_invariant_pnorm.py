@@ -26,6 +26,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex import norms
 from olx.convex.norms import Norm
 from olx.core import REGULARIZER, Feedback, Process, Scalar
@@ -43,6 +44,7 @@ class ScaleInvariantPNormStats(NamedTuple):
     paid: Float[Array, ""]  # the sum in beta^2
 
 
+@public
 def scale_invariant_pnorm(lipschitz: Scalar = 1.0) -> Process:
     """A regularizer for linear predictors: its learner belongs inside `olx.linear`.
 

@@ -13,6 +13,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import STEP, Process, Scalar
 from olx.schedules import _scalar
 
@@ -23,6 +24,7 @@ class DecayHparams:
     power: Scalar
 
 
+@public
 def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
     r"""The step size $\eta t^{-p}$ in round $t$, with `power` $p$."""
     eta = check.positive("decay", "eta", eta)

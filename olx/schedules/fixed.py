@@ -15,6 +15,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import STEP, Process, Scalar
 from olx.schedules import _scalar
 
@@ -33,6 +34,7 @@ class SelfBoundedHparams:
     loss: Scalar
 
 
+@public
 def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Process:
     r"""The step size $1 / \sqrt{T L / U}$ (S1), for a known number of rounds.
 
@@ -49,6 +51,7 @@ def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Pro
     return Process(hparams, _scalar.no_stats, _scalar.no_news, at_horizon, STEP, separable=True)
 
 
+@public
 def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Process:
     r"""The step size $1 / (L + \sqrt{L^2 + L U_2 / U_1})$ (S2), for a known comparator loss.
 

@@ -23,6 +23,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
 from olx.losses.margin import mistaken
@@ -41,6 +42,7 @@ class MistakesStats(NamedTuple):
     beyond: Float[Array, ""]  # the sum of weight - 1 over mistakes
 
 
+@public
 def mistakes(complexity: Scalar, norm: Norm) -> Process:
     r"""The step size $1 / (X_t \sqrt{(M_t + 1) / U})$ (S7, S9).
 
@@ -58,6 +60,7 @@ def mistakes(complexity: Scalar, norm: Norm) -> Process:
     return Process(MistakesHparams(complexity, norm), init, update, at, STEP)
 
 
+@public
 def structured(complexity: Scalar, norm: Norm) -> Process:
     r"""The step size $1 / (X_t \sqrt{(M_t + 1) / (2 U)})$, $X_t$ over mistakes and round $t$ (S10).
 

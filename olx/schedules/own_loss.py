@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import STEP, Feedback, Process, Scalar
 from olx.schedules import _scalar
 
@@ -32,6 +33,7 @@ class OwnLossStats(NamedTuple):
     total: Float[Array, ""]
 
 
+@public
 def own_loss(start: Scalar, rate: Scalar) -> Process:
     r"""The step size $1 / (\beta_2 \sqrt{\beta_1 + \sum_{i < t} g_i(w_i)})$ (S5).
 
@@ -48,6 +50,7 @@ def own_loss(start: Scalar, rate: Scalar) -> Process:
     return Process(OwnLossHparams(start, rate), init, update, at, STEP, separable=True)
 
 
+@public
 def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Process:
     r"""`own_loss` with $\beta_1$ = `largest` and $\beta_2 = 8^{1/4} \sqrt{L / U}$ (S6).
 

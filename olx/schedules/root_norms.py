@@ -20,6 +20,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
 from olx.schedules import _scalar
@@ -37,6 +38,7 @@ class RootNormsStats(NamedTuple):
     clock: Clock
 
 
+@public
 def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process:
     r"""The step size $1 / \sqrt{t \max_{i \le t} L_i / U}$ (S4).
 
@@ -56,6 +58,7 @@ def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process
     return Process(RootNormsHparams(lipschitz**2 / 2, complexity, norm), init, update, at, STEP)
 
 
+@public
 def root_norms(complexity: Scalar, norm: Norm) -> Process:
     r"""The step size $1 / (\sqrt{t / U} \max_{i \le t} \|x_i\|_*)$ (S8).
 

@@ -13,6 +13,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import STEP, Process, Scalar
 
 
@@ -22,6 +23,7 @@ class RootRoundsHparams:
     complexity: Scalar
 
 
+@public
 def root_rounds(energy: Scalar, complexity: Scalar) -> Process:
     r"""The step size $1 / \sqrt{t L / U}$.
 

@@ -17,12 +17,14 @@ Optimization, 2011; Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1 (5).
 """
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.corollaries import composite_regret
 from olx.frameworks.ftrl import ftrl
 from olx.regularizers.full_adagrad import full_adagrad
 
 
+@public
 def adagrad_full(eta: Scalar, delta: Scalar = 1.0) -> Learner:
     r"""AdaGrad with a full matrix, a point learner for vectors: lift it with `olx.linear`.
 

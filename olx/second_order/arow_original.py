@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order import sketch
@@ -40,6 +41,7 @@ from olx.second_order.sketch import Tally, Terms
 from olx.theorem import UNIT_WEIGHTS, Certificate, summed
 
 
+@public
 def arow_original(r: Scalar) -> Learner:
     """AROW of the first paper with a full matrix, a predictor for labels +1 and -1.
 

@@ -31,6 +31,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import alike
 from olx.frameworks.omd import OMDHparams, OMDState
@@ -41,6 +42,7 @@ from olx.theorem import MET, UNIT_WEIGHTS, ZERO, About, Certificate, Theorem, su
 AT_ZERO = "the first weights must be 0"
 
 
+@public
 def best_matrix(gradients: Float[Array, "t d"], size: Scalar) -> Float[Array, "d d"]:
     r"""The matrix $\frac1{C L} \sqrt{d / t}\, G$ with the least cost over $K'$.
 
@@ -76,6 +78,7 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]
 
 
+@public
 def fixed_matrix_regret(size: Scalar) -> Theorem:
     r"""Propositions 1 and 2, for `olx.omd` with the Euclidean or a full quadratic potential.
 

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
+from olx._refusal import public
 from olx.core import Feedback
 from olx.second_order import _slab
 from olx.second_order.frequent_directions import Account as Regret
@@ -38,12 +39,14 @@ class Account(NamedTuple):
     gram: Float[Array, "d d"]  # the sum of ghat ghat'
 
 
+@public
 def best_rank_regret() -> Theorem:
     """The regret by the spectrum of the gradients."""
     parts = terms, regret_sides, start
     return summed("best_rank_regret", "Luo 2016, theorem 18", *parts, about=_DIRECTIONS)
 
 
+@public
 def lost_trace() -> Theorem:
     """The trace lost by the sketch, over m, by the spectrum of the gradients."""
     parts = terms, trace_sides, start

@@ -35,6 +35,7 @@ from jaxtyping import Array
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order.rank_one import Row, Rule, Step, rank_one
@@ -46,6 +47,7 @@ class ConfidenceHparams:
     c: Scalar | None  # the price of missing the constraint; None if it must be met
 
 
+@public
 def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
     r"""CW: make every label at least as probable as `confidence`, for separable data.
 
@@ -66,6 +68,7 @@ def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
     return rank_one(Rule(hparams, score, exact_step), needs=needs)
 
 
+@public
 def soft_confidence_weighted(
     confidence: Scalar = 0.9, c: Scalar = 1.0, *, squared: bool = False
 ) -> Learner:

@@ -24,6 +24,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import of_wrapper
 from olx.wrapper import WrapperView, lift_needs, lift_refresh, lift_theorems
@@ -41,6 +42,7 @@ class AdaptationState(NamedTuple):
     squares: PyTree  # D
 
 
+@public
 def diagonal_adaptation(inner: Learner, start: Scalar = 0.1, current: bool = False) -> Learner:
     r"""Play `inner` on rows whose entries are divided by the roots of $D_t$.
 

@@ -25,6 +25,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -46,6 +47,7 @@ class DiagonalAROWState(NamedTuple):
     d: PyTree  # D
 
 
+@public
 def diagonal_arow(r: Scalar) -> Learner:
     """AROW with a diagonal matrix, a predictor for labels +1 and -1.
 

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Scalar
 from olx.second_order import sketch
 from olx.second_order._root import changed
@@ -53,6 +54,7 @@ class Epoch(NamedTuple):
         return sketch.is_whole(alpha, _squares(self))
 
 
+@public
 def epoch_frequent_directions(size: int) -> Sketch:
     """Frequent directions that are found once in `size` rounds, with 2 `size` - 1 rows.
 

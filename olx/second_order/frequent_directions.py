@@ -64,6 +64,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
@@ -97,6 +98,7 @@ class Directions(NamedTuple):
         return sketch.is_whole(alpha, self.energy)
 
 
+@public
 def frequent_directions(size: int) -> Sketch:
     """The sketch of frequent directions that keeps `size` - 1 of them.
 

@@ -35,6 +35,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
@@ -61,6 +62,7 @@ class Look(NamedTuple):
     spread: Array
 
 
+@public
 def invariant_newton(
     bound: Scalar, *, curvature: Scalar | None = None, lipschitz: Scalar | None = None
 ) -> Learner:

@@ -34,6 +34,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import Account, SlabHparams
@@ -51,6 +52,7 @@ from olx.second_order.rank_one import (
 from olx.theorem import Certificate, summed
 
 
+@public
 def newton(
     alpha: Scalar,
     bound: Scalar,

@@ -53,6 +53,7 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._numeric import Sum
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Scalar
 from olx.second_order import sketch
 from olx.second_order.sketch import PERIOD, Sketch, columns, orthonormal
@@ -74,6 +75,7 @@ class OjaState(NamedTuple):
     square: Float[Array, ""]  # the sum of the squares of Z, at least the largest of 1 / F^2
 
 
+@public
 def oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     r"""Oja's sketch of `size` directions with the rates `rate` / t.
 
@@ -92,6 +94,7 @@ def oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     return _make("oja", size, rate, key, _falling)
 
 
+@public
 def adaptive_oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     """Oja's sketch with rates that adapt to the lengths of the sketched vectors."""
     check.key("adaptive_oja", key)

@@ -55,6 +55,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
@@ -76,6 +77,7 @@ class Projection(NamedTuple):
     key: Array  # for the next vector
 
 
+@public
 def random_projection(size: int, key: Array) -> Sketch:
     r"""A random sketch of `size` rows.
 
@@ -133,6 +135,7 @@ class Account(NamedTuple):
     unit: Bool[Array, ""]
 
 
+@public
 def projection_terms(epsilon: Scalar) -> Theorem:
     """The gradients in the norm of a random projection, against those in the full norm.
 
@@ -193,6 +196,7 @@ class Drift(NamedTuple):
     narrow: Bool[Array, ""]
 
 
+@public
 def projection_drift(delta: Scalar, rate: Scalar) -> Theorem:
     r"""The third term of `newton_regret` for a random projection, with probability $1 - \delta$.
 

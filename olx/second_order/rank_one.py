@@ -38,6 +38,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh
 from olx.frameworks.lift import dot, transposed
@@ -91,6 +92,7 @@ class RankOneState(NamedTuple):
     clock: Clock
 
 
+@public
 def rank_one(
     rule: Rule,
     prior: Scalar = 1.0,

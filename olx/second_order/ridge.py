@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -43,6 +44,7 @@ from olx.second_order.rank_one import (
 from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 
 
+@public
 def ridge(a: Scalar, forget: Scalar = 1.0) -> Learner:
     r"""Online ridge regression, a predictor for the squared loss.
 

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
 from olx.losses.signs import signs
@@ -43,6 +44,7 @@ from olx.second_order.sketch import Tally
 from olx.theorem import summed
 
 
+@public
 def second_order_perceptron(a: Scalar = 1.0) -> Learner:
     """The second-order Perceptron, a predictor for labels +1 and -1.
 

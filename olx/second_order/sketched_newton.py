@@ -44,6 +44,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh, Refreshed, Rowwise
 from olx.frameworks.lift import dot
@@ -87,6 +88,7 @@ class Step(NamedTuple):
     after: SketchedNewtonState
 
 
+@public
 def sketched_newton(
     sketch: Sketch | None,
     alpha: Scalar,

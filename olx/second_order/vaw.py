@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -43,6 +44,7 @@ from olx.second_order.rank_one import (
 from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, summed
 
 
+@public
 def vaw(a: Scalar) -> Learner:
     r"""The forecaster of Vovk, Azoury and Warmuth, a predictor for the squared loss.
 

@@ -19,6 +19,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.adversary import Adversary
 from olx.core import Loss, Rounds, Scalar
 from olx.streams.checks import check_rounds
@@ -35,6 +36,7 @@ class Candidates(NamedTuple):
     high: Int[Array, ""]
 
 
+@public
 def contradicting(loss: Loss) -> Adversary:
     """The context is always `[1.0]`, and the label contradicts the score.
 
@@ -44,6 +46,7 @@ def contradicting(loss: Loss) -> Adversary:
     return Adversary(None, _checked("contradicting", loss), _nothing, _ask_one, _contradict)
 
 
+@public
 def random_signs(key: Array) -> Adversary:
     r"""Linear losses with a random sign per coordinate, for any action.
 
@@ -54,6 +57,7 @@ def random_signs(key: Array) -> Adversary:
     return Adversary(key, Partial(tree.vdot), _first_key, _ask_nothing, _answer_signs)
 
 
+@public
 def unit_vectors(rounds: int, loss: Loss) -> Adversary:
     r"""The context of round $t$ is $e_t$, and the label contradicts the score.
 
@@ -66,6 +70,7 @@ def unit_vectors(rounds: int, loss: Loss) -> Adversary:
     return Adversary(Size(rounds), loss, _first_round, _ask_unit, _answer_unit)
 
 
+@public
 def threshold(candidates: int, loss: Loss) -> Adversary:
     r"""Thresholds $h_i(x) = +1$ for $x \le i$, else $-1$, with $i = 1, \dots, n$ = `candidates`.
 
@@ -88,6 +93,7 @@ def heaviest_expert() -> Adversary:
     return Adversary(None, Partial(tree.vdot), _nothing, _ask_nothing, _answer_heaviest)
 
 
+@public
 def steepest(radius: Scalar) -> Adversary:
     r"""The linear loss with a gradient of length `radius` that is largest at the action $w$.
 
@@ -178,6 +184,7 @@ def _answer_steepest(radius: Scalar, state: PyTree, w: PyTree) -> tuple[PyTree, 
     return jax.tree.map(lambda leaf: radius * jnp.where(apart, leaf / size, equal), w), state
 
 
+@public
 def replaying(loss: Loss, rounds: Rounds) -> Adversary:
     """The rounds of a stream in turn, and from the first one again after the last.
 

@@ -13,11 +13,13 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 from olx.streams.checks import refuse_masked
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
 
+@public
 def from_arrays(
     context: PyTree, outcome: PyTree, weight: Any = None, *, labels: bool = False
 ) -> Rounds:
@@ -132,6 +134,7 @@ def _real(array: np.ndarray) -> bool:
     return jnp.issubdtype(array.dtype, jnp.floating)
 
 
+@public
 def with_intercept(rounds: Rounds) -> Rounds:
     """The rounds with a feature that is always 1 after the others; dense or sparse rows.
 

@@ -18,10 +18,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds, Scalar
 from olx.streams.stream import Stream, coins, directions, whole
 
 
+@public
 def linear_classification(
     key: Array, rounds: int, features: int, margin: Scalar = 0.0, noise: Scalar = 0.0
 ) -> Stream:
@@ -52,6 +54,7 @@ def linear_classification(
     return Stream(Rounds(context, outcome), truth)
 
 
+@public
 def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0) -> Stream:
     r"""Labels drawn with $P(y = 1 \mid x) = \sigma(\langle u, x \rangle)$, $\|u\|$ = `scale`.
 
@@ -68,6 +71,7 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
     return Stream(Rounds(context, outcome), truth)
 
 
+@public
 def stretched_classification(
     key: Array, rounds: int, features: int, stretched: int, condition: Scalar
 ) -> Stream:
@@ -98,6 +102,7 @@ def stretched_classification(
     return Stream(Rounds((white * spread) @ basis.T, outcome), basis @ (plain / spread))
 
 
+@public
 def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
     r"""Rows of bits, labelled by whether at least `r` of the `k` relevant bits are 1 (Winnow).
 
@@ -126,6 +131,7 @@ def _check(owner: str, rounds: int, features: int) -> None:
     check.count(owner, "features", features)
 
 
+@public
 def linear_classes(
     key: Array, rounds: int, features: int, classes: int, margin: Scalar = 0.0, noise: Scalar = 0.0
 ) -> Stream:
@@ -166,6 +172,7 @@ def linear_classes(
     return Stream(Rounds(context, outcome), truth)
 
 
+@public
 def weak_votes(key: Array, rounds: int, n: int, gamma: Scalar, blind: int = 0) -> Stream:
     r"""Rounds whose context is the votes of `n` weak learners with the edge $\gamma$.
 

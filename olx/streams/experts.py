@@ -11,10 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds, Scalar
 from olx.streams.stream import Stream, coins, segments, whole
 
 
+@public
 def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> Stream:
     r"""One random expert has a mean loss that is smaller by `gap` than that of all others.
 
@@ -34,6 +36,7 @@ def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> S
     return Stream(Rounds(None, losses), truth)
 
 
+@public
 def alternating_losses(rounds: int, experts: int) -> Stream:
     """Experts of even and of odd index lose 1 in turn; in the first round the even ones lose 1/2.
 
@@ -48,6 +51,7 @@ def alternating_losses(rounds: int, experts: int) -> Stream:
     return Stream(Rounds(None, losses), best)
 
 
+@public
 def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01) -> Stream:
     r"""Expert $i$ loses 1 with probability $\frac12 (1 - \cos(2 \pi i / N - $ `speed` $t))$.
 
@@ -62,6 +66,7 @@ def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01)
     return Stream(Rounds(None, coins(key, chances, chances.shape)), truth)
 
 
+@public
 def switching_losses(
     key: Array, rounds: int, experts: int, switches: int = 4, gap: Scalar = 0.25
 ) -> Stream:
@@ -85,6 +90,7 @@ def switching_losses(
     return Stream(Rounds(None, coins(for_losses, 0.5 - gap * truth, truth.shape)), truth)
 
 
+@public
 def random_sign_losses(key: Array, rounds: int) -> Stream:
     r"""Linear losses $\sigma_t w$ on $[-1, 1]$ with random signs: a lower bound for every learner.
 

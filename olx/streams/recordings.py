@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 
 RATE = 16_000  # samples per second
 
@@ -34,6 +35,7 @@ class Played(NamedTuple):
     starts: np.ndarray  # in the recording, in seconds
 
 
+@public
 def spoken(seed: int, events: int = 12, phones: int = 8, noise: float = 0.02) -> Spoken:
     """A sequence of `events` random phones out of `phones`.
 
@@ -73,6 +75,7 @@ def spoken(seed: int, events: int = 12, phones: int = 8, noise: float = 0.02) ->
     return Spoken(wave, said, starts / RATE)
 
 
+@public
 def played(seed: int, notes: int = 16, noise: float = 0.01) -> Played:
     """A random melody of `notes` notes, one after the other.
 

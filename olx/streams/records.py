@@ -19,12 +19,14 @@ import jax
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 from olx.streams.sparse_rows import sparse_rows
 
 Example = tuple[Any, Any] | tuple[Any, Any, float]
 
 
+@public
 def from_examples(examples: Iterable[Example], *, size: int = 1024) -> Iterator[Rounds]:
     """Make a stream from pairs of a row and an outcome, such as those of a generator.
 
@@ -40,6 +42,7 @@ def from_examples(examples: Iterable[Example], *, size: int = 1024) -> Iterator[
         yield Rounds(_stacked("from_examples", "row", rows), outcome, weight)
 
 
+@public
 def from_loader(loader: Iterable[Any], *, epochs: int = 1) -> Iterator[Rounds]:
     """Make a stream from batches of a data loader: of PyTorch, TensorFlow, Grain, or a list.
 
@@ -223,6 +226,7 @@ class Features:
         return f"Features(width={self.width}, hashed={self.hashed}, seen={len(self._place)})"
 
 
+@public
 def from_dicts(
     examples: Iterable[Example], features: Features, *, size: int = 1024
 ) -> Iterator[Rounds]:

@@ -15,10 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds, Scalar
 from olx.streams.stream import Stream, coins, directions, segments, whole
 
 
+@public
 def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.1) -> Stream:
     r"""Standard normal rows: the easy case, where $\langle u, x \rangle$ has variance 1.
 
@@ -34,6 +36,7 @@ def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.
     return _observe(for_noise, context, directions(for_truth, (features,)), noise)
 
 
+@public
 def heavy_tailed(
     key: Array, rounds: int, features: int, dof: Scalar = 3.0, noise: Scalar = 0.1
 ) -> Stream:
@@ -50,6 +53,7 @@ def heavy_tailed(
     return _observe(for_noise, context, directions(for_truth, (features,)), noise)
 
 
+@public
 def ill_conditioned(
     key: Array, rounds: int, features: int, condition: Scalar = 100.0, noise: Scalar = 0.1
 ) -> Stream:
@@ -72,6 +76,7 @@ def ill_conditioned(
     return _observe(for_noise, context, directions(for_truth, (features,)), noise)
 
 
+@public
 def sparse(
     key: Array, rounds: int, features: int, nonzeros: int, relevant: int, noise: Scalar = 0.1
 ) -> Stream:
@@ -96,6 +101,7 @@ def sparse(
     return _observe(for_noise, context, jnp.where(support, signs / relevant**0.5, 0.0), noise)
 
 
+@public
 def coin_functions(key: Array, rounds: int, calls: int, functions: int | None = None) -> Stream:
     r"""Targets $\frac12 \pm \frac1{10 \sqrt N}$ at random, seen through coins: a lower bound.
 
@@ -135,6 +141,7 @@ def _check(owner: str, rounds: int, features: int) -> None:
     check.count(owner, "features", features)
 
 
+@public
 def drifting(
     key: Array, rounds: int, features: int, speed: Scalar = 0.01, noise: Scalar = 0.1
 ) -> Stream:
@@ -152,6 +159,7 @@ def drifting(
     return _observe_changing(for_rounds, jnp.cumsum(steps.at[1:].multiply(speed), axis=0), noise)
 
 
+@public
 def rotating(
     key: Array, rounds: int, features: int, speed: Scalar = 0.01, noise: Scalar = 0.1
 ) -> Stream:
@@ -173,6 +181,7 @@ def rotating(
     )
 
 
+@public
 def switching(
     key: Array, rounds: int, features: int, switches: int = 4, noise: Scalar = 0.1
 ) -> Stream:

@@ -11,6 +11,7 @@ import numpy as np
 
 from olx import _aligned as aligned
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 
 LANES = 8
@@ -64,6 +65,7 @@ class SparseRows:
         return dense[:, :-1]
 
 
+@public
 def sparse_rows(matrix: Any) -> SparseRows:
     """Make `SparseRows` from a SciPy sparse matrix or array, one row per round.
 
@@ -142,6 +144,7 @@ def _check_indices(owner: str, indices: np.ndarray, size: int) -> None:
         )
 
 
+@public
 def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Rounds:
     """Read rounds from a file in the svmlight (LIBSVM) format; needs scikit-learn.
 

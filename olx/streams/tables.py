@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 from olx.streams.arrays import from_arrays
 
@@ -298,6 +299,7 @@ class Framed(NamedTuple):
     columns: Columns
 
 
+@public
 def from_frame(
     frame: Any,
     target: str,

@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import public
 from olx.structured.recursion import Parts, forward, viterbi
 from olx.structured.sequences import Sequences, chain_needs
 from olx.structured.structure import Structure
@@ -45,6 +46,7 @@ class ChainWeights(NamedTuple):
     end: Float[Array, " k"]
 
 
+@public
 def chain(classes: int, features: int, costs: ArrayLike | Callable | None = None) -> Structure:
     r"""Sequences of labels 0..`classes` - 1 with `features` real features per position.
 

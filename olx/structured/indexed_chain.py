@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from olx._refusal import public
 from olx.core import Scalar
 from olx.structured.chain import (
     ChainHparams,
@@ -33,6 +34,7 @@ from olx.structured.structure import Structure
 ABSENT = -1
 
 
+@public
 def indexed_chain(
     classes: int, features: int, costs: ArrayLike | Callable | None = None
 ) -> Structure:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static, words
+from olx._refusal import public
 from olx.needs import Need
 from olx.structured.structure import Structure
 
@@ -63,6 +64,7 @@ class Contrast(NamedTuple):
         return jnp.where(gap <= 0, 0.0, gap)
 
 
+@public
 def max_loss(structure: Structure) -> PartsLoss:
     """The margin loss of the output that violates its margin most.
 
@@ -77,12 +79,14 @@ def max_loss(structure: Structure) -> PartsLoss:
     return PartsLoss(structure, "max_loss", _hinge, _worst, structure.needs)
 
 
+@public
 def prediction_loss(structure: Structure) -> PartsLoss:
     """The margin loss of the decoded output."""
     check.instance("prediction_loss", "structure", structure, Structure)
     return PartsLoss(structure, "prediction_loss", _hinge, predicted, structure.needs)
 
 
+@public
 def crf(structure: Structure) -> PartsLoss:
     """The negative log-likelihood of a conditional random field."""
     check.instance("crf", "structure", structure, Structure)
@@ -91,6 +95,7 @@ def crf(structure: Structure) -> PartsLoss:
     return PartsLoss(structure, "crf", _crf, None, structure.needs)
 
 
+@public
 def decoded_cost(structure: Structure) -> PartsLoss:
     """The cost of the decoded output: the number of wrong labels, for the Hamming cost."""
     check.instance("decoded_cost", "structure", structure, Structure)

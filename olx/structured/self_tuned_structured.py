@@ -28,6 +28,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import solved
 from olx.structured import ledger, walk
@@ -50,6 +51,7 @@ class SelfTunedStructuredState(NamedTuple):
     mistakes: Float[Array, ""]  # m
 
 
+@public
 def self_tuned_structured(structure: Structure, complexity: Scalar) -> Learner:
     r"""Learn from every mistake, with a step size set by their number.
 

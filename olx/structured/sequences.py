@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Rounds
 from olx.needs import Need
 
@@ -24,6 +25,7 @@ class Sequences(NamedTuple):
     length: Any  # an integer between 1 and m
 
 
+@public
 def padded_rounds(
     x: Sequence[Any], y: Sequence[Any], length: int | None = None, weight: Any = None
 ) -> Rounds:

@@ -26,6 +26,7 @@ from optax import tree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.lift import model
 from olx.needs import Need
@@ -127,6 +128,7 @@ class Structure:
         return a
 
 
+@public
 def decoded(structure: Structure, w: PyTree, contexts: PyTree) -> PyTree:
     """The outputs of many contexts: the leaves of `contexts` have a leading axis.
 
@@ -141,6 +143,7 @@ def decoded(structure: Structure, w: PyTree, contexts: PyTree) -> PyTree:
     return _decode_each(structure, w, contexts)
 
 
+@public
 def structured_model(inner: Learner, structure: Structure) -> Learner:
     """Play the scores of the parts of a structured output with the decisions of `inner`.
 

@@ -32,6 +32,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.structured import ledger, walk
 from olx.structured.ledger import Account
@@ -52,6 +53,7 @@ class StructuredAggressiveState(NamedTuple):
     walk: Walk
 
 
+@public
 def structured_aggressive(structure: Structure, aggressiveness: Scalar, steps: int) -> Learner:
     """Raise the dual of the max loss by `steps` Frank-Wolfe steps per round.
 

@@ -27,6 +27,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.structured import ledger, walk
 from olx.structured.ledger import Account
@@ -45,6 +46,7 @@ class StructuredPassiveAggressiveState(NamedTuple):
     walk: Walk
 
 
+@public
 def structured_passive_aggressive(loss: PartsLoss, aggressiveness: Scalar) -> Learner:
     """Correct a margin error by a step of at most `aggressiveness`; plays the scores of the parts.
 

@@ -23,6 +23,7 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.frameworks.mistakes import solved
 from olx.structured import ledger, walk
@@ -37,6 +38,7 @@ class StructuredPerceptronState(NamedTuple):
     walk: Walk
 
 
+@public
 def structured_perceptron(structure: Structure) -> Learner:
     """The structured Perceptron, which plays the scores of the parts.
 

@@ -23,6 +23,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._check import seen_as
 from olx._numeric import Sum
+from olx._refusal import public
 from olx.core import Feedback, Scalar
 from olx.structured.structure import Structure
 
@@ -48,6 +49,7 @@ def step(
     return Walk(add(walk.w, factor), add(walk.late, total.value * factor), total)
 
 
+@public
 def averaged_weights(state: Any) -> PyTree:
     """The mean of the weights before each update, from the state of a structured learner.
 

@@ -15,6 +15,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._cache import compiled
+from olx._refusal import public
 from olx.core import Loss, Process, Rounds
 from olx.engine.rollout import rollout
 from olx.frameworks.ftrl import ftrl
@@ -51,6 +52,7 @@ class Seen(NamedTuple):
     geometry: Geometry | None
 
 
+@public
 def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = None) -> None:
     r"""Check `mirror` near `theta`; an AssertionError names the fact of duality that it breaks.
 
@@ -190,6 +192,7 @@ def _geometry(mirror: MirrorMap, thetas: PyTree, ws: PyTree, others: PyTree) -> 
     )
 
 
+@public
 def check_regularizer(regularizer: Process, loss: Loss, rounds: Rounds, params: PyTree) -> None:
     """Check `regularizer` on a short stream; an AssertionError names the property that it breaks.
 
@@ -225,6 +228,7 @@ def _conjugate_at(regularizer: Process, state, context):
     return regularizer.at(state.stats, context).conjugate(state.theta.value)
 
 
+@public
 def check_loss(loss: ScoreLoss, scores: Any, outcomes: Any) -> None:
     """Check that a loss and its slope agree; an AssertionError names what differs.
 

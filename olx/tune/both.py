@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Loss, Rounds
 from olx.tune.gradient import check_smooth, descended
 from olx.tune.halving import halved
@@ -18,6 +19,7 @@ from olx.tune.problem import problem
 from olx.tune.result import Tuned, tuned
 
 
+@public
 def both(
     make: Callable[..., Learner],
     loss: Loss,

@@ -19,6 +19,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.core import Learner, Loss, Rounds
 from olx.engine.chunks import take
 from olx.streams.sparse_rows import SparseRows
@@ -30,6 +31,7 @@ from olx.tune.result import Trial, Tuned, tuned
 from olx.tune.slopes import OfAction, sloped, slopes
 
 
+@public
 def by_gradient(
     make: Callable[..., Learner],
     loss: Loss,

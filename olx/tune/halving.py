@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Learner, Loss, Rounds
 from olx.engine.chunks import take
 from olx.tune.game import paid
@@ -31,6 +32,7 @@ from olx.tune.ranges import spread
 from olx.tune.result import Trial, Tuned, tuned
 
 
+@public
 def by_halving(
     make: Callable[..., Learner],
     loss: Loss,

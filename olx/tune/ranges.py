@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
+from olx._refusal import public
 
 
 class Range(NamedTuple):
@@ -57,6 +58,7 @@ class Range(NamedTuple):
         return math.log(value)
 
 
+@public
 def uniform(low: float, high: float) -> Range:
     """A range whose numbers are spread evenly, as in the grids of the lab.
 
@@ -66,6 +68,7 @@ def uniform(low: float, high: float) -> Range:
     return _checked("uniform", low, high, False)
 
 
+@public
 def loguniform(low: float, high: float) -> Range:
     """A range of positive numbers that are spread evenly on a logarithmic axis.
 

@@ -20,11 +20,13 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex.roots import root
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 from olx.frameworks.lift import dot, transposed
 
 
+@public
 def aggressive() -> Ascent:
     """Choose the best dual vector for this round; the others stay.
 

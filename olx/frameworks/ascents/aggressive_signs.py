@@ -19,11 +19,13 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
 
 
+@public
 def aggressive_signs() -> Ascent:
     """The rule `aggressive` in closed form: `negative_entropy`, a hinge, rows of -1, 0 and 1 only.
 

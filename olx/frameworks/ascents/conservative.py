@@ -16,11 +16,13 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.frameworks.ascents.base import Ascent, Problem
 from olx.frameworks.ascents.subgradient import subgradient
 from olx.losses.margin import mistaken
 
 
+@public
 def conservative(inner: Ascent | None = None) -> Ascent:
     r"""Learn from mistakes only: $y s \le 0$ for labels $y = \pm 1$; for a vector of scores, a
     label whose score is not strictly the largest.

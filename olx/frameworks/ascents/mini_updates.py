@@ -16,6 +16,7 @@ from jaxtyping import Array, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.frameworks.ascents import _examples
 from olx.frameworks.ascents._examples import Dual, Examples
 from olx.frameworks.ascents.base import Ascent, Problem
@@ -32,6 +33,7 @@ class Rota(NamedTuple):
     turn: Int[Array, ""]  # index of the next example to revisit
 
 
+@public
 def mini_updates(steps: int, capacity: int) -> Ascent:
     """Maximize over `steps` dual variables per round, one at a time, the newest first.
 

@@ -8,9 +8,11 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (3.
 
 from jaxtyping import Array, PyTree
 
+from olx._refusal import public
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing, slope
 
 
+@public
 def subgradient() -> Ascent:
     """Use the subgradient of the loss at the decision played as the dual vector.
 

@@ -14,10 +14,12 @@ Crammer, Singer, Ultraconservative Online Algorithms for Multiclass Problems, 20
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from olx._refusal import public
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing
 from olx.losses.margin import hot, mistaken, pick
 
 
+@public
 def uniform() -> Ascent:
     """Move away from all classes that score at least as much as the label, by equal parts.
 

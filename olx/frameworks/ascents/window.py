@@ -15,6 +15,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import public
 from olx.frameworks.ascents import _examples
 from olx.frameworks.ascents._examples import Dual, Examples
 from olx.frameworks.ascents.base import Ascent, Problem
@@ -26,6 +27,7 @@ class WindowHparams:
     passes: int = static()
 
 
+@public
 def window(size: int, passes: int = 10) -> Ascent:
     """Optimize the dual vectors of the last `size` rounds again in every round.
 
@@ -42,6 +44,7 @@ def window(size: int, passes: int = 10) -> Ascent:
     return Ascent(WindowHparams(size, passes), init, step, separable=False)
 
 
+@public
 def follow_the_leader(rounds: int, passes: int = 10) -> Ascent:
     """Optimize the dual vectors of all rounds again in every round, for at most `rounds` rounds.
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Scalar
 from olx.frameworks.games.base import Game, Hinges
 from olx.frameworks.lift import dot
@@ -27,6 +28,7 @@ from olx.losses.ranks import check_length, degrees, masks, pairs
 from olx.losses.signs import signs as need_signs
 
 
+@public
 def signs(margin: Scalar = 1.0) -> Game:
     r"""Classify by the sign of a score; labels are -1 and +1, the loss is the hinge with the margin
     $\gamma$ = `margin`."""
@@ -40,6 +42,7 @@ def examples() -> Game:
     return Game(None, _itself, _edge, _one)
 
 
+@public
 def labels(margin: Scalar = 1.0) -> Game:
     r"""Rank labels: outcomes are 1 for relevant labels and 0 for others, and the loss is
     `olx.losses.label_hinge(margin)`. `params` has one row of weights per label."""
@@ -47,6 +50,7 @@ def labels(margin: Scalar = 1.0) -> Game:
     return Game(margin, dot, _label_hinges, _square, (masks("labels"),))
 
 
+@public
 def rows() -> Game:
     """Rank the rows of a group by degrees of relevance; the loss is `olx.losses.max_pairs`."""
     return Game(None, _row_scores, _row_hinges, _square, (degrees("rows"),))

@@ -20,6 +20,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import public
 from olx.convex.max_of_hinges import ascend_hinges, average_hinges
 from olx.frameworks.games.base import HingeRule, Turn
 
@@ -38,6 +39,7 @@ def worst_hinge() -> HingeRule:
     return HingeRule(0, _worst_alpha)
 
 
+@public
 def projected_ascent(steps: int = 100) -> HingeRule:
     """The best dual variables by `steps` projected gradient steps with momentum, for any potential.
 
@@ -48,6 +50,7 @@ def projected_ascent(steps: int = 100) -> HingeRule:
     return HingeRule(steps, _ascent_alpha)
 
 
+@public
 def averaged_steps(steps: int = 100) -> HingeRule:
     """The mean of `steps` steps on the worst hinge, for the Euclidean potential.
 

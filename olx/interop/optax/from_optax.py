@@ -24,6 +24,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import call, pytree, static, words
+from olx._refusal import public
 from olx.core import Feedback, Learner
 
 _LOOKED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
@@ -48,6 +49,7 @@ class OptaxState(NamedTuple):
     memory: PyTree
 
 
+@public
 def from_optax(factory: Callable[..., optax.GradientTransformation], /, **numbers: Any) -> Learner:
     """Make the steps of the optax optimizer `factory(**numbers)`, starting from `params`.
 

@@ -25,6 +25,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._refusal import public
 from olx.core import Batch, Feedback, Learner, Scalar
 from olx.engine.game import first_state
 from olx.frameworks.lift import LiftHparams
@@ -38,6 +39,7 @@ class ToOptaxState(NamedTuple):
     inner: PyTree  # the state of the learner
 
 
+@public
 def to_optax(learner: Learner) -> optax.GradientTransformationExtraArgs:
     """Train with a point learner wherever an optax optimizer is taken.
 

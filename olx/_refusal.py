@@ -1,0 +1,99 @@
+"""Who refuses: an error gets the name of the public function that the user called.
+
+The place that finds a mistake raises `RefusedType` or `RefusedValue` with the message alone. Each
+`public` function that the error leaves writes its name on it, from the inside out, so the outermost
+one stands: `omd` of `olx.omd(-1)`, and `hedge` of `olx.hedge(-1)`, which calls `omd`.
+
+A function of the user may call functions of olx too. `own_name` stands around the call of it, so an
+error of `olx.batch(make, ...)` names the `hedge` in `make`, and not `batch`.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Refusal(Exception):
+    """An error that says what is wrong and what to do, after the name of who says it.
+
+    name: the public function that refuses; empty until the error leaves one.
+    keeps: whether the name stays what it is.
+    """
+
+    name = ""
+    keeps = False
+
+    def __str__(self) -> str:
+        said = str(self.args[0]) if self.args else ""
+        return f"{self.name}: {said}" if self.name else said
+
+    def rename(self, name: str) -> None:
+        if not self.keeps:
+            self.name = name
+
+
+class RefusedType(Refusal, TypeError):
+    """Something of the wrong kind."""
+
+
+class RefusedValue(Refusal, ValueError):
+    """Something of the right kind with a wrong value."""
+
+
+class own_name(ContextDecorator):
+    """A block, or a function, whose errors keep the name that they have; without one, `name`."""
+
+    def __init__(self, name: str = ""):
+        self.name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Refusal):
+            error.rename(error.name or self.name)
+            error.keeps = bool(error.name)
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that users call: errors that leave it carry its name."""
+    return public_as(function.__qualname__)(function)
+
+
+def public_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """`public` under another name, such as that of the class of a method."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        if inspect.isgeneratorfunction(function):
+            return cast(Callable[P, R], _named_generator(name, function))
+
+        @functools.wraps(function)
+        def named(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except Refusal as error:
+                error.rename(name)
+                raise
+
+        return named
+
+    return decorate
+
+
+def _named_generator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator raises while it is read, when the function has returned long ago."""
+
+    @functools.wraps(function)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return (yield from function(*args, **kwargs))
+        except Refusal as error:
+            error.rename(name)
+            raise
+
+    return named
