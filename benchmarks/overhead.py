@@ -92,7 +92,7 @@ def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], 
 
 
 def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
-    numbers = numbers_of("overhead", entry.learner, entry.loss, check_game)
+    numbers = numbers_of(entry.learner, entry.loss, check_game)
     game = one_game("overhead", numbers, rounds, start, Recorder())
     plan = chunks.plan_of(jax.tree.map(np.asarray, rounds), start, 1, True)
     visible = visible_leaves(game, plan, candidates(plan, numbers.parts))

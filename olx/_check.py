@@ -1,4 +1,4 @@
-"""Checks of arguments. An error says who refuses, what, the value seen, and the remedy.
+"""Checks of arguments. An error says what is wrong, the value seen, and the remedy.
 
 A check of a value returns the value. A concrete number that is not legal raises at once. A traced
 number, as in a grid under `vmap`, becomes NaN where it is not legal: a bad grid point then shows as
@@ -18,27 +18,27 @@ from jax.core import Tracer
 
 from olx._cache import cached
 from olx._memory import memory
+from olx._refusal import RefusedType, RefusedValue
 
 _AGREE = "they must agree"
 
 
-def positive(owner: str, name: str, value: Any, each: bool = False) -> Any:
+def positive(name: str, value: Any, each: bool = False) -> Any:
     """each: whether `value` may be a tree of arrays; every number in it is then checked."""
     legal = lambda v: (v > 0) & (v < np.inf)
-    return _values(owner, name, value, legal, "must be positive", each)
+    return _values(name, value, legal, "must be positive", each)
 
 
-def non_negative(owner: str, name: str, value: Any, each: bool = False) -> Any:
+def non_negative(name: str, value: Any, each: bool = False) -> Any:
     legal = lambda v: (v >= 0) & (v < np.inf)
-    return _values(owner, name, value, legal, "must be non-negative", each)
+    return _values(name, value, legal, "must be non-negative", each)
 
 
-def finite(owner: str, name: str, value: Any, each: bool = False) -> Any:
-    return _values(owner, name, value, lambda v: abs(v) < np.inf, "must be finite", each)
+def finite(name: str, value: Any, each: bool = False) -> Any:
+    return _values(name, value, lambda v: abs(v) < np.inf, "must be finite", each)
 
 
 def between(
-    owner: str,
     name: str,
     value: Any,
     low: float,
@@ -48,104 +48,102 @@ def between(
 ) -> Any:
     """slack: how far outside the range a value may lie; such a value is returned unchanged."""
     legal = lambda v: (v >= low - slack) & (v <= high + slack) & (v < np.inf)
-    return _values(owner, name, value, legal, f"must lie in [{low:g}, {high:g}]", each)
+    return _values(name, value, legal, f"must lie in [{low:g}, {high:g}]", each)
 
 
-def above(owner: str, name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
+def above(name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
     legal = lambda v: (v > low) & (v <= high)
-    return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g}]", each)
+    return _values(name, value, legal, f"must lie in ({low:g}, {high:g}]", each)
 
 
-def inside(owner: str, name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
+def inside(name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
     legal = lambda v: (v > low) & (v < high)
-    return _values(owner, name, value, legal, f"must lie in ({low:g}, {high:g})", each)
+    return _values(name, value, legal, f"must lie in ({low:g}, {high:g})", each)
 
 
-def key(owner: str, value: Any) -> None:
+def key(value: Any) -> None:
     """Refuse all but a random key of JAX, of the new or of the old form."""
     kind = getattr(value, "dtype", None)
     if kind is None or not (
         jnp.issubdtype(kind, jax.dtypes.prng_key) or (kind == np.uint32 and np.ndim(value) > 0)
     ):
-        raise TypeError(
-            f"{owner}: `key` must be a random key, got {seen_as(value)}; make one, as "
-            "`jax.random.key(0)`."
+        raise RefusedType(
+            f"`key` must be a random key, got {seen_as(value)}; make one, as `jax.random.key(0)`."
         )
 
 
-def iterable(owner: str, name: str, value: Any) -> None:
+def iterable(name: str, value: Any) -> None:
     """Refuse what holds no things one after the other; a word is one thing."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
-        raise TypeError(f"{owner}: `{name}` must be a list, got {quote(value)}.")
+        raise RefusedType(f"`{name}` must be a list, got {quote(value)}.")
 
 
-def flag(owner: str, name: str, value: Any) -> None:
+def flag(name: str, value: Any) -> None:
     """Refuse all but True and False."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{owner}: `{name}` must be True or False, got {quote(value)}.")
+        raise RefusedType(f"`{name}` must be True or False, got {quote(value)}.")
 
 
-def seed(owner: str, value: Any) -> None:
+def seed(value: Any) -> None:
     """Refuse all but integers from 0 on."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{owner}: `seed` must be an integer from 0 on, got {quote(value)}.")
+        raise RefusedValue(f"`seed` must be an integer from 0 on, got {quote(value)}.")
 
 
-def numbers(owner: str, name: str, value: Any) -> None:
+def numbers(name: str, value: Any) -> None:
     """Refuse all but trees of real numbers, at least one; values are not looked at."""
     leaves = jax.tree.leaves(value)
     own = dataclasses.is_dataclass(value) and type(value).__module__.startswith("olx.")
     if own or not any(np.size(leaf) for leaf in leaves):  # a network may be a dataclass
-        raise TypeError(
-            f"{owner}: `{name}` must hold numbers, got {quote(value)}; give an array, or a tree of "
-            "arrays."
+        raise RefusedType(
+            f"`{name}` must hold numbers, got {quote(value)}; give an array, or a tree of arrays."
         )
     for leaf in leaves:
         if not isinstance(leaf, Tracer):
-            _real(owner, name, np.asarray(leaf), leaf)
+            _real(name, np.asarray(leaf), leaf)
 
 
-def array(owner: str, name: str, value: Any, *axes: int) -> None:
+def array(name: str, value: Any, *axes: int) -> None:
     """Refuse all but arrays of finite real numbers with one of these numbers of axes."""
-    numbers(owner, name, value)
+    numbers(name, value)
     if not hasattr(value, "shape") or value.ndim not in axes or value.size == 0:
         wanted = " or ".join(map(str, axes))
         seen = f"shape {value.shape}" if hasattr(value, "shape") else quote(value)
-        raise TypeError(f"{owner}: `{name}` must be an array with {wanted} axes, got {seen}.")
-    finite(owner, name, value, each=True)
+        raise RefusedType(f"`{name}` must be an array with {wanted} axes, got {seen}.")
+    finite(name, value, each=True)
 
 
-def count(owner: str, name: str, value: Any) -> None:
+def count(name: str, value: Any) -> None:
     """Refuse all but Python integers of at least 1; a count is the size of an array."""
     if isinstance(value, Tracer):
-        raise TypeError(
-            f"{owner}: `{name}` must be an integer of at least 1, got a traced number; it is the "
+        raise RefusedType(
+            f"`{name}` must be an integer of at least 1, got a traced number; it is the "
             "size of an array, so it cannot vary within a batch: make one batch per value."
         )
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{owner}: `{name}` must be an integer of at least 1, got {quote(value)}.")
+        raise RefusedValue(f"`{name}` must be an integer of at least 1, got {quote(value)}.")
 
 
-def size(owner: str, name: str, value: Any, each: int = 1) -> None:
+def size(name: str, value: Any, each: int = 1) -> None:
     """Refuse all but the count of an array with `each` numbers per entry that fits into memory."""
-    count(owner, name, value)
+    count(name, value)
     asked = 4 * int(value) * int(each)
     if asked > memory() or value > np.iinfo(np.int32).max:
-        raise ValueError(
-            f"{owner}: `{name}` must be smaller, got {value}: arrays of that size take "
+        raise RefusedValue(
+            f"`{name}` must be smaller, got {value}: arrays of that size take "
             f"{asked / 1e9:,.3g} GB or more, and this machine has {memory() / 1e9:,.3g} GB."
         )
 
 
-def function(owner: str, name: str, value: Any, remedy: str = "") -> None:
+def function(name: str, value: Any, remedy: str = "") -> None:
     if not callable(value):
         seen, remedy = type(value).__name__, remedy or remedy_for("function", value)
-        raise TypeError(f"{owner}: `{name}` must be a function, got {seen}{_then(remedy)}.")
+        raise RefusedType(f"`{name}` must be a function, got {seen}{_then(remedy)}.")
 
 
-def takes(owner: str, name: str, value: Any, *arguments: str, remedy: str = "") -> None:
+def takes(name: str, value: Any, *arguments: str, remedy: str = "") -> None:
     """Refuse a `value` that cannot be called with these `arguments`."""
-    function(owner, name, value, remedy)
+    function(name, value, remedy)
     plain = isinstance(value, FunctionType)
     call, itself = (value, ()) if plain else (type(value).__call__, (value,))
     try:
@@ -158,7 +156,7 @@ def takes(owner: str, name: str, value: Any, *arguments: str, remedy: str = "") 
     except TypeError as error:
         wanted = ", ".join(arguments)
         more = _then(remedy or uncalled(value, ""))
-        raise TypeError(f"{owner}: `{name}` must take ({wanted}): {error}{more}.") from None
+        raise RefusedType(f"`{name}` must take ({wanted}): {error}{more}.") from None
     except ValueError:
         return  # functions written in C may have no signature
 
@@ -166,13 +164,11 @@ def takes(owner: str, name: str, value: Any, *arguments: str, remedy: str = "") 
 _signature_of = cached(inspect.signature)  # reading one takes 40 us
 
 
-def instance(owner: str, name: str, value: Any, kind: type) -> None:
+def instance(name: str, value: Any, kind: type) -> None:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         seen, remedy = seen_as(value), remedy_for(kind.__name__, value)
-        raise TypeError(
-            f"{owner}: `{name}` must be {article} {kind.__name__}, got {seen}{_then(remedy)}."
-        )
+        raise RefusedType(f"`{name}` must be {article} {kind.__name__}, got {seen}{_then(remedy)}.")
 
 
 def quote(value: Any) -> str:
@@ -181,11 +177,11 @@ def quote(value: Any) -> str:
     return seen_as(value) if " at 0x" in text or text[:1] == "<" else " ".join(text.split())
 
 
-def state(owner: str, value: Any, kind: type, maker: str) -> None:
+def state(value: Any, kind: type, maker: str) -> None:
     """Refuse all but the state of a learner of one kind."""
     if not isinstance(value, kind):
-        raise TypeError(
-            f"{owner}: `state` must be that of `{maker}`, got {seen_as(value)}; give `run.state`, "
+        raise RefusedType(
+            f"`state` must be that of `{maker}`, got {seen_as(value)}; give `run.state`, "
             f"or the part of it that belongs to `{maker}`."
         )
 
@@ -195,26 +191,22 @@ def _then(remedy: str) -> str:
 
 
 def same_structure(
-    owner: str, name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
+    name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
 ) -> None:
     if jax.tree.structure(value) != jax.tree.structure(other):
         seen, wanted = outline(value), outline(other)
-        raise TypeError(
-            f"{owner}: {name} has structure {seen}, {other_name} has {wanted}; {remedy}."
-        )
+        raise RefusedType(f"{name} has structure {seen}, {other_name} has {wanted}; {remedy}.")
 
 
-def same_shape(
-    owner: str, name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
-) -> None:
+def same_shape(name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE) -> None:
     """Refuse two trees that differ in structure or in the shape of a leaf."""
-    same_structure(owner, name, value, other_name, other, remedy)
+    same_structure(name, value, other_name, other, remedy)
     for (path, leaf), like in zip(
         jax.tree_util.tree_leaves_with_path(value), jax.tree.leaves(other), strict=True
     ):
         if np.shape(leaf) != np.shape(like):
-            raise TypeError(
-                f"{owner}: {name}{jax.tree_util.keystr(path)} has shape {np.shape(leaf)}, "
+            raise RefusedType(
+                f"{name}{jax.tree_util.keystr(path)} has shape {np.shape(leaf)}, "
                 f"{other_name}{jax.tree_util.keystr(path)} has {np.shape(like)}; {remedy}."
             )
 
@@ -224,55 +216,51 @@ def outline(tree: Any) -> str:
     return str(jax.tree.map(lambda _: "*", tree)).replace("'", "")
 
 
-def comparator(owner: str, u: Any, decision: Any) -> Any:
+def comparator(u: Any, decision: Any) -> Any:
     """`u` in the dtype of the decision; refuses a `u` of another shape."""
     remedy = "give a comparator like the decision"
     remedy += f", as jnp.zeros({decision.shape})" if hasattr(decision, "shape") else ""
-    same_shape(owner, "`u`", u, "the decision", decision, remedy)
+    same_shape("`u`", u, "the decision", decision, remedy)
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, jnp.result_type(like)), u, decision)
 
 
-def _values(
-    owner: str, name: str, value: Any, legal: Callable[[Any], Any], demand: str, each: bool
-) -> Any:
+def _values(name: str, value: Any, legal: Callable[[Any], Any], demand: str, each: bool) -> Any:
     if each:
-        numbers(owner, name, value)
+        numbers(name, value)
     else:
-        _one_number(owner, name, value)
+        _one_number(name, value)
 
     def look(path, leaf):
         if isinstance(leaf, Tracer):
             return jnp.where(legal(leaf), leaf, jnp.nan)
         seen = np.asarray(leaf)
-        _real(owner, f"{name}{jax.tree_util.keystr(path)}", seen, leaf)
+        _real(f"{name}{jax.tree_util.keystr(path)}", seen, leaf)
         if not np.all(legal(seen)):
             first = leaf if seen.ndim == 0 else seen[~legal(seen)].flat[0]
             more = " and finite" if np.isposinf(first) and demand != "must be finite" else ""
-            raise ValueError(
-                f"{owner}: `{name}{jax.tree_util.keystr(path)}` {demand}{more}, got {first}."
-            )
+            raise RefusedValue(f"`{name}{jax.tree_util.keystr(path)}` {demand}{more}, got {first}.")
         return leaf
 
     return jax.tree_util.tree_map_with_path(look, value)
 
 
-def _one_number(owner: str, name: str, value: Any) -> None:
+def _one_number(name: str, value: Any) -> None:
     odd = isinstance(value, str | bool | FunctionType)
     if odd or not jax.tree_util.all_leaves([value]):
         seen = f"a {type(value).__name__}" if dataclasses.is_dataclass(value) else f"{value!r:.60}"
         seen = seen_as(value) if isinstance(value, FunctionType) else seen
         more = _then(remedy_for("number", value))
-        raise TypeError(f"{owner}: `{name}` must be a number, got {seen}{more}.")
+        raise RefusedType(f"`{name}` must be a number, got {seen}{more}.")
     if np.ndim(value) > 0:
-        raise TypeError(
-            f"{owner}: `{name}` must be one number, got an array of shape {np.shape(value)}; "
+        raise RefusedType(
+            f"`{name}` must be one number, got an array of shape {np.shape(value)}; "
             f"`olx.batch` makes one learner per value."
         )
 
 
-def _real(owner: str, name: str, seen: np.ndarray, leaf: Any) -> None:
+def _real(name: str, seen: np.ndarray, leaf: Any) -> None:
     if not (jnp.issubdtype(seen.dtype, jnp.floating) or seen.dtype.kind in "iu"):
-        raise TypeError(f"{owner}: `{name}` must be a real number, got {quote(leaf)}.")
+        raise RefusedType(f"`{name}` must be a real number, got {quote(leaf)}.")
 
 
 _MAKE = {  # how to make what an argument must be

@@ -16,6 +16,7 @@ import jax
 from jax.core import Tracer
 
 from olx._cache import cached
+from olx._refusal import RefusedValue
 
 _TIMES = 2  # a round computes the next state while it has the last
 _REMEDY = (
@@ -24,7 +25,7 @@ _REMEDY = (
 )
 
 
-class TooLarge(ValueError):
+class TooLarge(RefusedValue):
     """Arrays that do not fit into memory."""
 
 
@@ -36,7 +37,7 @@ def memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
 
 
-def refuse_large_state(owner: str, state: Any) -> None:
+def refuse_large_state(state: Any) -> None:
     """Refuse a state, or the shapes of one, that does not fit into memory twice."""
     parts = jax.tree_util.tree_leaves_with_path(state)
     total = sum(_bytes(leaf) for _, leaf in parts)
@@ -44,7 +45,7 @@ def refuse_large_state(owner: str, state: Any) -> None:
         path, largest = max(parts, key=lambda part: _bytes(part[1]))
         name = f"state{jax.tree_util.keystr(path)}"
         raise TooLarge(
-            f"{owner}: the state takes {_size(total)}, most of it `{name}` of shape "
+            f"the state takes {_size(total)}, most of it `{name}` of shape "
             f"{largest.shape}, and a round needs it twice; this machine has {_size(memory())}: "
             f"{_REMEDY}."
         )
@@ -82,7 +83,7 @@ def _check_start(start: Callable, structure: Any, kinds: tuple, _: bool) -> None
         raise
     except Exception:  # a start may need numbers; its own error is better
         return
-    refuse_large_state("init", state)
+    refuse_large_state(state)
 
 
 def _kind(leaf: Any) -> tuple:

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Refusal(Exception):
@@ -45,8 +46,20 @@ class RefusedValue(Refusal, ValueError):
     """Something of the right kind with a wrong value."""
 
 
+class RefusedFile(Refusal, OSError):
+    """A file or a folder that cannot be used."""
+
+
+class RefusedLock(Refusal, BlockingIOError):
+    """A folder that another process uses."""
+
+
+class RefusedImport(Refusal, ImportError):
+    """A package, or a part of the system, that is not there."""
+
+
 class own_name(ContextDecorator):
-    """A block, or a function, whose errors keep the name that they have; without one, `name`."""
+    """A block, or a function, whose errors keep the name that they have, or get and keep `name`."""
 
     def __init__(self, name: str = ""):
         self.name = name
@@ -56,8 +69,14 @@ class own_name(ContextDecorator):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, Refusal):
-            error.rename(error.name or self.name)
+            error.rename(self.name or error.name)
             error.keeps = bool(error.name)
+
+
+def in_words(error: BaseException | None) -> str:
+    """The kind of an error, and what it says; a refusal is of the kind that Python has."""
+    kind = next(kind for kind in type(error).__mro__ if not issubclass(kind, Refusal))
+    return f"{kind.__name__}: {error}"
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
@@ -83,6 +102,14 @@ def public_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return named
 
     return decorate
+
+
+def public_methods(kind: type[T]) -> type[T]:
+    """A class whose methods are public under the name of the class."""
+    for name, method in list(vars(kind).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, public_as(kind.__name__)(method))
+    return kind
 
 
 def _named_generator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx._memory import check_start, refuse_large_state
 from olx._pytree import pytree, static
+from olx._refusal import RefusedType, public_as
 from olx.facts import Facts
 from olx.needs import Need
 from olx.theorem import Theorem, check_carried
@@ -93,11 +94,12 @@ class Learner:
     def __post_init__(self) -> None:
         check_carried(self.theorems)
 
+    @public_as("init")
     def init(self, params: PyTree) -> PyTree:
         """The first state; refuses a state that does not fit into memory."""
         check_start(self.init_fn, self.hparams, params)
         state = self.init_fn(self.hparams, params)
-        refuse_large_state("init", state)
+        refuse_large_state(state)
         return state
 
     def predict(self, state: PyTree, context: PyTree = None) -> PyTree:
@@ -180,11 +182,11 @@ class Process:
     def at(self, stats: PyTree, context: PyTree = None) -> Any:
         return self.at_fn(self.hparams, stats, context)
 
-    def must_give(self, owner: str, name: str, *legal: str) -> "Process":
+    def must_give(self, name: str, *legal: str) -> "Process":
         """The process itself; refuses a process that gives another kind of quantity."""
         if self.gives not in legal:
-            raise TypeError(
-                f"{owner}: `{name}` must give a {' or a '.join(legal)}, got a process that gives a "
+            raise RefusedType(
+                f"`{name}` must give a {' or a '.join(legal)}, got a process that gives a "
                 f"{self.gives}; take one of {' or '.join(_MADE_BY[kind] for kind in legal)}."
             )
         return self

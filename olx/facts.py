@@ -18,6 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx._pytree import pytree, static
+from olx._refusal import RefusedType, own_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,18 +186,19 @@ class Facts:
     refresh: Refresh | None = None
     decision: Decision | None = None
 
+    @own_name("Facts")
     def __post_init__(self) -> None:
         """Refuse facts that cannot be true together."""
         if self.refresh is None and isinstance(self.coordinates, Refreshed):
-            raise TypeError(
-                "Facts: coordinates that are `Refreshed` need the `refresh` of the same learner; a "
+            raise RefusedType(
+                "coordinates that are `Refreshed` need the `refresh` of the same learner; a "
                 "learner that wraps another one must pass it on."
             )
         if self.refresh is None:
             return
         if self.adds is not None or not isinstance(self.coordinates, Refreshed | None):
-            raise TypeError(
-                "Facts: a learner with a `refresh` changes all coordinates at once, so it adds no "
+            raise RefusedType(
+                "a learner with a `refresh` changes all coordinates at once, so it adds no "
                 "multiple of one vector, and its coordinates are `Refreshed` or not stated."
             )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 
 Keep = Callable[[int, int], np.ndarray]
 
@@ -22,7 +22,7 @@ def every(rounds: int) -> Keep:
     >>> every(10)(5, 32).tolist()
     [10, 20, 30]
     """
-    check.count("every", "rounds", rounds)
+    check.count("rounds", rounds)
     return functools.partial(_every, rounds)
 
 
@@ -33,23 +33,23 @@ def log_spaced(per_decade: int = 20) -> Keep:
     >>> log_spaced(3)(0, 100).tolist()
     [1, 2, 5, 10, 22, 46, 100]
     """
-    check.count("log_spaced", "per_decade", per_decade)
+    check.count("per_decade", per_decade)
     return functools.partial(_log_spaced, per_decade)
 
 
+@own_name("keep")
 def rounds_kept(keep: Keep, start: int, stop: int) -> np.ndarray:
     """The rounds that `keep` chooses after `start` and up to `stop`; refuses other numbers."""
     kept = np.asarray(keep(start, stop))
     if kept.ndim != 1 or (kept.size and kept.dtype.kind not in "iu"):
-        raise TypeError(
-            f"keep: a rule must give the numbers of rounds as a vector of integers, got "
+        raise RefusedType(
+            f"a rule must give the numbers of rounds as a vector of integers, got "
             f"{kept.dtype} of shape {kept.shape}."
         )
     wrong = (kept <= start) | (kept > stop)
     if np.any(wrong):
-        raise ValueError(
-            f"keep: a rule must give rounds after {start} and up to {stop} here, "
-            f"got {kept[wrong][0]}."
+        raise RefusedValue(
+            f"a rule must give rounds after {start} and up to {stop} here, got {kept[wrong][0]}."
         )
     return kept.astype(int)
 

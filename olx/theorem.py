@@ -26,6 +26,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import RefusedType, own_name
 
 DOMAIN = "`u` must lie in the domain"
 UNIT_WEIGHTS = "weights must be 0 or 1"
@@ -394,7 +395,8 @@ def check_carried(theorems: Any) -> None:
         )
     for one in theorems if isinstance(theorems, tuple | list) else ():
         if isinstance(one, tuple) or callable(one):
-            check.instance("Learner", "theorems", one, Theorem)
+            with own_name("Learner"):
+                check.instance("theorems", one, Theorem)
 
 
 def is_about(one: Theorem, learner: Any) -> bool:
@@ -443,8 +445,8 @@ def follow(
 def _check_account(one: Theorem, before: PyTree, after: PyTree) -> None:
     """Refuse an account whose structure, shapes or dtypes a round changed."""
     if jax.tree.structure(before) != jax.tree.structure(after):
-        raise TypeError(
-            f"certify: a round changed the account of `{one.name}` from {_kinds(before)} to "
+        raise RefusedType(
+            f"a round changed the account of `{one.name}` from {_kinds(before)} to "
             f"{_kinds(after)}; return the same record at the start and from every round."
         )
     leaves = zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
@@ -454,8 +456,8 @@ def _check_account(one: Theorem, before: PyTree, after: PyTree) -> None:
                 jax.tree_util.keystr(path),
                 f"{np.shape(new)}, jnp.{jnp.result_type(new)}",
             )
-            raise TypeError(
-                f"certify: a round changed account{where} of `{one.name}` from {_kind(old)} to "
+            raise RefusedType(
+                f"a round changed account{where} of `{one.name}` from {_kind(old)} to "
                 f"{_kind(new)}; start it as jnp.zeros({start}), or cast what is added."
             )
 
@@ -464,22 +466,22 @@ def _sides_of(one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Cert
     """Both sides; refuses all but a certificate of single numbers."""
     sides = one.sides_fn(hparams, account, u)
     if not isinstance(sides, Certificate):
-        raise TypeError(
-            f"certify: the sides of `{one.name}` must be a Certificate, got "
+        raise RefusedType(
+            f"the sides of `{one.name}` must be a Certificate, got "
             f"{check.seen_as(sides)}; return `olx.Certificate(left, right, scale)`."
         )
     numbers = {"left": sides.left, "right": sides.right, "scale": sides.scale}
     numbers |= {} if sides.published is None else {"published": sides.published}
     for name, number in numbers.items():
         if not _is_real(number) or jnp.ndim(number):
-            raise TypeError(
-                f"certify: `{name}` of `{one.name}` must be one real number, got {_kinds(number)}; "
+            raise RefusedType(
+                f"`{name}` of `{one.name}` must be one real number, got {_kinds(number)}; "
                 "sum over coordinates, start at 0.0, and count with jnp.where(met, 1.0, 0.0)."
             )
     for condition, met in sides.conditions.items():
         if _kinds(met) != "bool[]":
-            raise TypeError(
-                f"certify: the condition {condition!r} of `{one.name}` must be one Boolean, got "
+            raise RefusedType(
+                f"the condition {condition!r} of `{one.name}` must be one Boolean, got "
                 f"{_kinds(met)}; use jnp.all."
             )
     numbers = {name: jnp.asarray(number) for name, number in numbers.items()}

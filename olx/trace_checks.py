@@ -12,20 +12,21 @@ from olx import _check as check
 from olx._cache import compiled
 from olx._numeric import Sum
 from olx._pytree import NotKept
+from olx._refusal import RefusedType, RefusedValue
 from olx.core import Learner, Run, Trace
 from olx.theorem import Certificate, Theorem
 
 ITS_OWN = "the run must be one of this learner"
 
 
-def accept(owner: str, learner: Learner, run: Run, u: PyTree) -> tuple[Trace, PyTree, Array]:
+def accept(learner: Learner, run: Run, u: PyTree) -> tuple[Trace, PyTree, Array]:
     """The trace of a run, the comparator, and in which rounds `learner` repeats the action.
 
     Refuses a run that kept only some of its rounds, a run of another learner, and a comparator
     that is not finite.
     """
-    trace = trace_of(owner, learner, run)
-    return trace, finite(owner, u), _agrees(owner, learner, trace)
+    trace = trace_of(learner, run)
+    return trace, finite(u), _agrees(learner, trace)
 
 
 def vouched(proof: Certificate, agrees: Bool[Array, " T"]) -> Certificate:
@@ -35,22 +36,22 @@ def vouched(proof: Certificate, agrees: Bool[Array, " T"]) -> Certificate:
     return dataclasses.replace(proof.given(ITS_OWN, agrees), so_far=None)
 
 
-def trace_of(owner: str, learner: Learner, run: Run) -> Trace:
+def trace_of(learner: Learner, run: Run) -> Trace:
     """The trace of a run; refuses a run without a whole trace and says how to get one."""
-    check.instance(owner, "learner", learner, Learner)
-    check.instance(owner, "run", run, Run)
+    check.instance("learner", learner, Learner)
+    check.instance("run", run, Run)
     if not isinstance(run.trace, Trace):
         kept = "no trace" if run.trace is None else type(run.trace).__name__
-        raise TypeError(f"{owner}: the run kept {kept}; play it with record=olx.record.trace.")
+        raise RefusedType(f"the run kept {kept}; play it with record=olx.record.trace.")
     if run.continued:
-        raise ValueError(
-            f"{owner}: `run` must start with the first round, got a run that continued from the "
+        raise RefusedValue(
+            "`run` must start with the first round, got a run that continued from the "
             "state of an earlier one; play all rounds in one run."
         )
     kept = run.trace.feedback.value.shape[0]
     if _rounds(run, kept) != kept:
-        raise ValueError(
-            f"{owner}: the run kept {kept} of its rounds, and a theorem needs all of them; play it "
+        raise RefusedValue(
+            f"the run kept {kept} of its rounds, and a theorem needs all of them; play it "
             "without `keep`."
         )
     return run.trace
@@ -63,13 +64,13 @@ def _rounds(run: Run, kept: int) -> int | None:
     return None if isinstance(run.curve.at, Tracer) else int(np.asarray(run.curve.at)[-1])
 
 
-def finite(owner: str, u: PyTree) -> PyTree:
+def finite(u: PyTree) -> PyTree:
     """A comparator as arrays; refuses one that is not finite."""
     u = jax.tree.map(jnp.asarray, u)
     for path, leaf in jax.tree_util.tree_leaves_with_path(u):
         if not isinstance(leaf, Tracer) and not np.all(np.isfinite(leaf)):
             bad = np.asarray(leaf)[~np.isfinite(leaf)].flat[0]
-            raise ValueError(f"{owner}: `u{jax.tree_util.keystr(path)}` must be finite, got {bad}.")
+            raise RefusedValue(f"`u{jax.tree_util.keystr(path)}` must be finite, got {bad}.")
     return u
 
 
@@ -78,27 +79,27 @@ def check_rows(asked: tuple[Theorem, ...], rounds: int, u: PyTree) -> None:
     for one in asked:
         for leaf in jax.tree.leaves(u) if one.sequence else []:
             if np.shape(leaf)[:1] != (rounds,):
-                raise TypeError(
-                    f"certify: `u` must have a row for each of {rounds} rounds, as `{one.name}` is "
+                raise RefusedType(
+                    f"`u` must have a row for each of {rounds} rounds, as `{one.name}` is "
                     f"about comparators that change, got shape {np.shape(leaf)}."
                 )
 
 
-def _agrees(owner: str, learner: Learner, trace: Trace) -> Bool[Array, " T"]:
+def _agrees(learner: Learner, trace: Trace) -> Bool[Array, " T"]:
     """Whether `learner` repeats the action of each round; refuses a concrete run if it does not."""
     try:
         same_play, same_step = _replay(learner, trace)
     except Exception as error:
-        raise TypeError(
-            f"{owner}: `run` must be one of this learner, got states of type "
+        raise RefusedType(
+            f"`run` must be one of this learner, got states of type "
             f"{type(trace.state).__name__}, which it cannot play from."
         ) from error
     if isinstance(same_play, Tracer):
         return same_play
     for same, what in ((same_play, "an action"), (same_step, "a state")):
         if not np.all(same):
-            raise ValueError(
-                f"{owner}: `run` must be one of this learner, got {what} in round "
+            raise RefusedValue(
+                f"`run` must be one of this learner, got {what} in round "
                 f"{int(np.argmin(same)) + 1} that this learner does not produce."
             )
     return same_play

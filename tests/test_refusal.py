@@ -9,7 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import pytest
 
-from olx._refusal import Refusal, RefusedType, RefusedValue, own_name, public, public_as
+from olx._refusal import (
+    Refusal,
+    RefusedFile,
+    RefusedImport,
+    RefusedLock,
+    RefusedType,
+    RefusedValue,
+    in_words,
+    own_name,
+    public,
+    public_as,
+    public_methods,
+)
 
 
 @public
@@ -57,10 +69,24 @@ def again(pickled):
     raise pickle.loads(pickled)
 
 
+@own_name("a.csv")
+def in_a_file():
+    return inner(-1)
+
+
 class Table:
     @public
     def read(self):
         raise RefusedType("no table.")
+
+
+@public_methods
+class Model:
+    def fit(self):
+        return self._fit()
+
+    def _fit(self):
+        return inner(-1)
 
 
 def said(call, *args):
@@ -79,6 +105,8 @@ def said(call, *args):
         (lambda: calls(outer), "outer"),
         (lambda: calls(lambda x: calls(outer)), "outer"),
         (lambda: list(counted(-1)), "counted"),
+        (lambda: calls(lambda x: in_a_file()), "a.csv"),
+        (lambda: Model().fit(), "Model"),
         (lambda: next(ThreadPoolExecutor(1).map(outer, [-1])), "outer"),
         (lambda: jax.jit(outer, static_argnums=0)(-1), "outer"),
     ],
@@ -101,6 +129,18 @@ def test_an_error_is_a_type_or_value_error_that_can_be_raised_twice_and_pickled(
         play()
     assert str(pickle.loads(pickle.dumps(kept.value))) == "rule: `row` is short."
     assert str(RefusedType("no name yet.")) == "no name yet."
+    assert in_words(first.value) == "ValueError: outer: `x` must be positive, got -1."
+
+
+@pytest.mark.parametrize("kind", [RefusedFile, RefusedImport, RefusedLock])
+def test_errors_of_files_and_packages_are_named_too(kind):
+    @public_as("save")
+    def save():
+        raise kind("no room.")
+
+    with pytest.raises(kind.__mro__[2]) as refusal:
+        save()
+    assert str(pickle.loads(pickle.dumps(refusal.value))) == "save: no room."
 
 
 def test_a_public_function_looks_like_itself_and_costs_little():

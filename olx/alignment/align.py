@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.alignment.decoder import Parts, decode
 from olx.alignment.recording import PADDING, Recording, Weights
 from olx.core import Scalar
@@ -58,12 +58,10 @@ def align(start: int, inside: int, length: int, cost: Callable | None = None) ->
     """
     for name, size in (("start", start), ("inside", inside), ("length", length)):
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise ValueError(
-                f"align: `{name}` must be a count of features, got {check.quote(size)}."
-            )
-        check.size("align", name, max(size, 1))
+            raise RefusedValue(f"`{name}` must be a count of features, got {check.quote(size)}.")
+        check.size(name, max(size, 1))
     cost = off_by(1.0) if cost is None else cost
-    check.takes("align", "cost", cost, "outcome", "output", "real")
+    check.takes("cost", cost, "outcome", "output", "real")
     hparams = AlignHparams(as_tree(cost), (start, inside, length))
     return Structure(hparams, _zeros, _parts, score, _decode, _cost, needs=(_FITS,))
 
@@ -72,8 +70,8 @@ def align(start: int, inside: int, length: int, cost: Callable | None = None) ->
 def off_by(tolerance: Scalar, tenths: Scalar = 10.0) -> Partial:
     """The share of boundaries that are off by more than `tolerance` frames, times `tenths` and
     rounded down: 0, or at least 1, as the theorem of `self_tuned_structured` demands."""
-    tolerance = check.non_negative("off_by", "tolerance", tolerance)
-    return Partial(_off_by, tolerance, check.positive("off_by", "tenths", tenths))
+    tolerance = check.non_negative("tolerance", tolerance)
+    return Partial(_off_by, tolerance, check.positive("tenths", tenths))
 
 
 def mean_deviation() -> Partial:
@@ -96,12 +94,13 @@ def _zeros(hp: AlignHparams, dtype: Any) -> Weights:
     return Weights(start, inside, length, jnp.zeros((), dtype))
 
 
+@own_name("align")
 def _parts(hp: AlignHparams, w: Weights, context: Recording) -> Parts:
     context = Recording(*(jnp.asarray(part, w.tempo.dtype) for part in context))
     sizes = tuple(part.shape[-1] for part in context[:3])
     if sizes != hp.sizes:
-        raise TypeError(
-            f"align: the recording has {sizes} features of starts, frames and lengths, the "
+        raise RefusedType(
+            f"the recording has {sizes} features of starts, frames and lengths, the "
             f"structure {hp.sizes}; they must agree."
         )
     start = context.start @ w.start

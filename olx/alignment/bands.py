@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 
 Wave = Float[np.ndarray, " samples"]
 
@@ -16,8 +16,8 @@ def log_mel(wave: Wave, rate: float, bands: int = 26, hop: float = 0.01) -> np.n
     rate: samples per second.
     hop: seconds between frames. Frame t begins at t * hop and lasts 25 ms.
     """
-    wave = _checked("log_mel", wave, rate, hop)
-    check.count("log_mel", "bands", bands)
+    wave = _checked(wave, rate, hop)
+    check.count("bands", bands)
     sharper = np.append(wave[:1], wave[1:] - 0.97 * wave[:-1])
     power = _spectrum(sharper, rate, hop, 0.025, np.hamming)
     frequencies = np.linspace(0, rate / 2, power.shape[1])
@@ -38,11 +38,11 @@ def semitones(
 ) -> np.ndarray:
     """Decibels below the loudest band in each semitone from MIDI pitch `low` to `high`, a row per
     frame; frame t is centred at t * hop. Not less than -96."""
-    wave = _checked("semitones", wave, rate, hop)
+    wave = _checked(wave, rate, hop)
     whole = [isinstance(pitch, int | np.integer) and pitch is not True for pitch in (low, high)]
     if not all(whole) or not 0 <= low <= high <= 127:
-        raise ValueError(
-            "semitones: `low` and `high` must be MIDI pitches in this order, as 36 and 119, got "
+        raise RefusedValue(
+            "`low` and `high` must be MIDI pitches in this order, as 36 and 119, got "
             f"{check.quote(low)} and {check.quote(high)}."
         )
     length = 0.092
@@ -65,13 +65,13 @@ def _spectrum(wave: Wave, rate: float, hop: float, length: float, window, finer:
     return np.abs(np.fft.rfft(frames, points)) ** 2
 
 
-def _checked(owner: str, wave: Wave, rate: float, hop: float) -> Wave:
+def _checked(wave: Wave, rate: float, hop: float) -> Wave:
     wave = np.asarray(wave)
-    check.array(owner, "wave", wave, 1)
-    rate, hop = check.positive(owner, "rate", rate), check.positive(owner, "hop", hop)
+    check.array("wave", wave, 1)
+    rate, hop = check.positive("rate", rate), check.positive("hop", hop)
     if not hop * rate >= 1 or len(wave) < 0.1 * rate:
-        raise ValueError(
-            f"{owner}: {len(wave)} samples at {rate} per second, {hop} s per frame: give at least "
+        raise RefusedValue(
+            f"{len(wave)} samples at {rate} per second, {hop} s per frame: give at least "
             "a tenth of a second, and at least one sample per frame."
         )
     return wave.astype(float)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.alignment.recording import Recording
 
 _HARMONICS = np.round(12 * np.log2([1, 2, 3, 4])).astype(int)  # in semitones above the pitch
@@ -53,27 +53,27 @@ def music_recording(
         tempo of the recording.
     lengths: how many lengths are tried, each one frame longer than the one before.
     """
-    owner, bands = "music_recording", np.asarray(bands)
-    check.array(owner, "bands", bands, 2)
-    check.instance(owner, "score", score, Score)
-    check.count(owner, "lengths", lengths)
-    check.finite(owner, "lowest", lowest)
-    shortest = check.non_negative(owner, "shortest", shortest)
+    bands = np.asarray(bands)
+    check.array("bands", bands, 2)
+    check.instance("score", score, Score)
+    check.count("lengths", lengths)
+    check.finite("lowest", lowest)
+    shortest = check.non_negative("shortest", shortest)
     for name, part in score._asdict().items():
-        check.array(owner, f"score.{name}", np.asarray(part), 1)
+        check.array(f"score.{name}", np.asarray(part), 1)
     bands = bands.astype(float)
     pitch, onset, offset = (np.asarray(part, float) for part in score)
     times = score.events()
     count, events = len(bands), len(times)
     if bands.ndim != 2 or not events or len(pitch) != len(onset) or len(onset) != len(offset):
-        raise ValueError(
-            f"music_recording: `bands` has shape {bands.shape}, the score {len(pitch)} pitches, "
+        raise RefusedValue(
+            f"`bands` has shape {bands.shape}, the score {len(pitch)} pitches, "
             f"{len(onset)} onsets and {len(offset)} offsets; give one of each per note."
         )
     if np.any(offset <= onset):
         at = int(np.argmax(offset <= onset))
-        raise ValueError(
-            f"{owner}: note {at} of `score` begins at {onset[at]} and ends at {offset[at]}; a note "
+        raise RefusedValue(
+            f"note {at} of `score` begins at {onset[at]} and ends at {offset[at]}; a note "
             "must end after it begins."
         )
     ends = np.append(times[1:], offset.max())

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Rounds
 
 PADDING = -1
@@ -54,17 +54,16 @@ def aligned_rounds(
 
     starts: per recording, the frame at which each event begins, rising from 0 on.
     """
-    owner = "aligned_rounds"
     for name, given in (("recordings", recordings), ("starts", starts)):
-        check.iterable(owner, name, given)
+        check.iterable(name, given)
     if len(recordings) != len(starts) or not recordings:
-        raise ValueError(
-            f"{owner}: there are {len(recordings)} recordings and {len(starts)} lists of starts; "
+        raise RefusedValue(
+            f"there are {len(recordings)} recordings and {len(starts)} lists of starts; "
             "give as many of both, and at least one."
         )
     truth = [np.asarray(one, np.int32) for one in starts]
     for at, (one, begins) in enumerate(zip(recordings, truth, strict=True)):
-        _check(owner, at, one, begins)
+        _check(at, one, begins)
     events = max(len(begins) for begins in truth)
     frames = max(one.inside.shape[1] for one in recordings)
     pad = lambda one: _padded(one, events, frames, dtype)
@@ -95,11 +94,11 @@ def _padded(one: Recording, events: int, frames: int, dtype: Any) -> Recording:
     )
 
 
-def _check(owner: str, at: int, one: Recording, begins: np.ndarray) -> None:
+def _check(at: int, one: Recording, begins: np.ndarray) -> None:
     events, frames = one.inside.shape[:2]
     if begins.shape != (events,) or events != int(one.events) or frames != int(one.frames):
-        raise ValueError(
-            f"{owner}: recording {at} has {events} events and {frames} frames, and {begins.shape} "
+        raise RefusedValue(
+            f"recording {at} has {events} events and {frames} frames, and {begins.shape} "
             f"starts; its counts say {int(one.events)} and {int(one.frames)}. All must agree."
         )
     lengths = np.diff(np.append(begins, frames))
@@ -108,8 +107,8 @@ def _check(owner: str, at: int, one: Recording, begins: np.ndarray) -> None:
     wrong = np.flatnonzero((lengths < least) | (lengths > most))
     if len(wrong) or begins[0] < 0:
         i = int(wrong[0]) if len(wrong) else 0
-        raise ValueError(
-            f"{owner}: event {i} of recording {at} begins at frame {begins[i]} and lasts "
+        raise RefusedValue(
+            f"event {i} of recording {at} begins at frame {begins[i]} and lasts "
             f"{lengths[i]} frames; the recording allows {least[i]:.0f} to {most[i]:.0f}. Allow "
             "more lengths, or leave the recording out."
         )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.alignment.recording import Recording
 
 
@@ -60,10 +60,10 @@ def speech_recording(
     confidences: [T, phones], such as the logarithms of posteriors.
     longest: the most frames that an event may last.
     """
-    check.instance("speech_recording", "lengths", lengths, Lengths)
+    check.instance("lengths", lengths, Lengths)
     frames, phones = np.asarray(frames), np.asarray(phones)
-    check.array("speech_recording", "frames", frames, 2)
-    check.array("speech_recording", "confidences", np.asarray(confidences), 2)
+    check.array("frames", frames, 2)
+    check.array("confidences", np.asarray(confidences), 2)
     frames = frames.astype(float)
     _check(frames, phones, confidences, lengths, longest)
     count = len(frames)
@@ -87,40 +87,38 @@ def speech_recording(
 
 def _events(phones: Any, lengths: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
     """All events of all recordings: their phones and their lengths."""
-    owner = "phone_lengths"
-    check.count(owner, "count", count)
+    check.count("count", count)
     for name, given in (("phones", phones), ("lengths", lengths)):
-        check.iterable(owner, name, given)
+        check.iterable(name, given)
     sizes = [np.shape(one) for one in phones], [np.shape(one) for one in lengths]
     if sizes[0] != sizes[1] or not sizes[0] or any(len(size) != 1 for size in sizes[0]):
-        raise ValueError(
-            f"{owner}: `phones` has the shapes {sizes[0][:3]}, `lengths` {sizes[1][:3]}; give one "
+        raise RefusedValue(
+            f"`phones` has the shapes {sizes[0][:3]}, `lengths` {sizes[1][:3]}; give one "
             "list of each per recording, with one entry per event."
         )
     every = np.concatenate([np.asarray(one) for one in phones])
     fine = every.dtype.kind in "iu" and len(every) and every.min() >= 0 and every.max() < count
     if not fine:
-        raise ValueError(
-            f"{owner}: `phones` must be integers from 0 to {count - 1}, got "
+        raise RefusedValue(
+            f"`phones` must be integers from 0 to {count - 1}, got "
             f"{np.unique(every)[:5].tolist()}; number the phones from 0, or raise `count`."
         )
     lasts = np.concatenate([np.asarray(one) for one in lengths])
-    return every, check.positive(owner, "lengths", lasts, each=True).astype(float)
+    return every, check.positive("lengths", lasts, each=True).astype(float)
 
 
 def _check(frames, phones, confidences, lengths: Lengths, longest: int) -> None:
-    owner = "speech_recording"
     known = len(lengths.mean)
     if frames.ndim != 2 or len(confidences) != len(frames):
-        raise ValueError(
-            f"{owner}: `frames` has shape {frames.shape} and there are {len(confidences)} rows of "
+        raise RefusedValue(
+            f"`frames` has shape {frames.shape} and there are {len(confidences)} rows of "
             "confidences; give one row of each per frame."
         )
     if phones.ndim != 1 or not len(phones) or phones.dtype.kind not in "iu":
-        raise ValueError(f"{owner}: `phones` must be a list of numbers of phones, not empty.")
+        raise RefusedValue("`phones` must be a list of numbers of phones, not empty.")
     if phones.min() < 0 or phones.max() >= known or np.shape(confidences)[1] != known:
-        raise ValueError(
-            f"{owner}: phones lie in {phones.min()}..{phones.max()}, there are {known} lengths and "
+        raise RefusedValue(
+            f"phones lie in {phones.min()}..{phones.max()}, there are {known} lengths and "
             f"{np.shape(confidences)[1]} confidences per frame; number the phones from 0."
         )
-    check.count(owner, "longest", longest)
+    check.count("longest", longest)

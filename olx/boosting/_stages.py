@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
+from olx._refusal import RefusedType
 from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.facts import AddsGradient, Separable, of_wrapper
@@ -67,12 +68,12 @@ def pay(tangent: Tangent, action: Array) -> Array:
     return tangent.slope * action / tangent.scale
 
 
-def votes_of(owner: str, inner: Learner, states: PyTree, context: PyTree) -> Float[Array, " n"]:
+def votes_of(inner: Learner, states: PyTree, context: PyTree) -> Float[Array, " n"]:
     """The predictions of all copies; refuses base learners that do not predict a number."""
     votes = copies.act(inner, states, context)
     if not isinstance(votes, jax.Array) or votes.ndim != 1:
         seen = jax.tree.map(lambda leaf: jnp.shape(leaf)[1:], votes)
-        raise TypeError(f"{owner}: {_PREDICTS}, got actions of shape {seen}; {_REMEDY}.")
+        raise RefusedType(f"{_PREDICTS}, got actions of shape {seen}; {_REMEDY}.")
     return votes
 
 
@@ -94,7 +95,6 @@ def slopes_of(feedback: Feedback, stages: Stages) -> Float[Array, " n"]:
 
 
 def teach(
-    owner: str,
     inner: Learner,
     states: PyTree,
     feedback: Feedback,
@@ -115,13 +115,13 @@ def teach(
         return learn(feedback._replace(outcome=None))
     except Exception as error:
         learn(feedback)  # raises the same error, unless the outcome is missing
-        raise TypeError(
-            f"{owner}: `inner` must learn from its loss alone, but it reads the outcome of the "
+        raise RefusedType(
+            "`inner` must learn from its loss alone, but it reads the outcome of the "
             "round; take a learner that uses the gradient, such as `olx.linear(olx.ogd(...))`."
         ) from error
 
 
-def booster(owner: str, hparams: Any, functions: tuple, *theorems: Callable) -> Learner:
+def booster(name: str, hparams: Any, functions: tuple, *theorems: Callable) -> Learner:
     """The learner of these numbers and of the functions `init`, `predict` and `update`.
 
     theorems: functions of the model of the base learner; it carries none if there is no model.
@@ -131,7 +131,7 @@ def booster(owner: str, hparams: Any, functions: tuple, *theorems: Callable) -> 
         hparams,
         *functions,
         facts=of_wrapper(inner),
-        needs=needs_of(owner, inner, hparams.loss),
+        needs=needs_of(name, inner, hparams.loss),
         theorems=() if model is None else tuple(make(model) for make in theorems),
     )
 
@@ -147,22 +147,22 @@ def model_of(learner: Any) -> Partial | None:
     return model_of(inner) if isinstance(inner, Learner) else None
 
 
-def check_base(owner: str, inner: Any, n: Any) -> None:
+def check_base(inner: Any, n: Any) -> None:
     """Refuse a base learner that is none, and a number of copies that is none."""
-    check.instance(owner, "inner", inner, Learner)
-    check.size(owner, "n", n)
+    check.instance("inner", inner, Learner)
+    check.size("n", n)
     point = isinstance(inner.facts.adds, AddsGradient)
     if point or isinstance(inner.facts.coordinates, Separable):
-        raise TypeError(f"{owner}: {_PREDICTS}, got a point learner; {_REMEDY}.")
+        raise RefusedType(f"{_PREDICTS}, got a point learner; {_REMEDY}.")
 
 
-def check_played(owner: str, own: ScoreLoss, feedback: Feedback) -> None:
+def check_played(own: ScoreLoss, feedback: Feedback) -> None:
     """Refuse a game with another loss than the one that gave the constants."""
     is_loss = lambda leaf: isinstance(leaf, ScoreLoss)
     for played in jax.tree.leaves(feedback.loss, is_leaf=is_loss):
         if is_loss(played) and played.value_fn is not own.value_fn:
-            raise TypeError(
-                f"{owner}: the game is played with the loss `{_name(played)}`, but `loss` is "
+            raise RefusedType(
+                f"the game is played with the loss `{_name(played)}`, but `loss` is "
                 f"`{_name(own)}`, and its constants need not hold; give both the same loss."
             )
 
@@ -199,27 +199,24 @@ def excess(loss: ScoreLoss, b: Scalar, target: Scalar) -> Array:
     return loss.on_ball.excess_fn(loss.hparams, b, target)
 
 
-def check_loss(owner: str, loss: Any, curved: bool = True) -> None:
+def check_loss(loss: Any, curved: bool = True) -> None:
     """Refuse a loss without constants.
 
     curved: whether it must be smooth.
     """
-    check.instance(owner, "loss", loss, ScoreLoss)
+    check.instance("loss", loss, ScoreLoss)
     if loss.on_ball is None:
-        raise TypeError(
-            f"{owner}: `loss` states no constants for scores of bounded size; take one of "
-            "`olx.losses`, such as `squared`, or give your loss some: "
-            "`on_ball=olx.losses.BallConstants(...)`."
+        raise RefusedType(
+            "`loss` states no constants for scores of bounded size; take one of `olx.losses`, such "
+            "as `squared`, or give your loss some: `on_ball=olx.losses.BallConstants(...)`."
         )
     if curved and (loss.on_ball.smooth_fn is None or loss.on_ball.excess_fn is None):
-        raise TypeError(
-            f"{owner}: `loss` is not smooth; `gradient_boost_linearized` takes such losses."
-        )
+        raise RefusedType("`loss` is not smooth; `gradient_boost_linearized` takes such losses.")
 
 
-def check_eta(owner: str, eta: Scalar, n: int) -> Scalar:
+def check_eta(eta: Scalar, n: int) -> Scalar:
     rounding = 1e-6 / n  # a step of 1 / n in float32 may lie just below
-    return check.between(owner, "eta", eta, 1 / n, 1.0, rounding)
+    return check.between("eta", eta, 1 / n, 1.0, rounding)
 
 
 def needs_of(owner: str, inner: Learner, loss: ScoreLoss) -> tuple[Need, ...]:

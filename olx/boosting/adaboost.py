@@ -51,7 +51,7 @@ def adaboost(cap: Scalar | None = None) -> Learner:
     >>> bool(proof.holds)
     True
     """
-    rule = exact(largest("adaboost", cap), alpha)
+    rule = exact(largest(cap), alpha)
     remedy = "take `olx.boosting.line_search` or `olx.boosting.gentleboost` for real hypotheses"
     need = Need("outcome", _are_signs, "y * h(x) must be -1, 0 or +1", "adaboost", remedy)
     return weighted("adaboost", hedge(2.0), rule, *EXPONENTIAL, needs=(need,))

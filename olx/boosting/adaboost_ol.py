@@ -100,7 +100,7 @@ def adaboost_ol(key: Array | None = None) -> BoostingRule:
     True
     """
     if key is not None:
-        check.key("adaboost_ol", key)
+        check.key(key)
     parts = init, whole_vote if key is None else draw_vote, weigh, update, adaboost_theorems
     return BoostingRule(AdaBoostHparams(key), *parts, owner="adaboost_ol")
 
@@ -224,8 +224,8 @@ def whole_sides(hp: BoostHparams, account: Account, u: PyTree) -> Certificate:
 def weak_adaboost_mistakes(gamma: Scalar, excess: Scalar) -> Theorem:
     r"""Theorem 12 for copies with the edge $\gamma$ and the excess loss $S$ = `excess`, which is a
     condition on the weighted mistakes of every copy."""
-    gamma = check.inside("weak_adaboost_mistakes", "gamma", gamma, 0.0, 0.5)
-    excess = check.non_negative("weak_adaboost_mistakes", "excess", excess)
+    gamma = check.inside("gamma", gamma, 0.0, 0.5)
+    excess = check.non_negative("excess", excess)
     parts = open_account, add_round, Partial(weak_sides, gamma, excess)
     return Theorem("weak_adaboost_mistakes", "Luo 2016, theorem 12", *parts, about=ADABOOST)
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.boosting.rule import BoostingRule, sign
 from olx.core import Feedback, Learner, Loss, without_refresh
 from olx.facts import of_wrapper
@@ -66,13 +66,13 @@ def boost(
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
-    check.instance("boost", "inner", inner, Learner)
-    check.size("boost", "n", n)
-    check.instance("boost", "rule", rule, BoostingRule)
+    check.instance("inner", inner, Learner)
+    check.size("n", n)
+    check.instance("rule", rule, BoostingRule)
     if key is not None:
-        check.key("boost", key)
+        check.key(key)
     if loss is not None:
-        check.takes("boost", "loss", loss, "score", "label")
+        check.takes("loss", loss, "score", "label")
     needs = (signs("boost"), *lift_needs(INNER, inner))
     if loss is not None and hasattr(loss, "needs"):
         needs += lift_needs(LOSS, loss)
@@ -135,12 +135,13 @@ def label(feedback: Feedback, h: Float[Array, " n"]) -> Float[Array, ""]:
     return jnp.asarray(feedback.outcome, h.dtype)
 
 
+@own_name("boost")
 def scores_of(hp: BoostHparams, state: BoostState, context: PyTree) -> Float[Array, " n"]:
     scores = copies.act(hp.inner, state.inner, context)
     if np.shape(scores) != (hp.n,):
         shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(scores)]
-        raise TypeError(
-            f"boost: `inner` must be a predictor, whose action is one score; its action has shape "
+        raise RefusedType(
+            f"`inner` must be a predictor, whose action is one score; its action has shape "
             f"{', '.join(map(str, shapes))}. `olx.linear` makes a point learner a predictor."
         )
     return scores

@@ -42,7 +42,7 @@ def boost_scores(
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
-    check.instance("boost_scores", "rule", rule, BoostingRule)
+    check.instance("rule", rule, BoostingRule)
     if rule.weigh_fn is weigh:
         rule = dataclasses.replace(rule, weigh_fn=weigh_scores)
     learner = boost(inner, n, rule, loss, key)

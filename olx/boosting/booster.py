@@ -28,7 +28,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.points import linear_feedback
 from olx.needs import Need, in_range
@@ -81,7 +81,7 @@ def booster(inner: Learner) -> Learner:
     >>> [round(float(p), 3) for p in run.trace[1]]
     [0.212, 0.576, 0.212]
     """
-    check.instance("booster", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     return weighted("booster", inner, Coefficient(None, one))
 
 
@@ -108,9 +108,9 @@ def weighted(
     )
 
 
-def as_booster(owner: str, inner: Learner) -> Learner:
+def as_booster(inner: Learner) -> Learner:
     """The learner itself if it is a booster, else the booster made of it."""
-    check.instance(owner, "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     return inner if isinstance(inner.hparams, BoosterHparams) else booster(inner)
 
 
@@ -151,18 +151,18 @@ def _in_unit(hparams: Any, params: PyTree, rounds: Any) -> Any:
     return jax.tree.map(lambda v: in_range(v, -1.0, 1.0), rounds.outcome)
 
 
-def promised_edge(owner: str, name: str, gamma: Any) -> Scalar:
+def promised_edge(name: str, gamma: Any) -> Scalar:
     """An edge in (0, 1/2): weighted errors of at most 1/2 - gamma, which are above 0."""
     try:
-        rest = check.positive(owner, name, 0.5 - check.positive(owner, name, gamma))
+        rest = check.positive(name, 0.5 - check.positive(name, gamma))
         return gamma + 0 * rest  # NaN if it is traced and not legal
     except ValueError:
-        raise ValueError(
-            f"{owner}: `{name}` must lie in (0, 0.5), got {gamma}: it is the edge 1/2 - error that "
+        raise RefusedValue(
+            f"`{name}` must lie in (0, 0.5), got {gamma}: it is the edge 1/2 - error that "
             "every hypothesis has; `olx.boosting.adaboost` needs no such number."
         ) from None
 
 
-def largest(owner: str, cap: Any) -> Scalar | None:
+def largest(cap: Any) -> Scalar | None:
     """The largest coefficient, positive; None if there is none."""
-    return None if cap is None else check.positive(owner, "cap", cap)
+    return None if cap is None else check.positive("cap", cap)

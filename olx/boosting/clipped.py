@@ -46,8 +46,8 @@ def clipped(inner: Learner, bound: Scalar = 1.0) -> Learner:
     >>> run.trace.tolist()
     [0.0, 0.5, 0.5]
     """
-    check.instance("clipped", "inner", inner, Learner)
-    bound = check.positive("clipped", "bound", bound)
+    check.instance("inner", inner, Learner)
+    bound = check.positive("bound", bound)
     facts, needs = of_wrapper(inner), lift_needs(INNER, inner)
     return Learner(ClippedHparams(inner, bound), init, predict, update, facts=facts, needs=needs)
 

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public, public_as
 from olx.boosting.booster import as_booster
 from olx.boosting.weak import WeakLearner, as_weak, check_labels
 from olx.core import Learner, Rounds
@@ -50,6 +50,7 @@ class Ensemble:
         ready = self.prepare_fn(rows)
         return (np.asarray(self.predict_fn(one, ready), float) for one in self.hypotheses)
 
+    @public_as("Ensemble")
     def votes(self, rows: Any) -> Float[np.ndarray, " N"]:
         """f(x) of each row."""
         votes = np.zeros(())
@@ -61,32 +62,36 @@ class Ensemble:
         """-1 or +1 for each row."""
         return sign(self.votes(rows))
 
+    @public_as("Ensemble")
     def margins(self, rows: Any, labels: Any) -> Float[np.ndarray, " N"]:
         """The margin of each row, in [-1, 1]."""
         votes = self.votes(rows)
-        labels = check_labels("Ensemble", labels, len(votes))
+        labels = check_labels(labels, len(votes))
         return labels * votes / np.sum(np.abs(self.coefficients))
 
+    @public_as("Ensemble")
     def errors(self, rows: Any, labels: Any) -> Float[np.ndarray, " T"]:
         """The share of rows that the first t hypotheses classify wrongly, for each t."""
         votes, seen = np.zeros(()), []
         for a, values in zip(self.coefficients, self.each(rows), strict=True):
-            labels, votes = check_labels("Ensemble", labels, len(values)), votes + a * values
+            labels, votes = check_labels(labels, len(values)), votes + a * values
             seen.append(np.mean(sign(votes) != labels))
         return np.array(seen)
 
+    @public
     def first(self, rounds: int) -> "Ensemble":
         """The ensemble after the first rounds."""
-        check.count("Ensemble.first", "rounds", rounds)
+        check.count("rounds", rounds)
         if rounds > len(self):
-            raise ValueError(f"Ensemble.first: there are {len(self)} rounds, got {rounds}.")
+            raise RefusedValue(f"there are {len(self)} rounds, got {rounds}.")
         part = self.hypotheses[:rounds], self.coefficients[:rounds]
         return Ensemble(*part, self.predict_fn, self.prepare_fn)
 
+    @public_as("Ensemble")
     def rounds(self, rows: Any, labels: Any) -> Rounds:
         """The rounds of the game on the training rows, to replay or certify it with a driver."""
         values = np.stack(list(self.each(rows)))
-        return Rounds(None, check_labels("Ensemble", labels, values.shape[1]) * values)
+        return Rounds(None, check_labels(labels, values.shape[1]) * values)
 
 
 def sign(votes: np.ndarray) -> np.ndarray:
@@ -152,19 +157,18 @@ def boost_with(
     >>> boosted.ensemble.predict(rows).tolist(), boosted.errors.tolist()
     ([-1.0, -1.0, -1.0, 1.0], [0.25, 0.25, 0.0])
     """
-    owner = "boost_with"
-    learner, labels = as_booster(owner, inner), check_labels(owner, labels)
-    weak = as_weak(owner, weak)
-    check.count(owner, "rounds", rounds)
-    check.flag(owner, "until_fitted", until_fitted)
-    watch = _Watch(owner, weak, validation, patience)
-    state, p = _start(owner, learner, weights, len(labels))
+    learner, labels = as_booster(inner), check_labels(labels)
+    weak = as_weak(weak)
+    check.count("rounds", rounds)
+    check.flag("until_fitted", until_fitted)
+    watch = _Watch(weak, validation, patience)
+    state, p = _start(learner, weights, len(labels))
     needs, votes, kept, stopped = needs_of(learner, None), np.zeros(len(labels)), [], "all rounds"
     for t in range(rounds):
         now = np.asarray(p, float)
         hypothesis, h = weak.answer(now, labels)
         v = labels * h
-        judge(owner, needs, p, Rounds(None, v[None]), t)
+        judge(needs, p, Rounds(None, v[None]), t)
         seen = _settle(learner, state, p, jnp.asarray(v, p.dtype))
         edge, alpha = float(seen.edge), float(seen.alpha)
         rounding = 8 * float(jnp.finfo(p.dtype).eps) * (now @ np.abs(v))
@@ -183,10 +187,9 @@ def boost_with(
             stopped = f"the validation error has not improved for {patience} rounds"
             break
     if not kept:
-        raise ValueError(
-            f"{owner}: {stopped}, so no hypothesis is kept; a weak learner must do better than "
-            "chance on the weighted examples. Its negative is a better hypothesis if the edge is "
-            "negative."
+        raise RefusedValue(
+            f"{stopped}, so no hypothesis is kept; a weak learner must do better than chance on "
+            "the weighted examples. Its negative is a better hypothesis if the edge is negative."
         )
     hypotheses, *columns = zip(*kept, strict=True)
     alphas, edges, errors, zeros = map(np.array, columns)
@@ -194,20 +197,18 @@ def boost_with(
     return Boosted(ensemble, edges, errors, zeros, watch.curve, np.asarray(p), stopped)
 
 
-def _start(owner: str, learner: Learner, weights: Any, count: int) -> tuple[PyTree, Array]:
+def _start(learner: Learner, weights: Any, count: int) -> tuple[PyTree, Array]:
     """The first state and the first weights of the examples."""
     params = jnp.full(count, 1 / count) if weights is None else jnp.asarray(weights, float)
     if params.shape != (count,):
-        raise TypeError(
-            f"{owner}: `weights` has shape {params.shape}; give one per label, {count}."
-        )
-    check.non_negative(owner, "weights", params, each=True)
-    total = check.positive(owner, "the sum of `weights`", float(params.sum()))
+        raise RefusedType(f"`weights` has shape {params.shape}; give one per label, {count}.")
+    check.non_negative("weights", params, each=True)
+    total = check.positive("the sum of `weights`", float(params.sum()))
     params = params / total
-    check_params(owner, params)
+    check_params(params)
     for need in learner.needs:
         if need.where == "params" and not need.legal_fn(learner.hparams, params, None):
-            raise ValueError(f"{owner}: {need.owner}: {need.demand}{remedy_of(need)}.")
+            raise RefusedValue(f"{need.owner}: {need.demand}{remedy_of(need)}.")
     return _begin(learner, params)
 
 
@@ -229,20 +230,18 @@ def _settle(learner: Learner, state: PyTree, p: Array, v: Array) -> _Round:
 class _Watch:
     """The error on validation rows, and for how many rounds it has not improved."""
 
-    def __init__(self, owner: str, weak: WeakLearner, validation: Any, patience: int | None):
+    def __init__(self, weak: WeakLearner, validation: Any, patience: int | None):
         self.curve = None
         self.weak, self.patience = weak, patience
         if patience is not None:
-            check.count(owner, "patience", patience)
+            check.count("patience", patience)
             if validation is None:
-                raise TypeError(
-                    f"{owner}: `patience` needs `validation`, a pair of rows and labels."
-                )
+                raise RefusedType("`patience` needs `validation`, a pair of rows and labels.")
         if validation is None:
             return
         if not isinstance(validation, tuple) or len(validation) != 2:
-            raise TypeError(f"{owner}: `validation` must be a pair of rows and labels.")
-        self.labels = check_labels(owner, validation[1])
+            raise RefusedType("`validation` must be a pair of rows and labels.")
+        self.labels = check_labels(validation[1])
         self.rows = weak.prepare(validation[0])
         self.votes, self.curve = np.zeros(len(self.labels)), np.zeros(0)
 
@@ -250,7 +249,8 @@ class _Watch:
         if self.curve is None:
             return False
         values = np.asarray(self.weak.predict(hypothesis, self.rows))
-        check_labels("boost_with: `validation`", self.labels, len(values))
+        with own_name("boost_with: `validation`"):
+            check_labels(self.labels, len(values))
         self.votes = self.votes + alpha * values
         self.curve = np.append(self.curve, np.mean(sign(self.votes) != self.labels))
         since = len(self.curve) - 1 - int(np.argmin(self.curve))

@@ -37,7 +37,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -46,8 +46,6 @@ from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Certificate, Theorem
-
-OWNER = "gradient_boost"
 
 
 @pytree
@@ -88,14 +86,16 @@ def gradient_boost(
     >>> bool(play(strong) < 0.5 * play(weak))
     True
     """
-    _stages.check_base(OWNER, inner, n)
-    _stages.check_loss(OWNER, loss)
-    eta = _stages.check_eta(OWNER, eta, n)
-    bound = check.positive(OWNER, "bound", bound)
-    target = check.positive(OWNER, "target", target)
+    _stages.check_base(inner, n)
+    _stages.check_loss(loss)
+    eta = _stages.check_eta(eta, n)
+    bound = check.positive("bound", bound)
+    target = check.positive("target", target)
     radius = _stages.ball_radius(eta, n, loss, bound, target)
     hparams = GradientBoostHparams(inner, eta, loss, bound, target, radius, n)
-    return _stages.booster(OWNER, hparams, (init, predict, update), span_regret, span_stages)
+    return _stages.booster(
+        "gradient_boost", hparams, (init, predict, update), span_regret, span_stages
+    )
 
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:
@@ -107,10 +107,11 @@ def predict(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree
     return stages_of(hp, state, context).after[-1]
 
 
+@own_name("gradient_boost")
 def update(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
-    _stages.check_played(OWNER, hp.loss, feedback)
+    _stages.check_played(hp.loss, feedback)
     return learn(hp, state, feedback)
 
 
@@ -123,12 +124,13 @@ def learn(
     steep = _stages.lipschitz(hp.loss, b, hp.target)
     step = feedback.weight / (steep * b * jnp.sqrt(state.clock.now))
     shrinkage = jnp.clip(state.shrinkage + step * slopes * stages.before, 0.0, 1.0)
-    taught = _stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep)
+    taught = _stages.teach(hp.inner, state.copies, feedback, stages, slopes, steep)
     return GradientBoostState(taught, shrinkage, clock.advance(state.clock, True))
 
 
+@own_name("gradient_boost")
 def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTree) -> Stages:
-    votes = _stages.votes_of(OWNER, hp.inner, state.copies, context)
+    votes = _stages.votes_of(hp.inner, state.copies, context)
     steps, b = jnp.full_like(votes, hp.eta), jnp.asarray(hp.radius, votes.dtype)
     return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, b)
 
@@ -141,7 +143,7 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     of length at most 1. The theorem holds for every $W \ge 1$: the regrets of the copies to $f / W$
     are measured.
     """
-    check.takes("span_regret", "apply", apply, "u", "x")
+    check.takes("apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 13"
     return Theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
 
@@ -149,7 +151,7 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 @public
 def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 13 from a stage to the next; the sides are those of the tightest one."""
-    check.takes("span_stages", "apply", apply, "u", "x")
+    check.takes("apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 13"
     return Theorem("span_stages", source, open_account, add, one_stage, about=BOOSTED)
 

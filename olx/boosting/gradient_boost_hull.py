@@ -33,7 +33,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting._stages import Stages
@@ -42,8 +42,6 @@ from olx.frameworks import copies
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Certificate, Theorem
-
-OWNER = "gradient_boost_hull"
 
 
 @pytree
@@ -79,12 +77,14 @@ def gradient_boost_hull(
     >>> bool(run.losses[100:].mean() < 0.1 * run.losses[:10].mean())
     True
     """
-    _stages.check_base(OWNER, inner, n)
-    _stages.check_loss(OWNER, loss)
-    bound = check.positive(OWNER, "bound", bound)
-    target = check.positive(OWNER, "target", target)
+    _stages.check_base(inner, n)
+    _stages.check_loss(loss)
+    bound = check.positive("bound", bound)
+    target = check.positive("target", target)
     hparams = HullHparams(inner, loss, bound, target, n)
-    return _stages.booster(OWNER, hparams, (init, predict, update), hull_regret, hull_stages)
+    return _stages.booster(
+        "gradient_boost_hull", hparams, (init, predict, update), hull_regret, hull_stages
+    )
 
 
 def init(hp: HullHparams, params: PyTree) -> HullState:
@@ -95,16 +95,18 @@ def predict(hp: HullHparams, state: HullState, context: PyTree) -> Array:
     return stages_of(hp, state, context).after[-1]
 
 
+@own_name("gradient_boost_hull")
 def update(hp: HullHparams, state: HullState, feedback: Feedback) -> HullState:
-    _stages.check_played(OWNER, hp.loss, feedback)
+    _stages.check_played(hp.loss, feedback)
     stages = stages_of(hp, state, feedback.context)
     slopes = _stages.slopes_of(feedback, stages)
     steep = _stages.lipschitz(hp.loss, hp.bound, hp.target)
-    return HullState(_stages.teach(OWNER, hp.inner, state.copies, feedback, stages, slopes, steep))
+    return HullState(_stages.teach(hp.inner, state.copies, feedback, stages, slopes, steep))
 
 
+@own_name("gradient_boost_hull")
 def stages_of(hp: HullHparams, state: HullState, context: PyTree) -> Stages:
-    votes = _stages.votes_of(OWNER, hp.inner, state.copies, context)
+    votes = _stages.votes_of(hp.inner, state.copies, context)
     steps = steps_of(hp, votes.dtype)
     return _stages.climb(votes, 1 - steps, steps)
 
@@ -116,7 +118,7 @@ def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     The regrets of the copies to it are measured, so the theorem holds for every function; they can
     be large for one that is no convex combination of base functions.
     """
-    check.takes("hull_regret", "apply", apply, "u", "x")
+    check.takes("apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 14"
     return Theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
 
@@ -124,7 +126,7 @@ def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 @public
 def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 14 from a stage to the next; the sides are those of the tightest one."""
-    check.takes("hull_stages", "apply", apply, "u", "x")
+    check.takes("apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 14"
     return Theorem("hull_stages", source, open_account, add, one_stage, about=BOOSTED)
 

@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stage_account import Account, Numbers
 from olx.boosting.gradient_boost import (
@@ -67,20 +67,22 @@ def gradient_boost_linearized(
     >>> bool(play(strong) < 0.6 * play(weak))
     True
     """
-    owner = "gradient_boost_linearized"
-    _stages.check_base(owner, inner, n)
-    _stages.check_loss(owner, loss, curved=False)
-    eta = _stages.check_eta(owner, eta, n)
-    bound = check.positive(owner, "bound", bound)
-    target = check.positive(owner, "target", target)
+    _stages.check_base(inner, n)
+    _stages.check_loss(loss, curved=False)
+    eta = _stages.check_eta(eta, n)
+    bound = check.positive("bound", bound)
+    target = check.positive("target", target)
     hparams = GradientBoostHparams(inner, eta, loss, bound, target, eta * n * bound, n)
-    return _stages.booster(owner, hparams, (init, predict, update), linearized_regret)
+    return _stages.booster(
+        "gradient_boost_linearized", hparams, (init, predict, update), linearized_regret
+    )
 
 
+@own_name("gradient_boost_linearized")
 def update(
     hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
 ) -> GradientBoostState:
-    _stages.check_played("gradient_boost_linearized", hp.loss, feedback)
+    _stages.check_played(hp.loss, feedback)
     return learn_from(hp, state, feedback._replace(loss=_line(feedback)))
 
 
@@ -94,7 +96,7 @@ class LinearizedAccount(NamedTuple):
 @public
 def linearized_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """Corollary 3 against the function `apply(u, .)`; W is that of `span_regret`."""
-    check.takes("linearized_regret", "apply", apply, "u", "x")
+    check.takes("apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, corollary 3"
     return Theorem("linearized_regret", source, open_account, add, both_sides, about=BOOSTED)
 

@@ -37,7 +37,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.boosting import _stage_account, _stages
 from olx.boosting._stages import Tangent
 from olx.boosting.gradient_boost import stages_of as span_stages_of
@@ -74,10 +74,10 @@ def greedy(inner: Learner, alpha: Scalar | Float[Array, " n"] | None = None) -> 
     >>> bool(run.losses[-1] < 0.01 * run.losses[0])
     True
     """
-    check.instance("greedy", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     if alpha is not None:
         by_stage = np.ndim(alpha) == 1
-        alpha = check.positive("greedy", "alpha", alpha, each=by_stage)
+        alpha = check.positive("alpha", alpha, each=by_stage)
         alpha = jnp.asarray(alpha, float) if by_stage else alpha
     facts, needs = of_wrapper(inner), lift_needs(INNER, inner)
     return Learner(GreedyHparams(inner, alpha), init, predict, update, facts=facts, needs=needs)
@@ -103,6 +103,7 @@ def ahead(tangent: Tangent, alpha: Scalar, action: Array) -> Array:
     return tangent.loss(tangent.offset + alpha * action) / (alpha * tangent.scale)
 
 
+@own_name("greedy")
 def _alpha(hp: GreedyHparams, tangent: Tangent) -> Scalar:
     """That of the stage."""
     if hp.alpha is None:
@@ -110,18 +111,19 @@ def _alpha(hp: GreedyHparams, tangent: Tangent) -> Scalar:
     if jnp.ndim(hp.alpha) == 0:
         return hp.alpha
     if jnp.shape(hp.alpha) != (tangent.n,):
-        raise TypeError(
-            f"greedy: `alpha` has {jnp.size(hp.alpha)} numbers, but the booster has {tangent.n} "
+        raise RefusedType(
+            f"`alpha` has {jnp.size(hp.alpha)} numbers, but the booster has {tangent.n} "
             "stages; give one number per stage, or one for all."
         )
     return jnp.asarray(hp.alpha, tangent.step.dtype)[tangent.stage]
 
 
+@own_name("greedy")
 def _tangent(feedback: Feedback) -> Tangent:
     paid = getattr(feedback.loss, "args", ())
     if not paid or not isinstance(paid[0], Tangent):
-        raise TypeError(
-            "greedy: plays only as the base learner of gradient boosting, which tells it where its "
+        raise RefusedType(
+            "plays only as the base learner of gradient boosting, which tells it where its "
             "stage starts; give it to `gradient_boost` as it is, and wrap `inner` instead of it."
         )
     return paid[0]
@@ -146,7 +148,7 @@ def greedy_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 
     $W = \max(1, \|u\| / D)$ for `gradient_boost` and 1 for `gradient_boost_hull`.
     """
-    check.takes("greedy_regret", "apply", apply, "u", "x")
+    check.takes("apply", apply, "u", "x")
     add, source = Partial(add_round, as_tree(apply)), "Luo 2016, (B.5) and (B.6)"
     return Theorem("greedy_regret", source, open_account, add, both_sides, about=GREEDY)
 

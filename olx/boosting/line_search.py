@@ -39,7 +39,7 @@ def line_search(cap: Scalar | None = None) -> Learner:
     >>> [round(float(loss), 3) for loss in run.losses]
     [0.5, 0.65]
     """
-    rule = exact(largest("line_search", cap), alpha)
+    rule = exact(largest(cap), alpha)
     return weighted("line_search", hedge(2.0), rule, *EXPONENTIAL)
 
 

@@ -35,7 +35,7 @@ def majority(gamma: Scalar) -> Learner:
     >>> [round(float(loss), 3) for loss in run.losses]
     [0.333, 0.427]
     """
-    gamma = promised_edge("majority", "gamma", gamma)
+    gamma = promised_edge("gamma", gamma)
     rule = Coefficient(gamma, alpha, pace, promised)
     return weighted("majority", hedge(2.0), rule, *EXPONENTIAL)
 

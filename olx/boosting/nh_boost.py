@@ -84,7 +84,7 @@ def margins(theta: Scalar) -> Theorem:
 
     theta: below twice the mean edge; 0 gives the training error.
     """
-    theta = check.between("margins", "theta", theta, -1.0, 1.0)
+    theta = check.between("theta", theta, -1.0, 1.0)
     parts = open_account, add_round, Partial(both_sides, theta)
     return Theorem("margins", "Luo 2016, theorem 3, by its proof", *parts, about=_NH_BOOST_DT)
 

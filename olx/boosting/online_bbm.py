@@ -71,7 +71,7 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
         the share of mistakes of their vote tends to $e^{-n \gamma^2 / 2}$ or less. An odd `n`
         avoids ties, which count as mistakes.
     """
-    gamma = check.inside("online_bbm", "gamma", gamma, 0.0, 0.5)
+    gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = init, mean_vote, weigh, unchanged
     theorems = exact_mistakes, majority_mistakes
     return BoostingRule(BBMHparams(gamma), *parts, theorems, owner="online_bbm")
@@ -145,7 +145,7 @@ def majority_mistakes_at(excess: Scalar) -> Theorem:
 
     With importance weights, copies with the edge $\gamma$ and the excess loss $S / 2$ meet it.
     """
-    excess = check.non_negative("majority_mistakes_at", "excess", excess)
+    excess = check.non_negative("excess", excess)
     parts = open_account, add_round, Partial(sides_at, excess)
     return Theorem("majority_mistakes_at", "Luo 2016, theorem 9", *parts, about=ONLINE_BBM)
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.adversary import Adversary
 from olx.boosting.stagewise import StagewiseHparams
 from olx.boosting.weak import WeakLearner, no_rows, on_training_rows, shaped
@@ -71,28 +71,28 @@ def oracle(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Adversar
     >>> bool(run.losses[-1] < run.losses[0] / 10)
     True
     """
-    hparams = nature("oracle", inner, weak, targets, loss)
+    hparams = nature(inner, weak, targets, loss)
     game = Partial(mean_loss, loss, hparams.targets)
     return Adversary(hparams, game, _start, _no_context, _answer)
 
 
-def nature(owner: str, inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Nature:
+def nature(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Nature:
     """The checked parts of the game of a stagewise learner."""
-    check.instance(owner, "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     if not isinstance(inner.hparams, StagewiseHparams):
-        raise TypeError(f"{owner}: `inner` must be `stagewise` or `shrunken_stagewise`.")
-    check.instance(owner, "loss", loss, ScoreLoss)
+        raise RefusedType("`inner` must be `stagewise` or `shrunken_stagewise`.")
+    check.instance("loss", loss, ScoreLoss)
     seen = np.asarray(targets)
     if seen.ndim != 1 or seen.size == 0 or seen.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{owner}: `targets` must be a vector of numbers, got an array of shape {seen.shape} "
+        raise RefusedType(
+            f"`targets` must be a vector of numbers, got an array of shape {seen.shape} "
             f"and dtype {seen.dtype}."
         )
-    judge(owner, needs_of(None, loss), None, Rounds(None, seen))
+    judge(needs_of(None, loss), None, Rounds(None, seen))
     if isinstance(weak, WeakLearner):
         how = Oracle(_BySigns(weak), weak.predict, weak.prepare)
     else:
-        check.takes(owner, "weak", weak, "f", "eta")
+        check.takes("weak", weak, "f", "eta")
         how = Oracle(_ByFunction(weak), on_training_rows, no_rows)
     return Nature(inner, loss, jnp.asarray(seen, float), how)
 
@@ -122,6 +122,7 @@ class _BySigns:
 
     weak: WeakLearner
 
+    @own_name("oracle")
     def __call__(self, question: Question) -> tuple[Any, np.ndarray]:
         gains = np.asarray(question.gains, float)
         total = np.abs(gains).sum()
@@ -129,10 +130,9 @@ class _BySigns:
         hypothesis, values = self.weak.answer(weights, np.where(gains >= 0, 1.0, -1.0))
         between = np.flatnonzero(np.abs(values) != 1)
         if between.size:
-            raise ValueError(
-                f"oracle: hypotheses of a weak learner must be -1 or +1, got {values[between[0]]} "
-                f"in row {between[0]}; give an oracle for real hypotheses as a function of f and "
-                "eta."
+            raise RefusedValue(
+                f"hypotheses of a weak learner must be -1 or +1, got {values[between[0]]} in row "
+                f"{between[0]}; give an oracle for real hypotheses as a function of f and eta."
             )
         lowers = gains @ values / 2 > float(question.rise)
         return hypothesis, values if lowers else np.zeros_like(values)

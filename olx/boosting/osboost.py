@@ -45,7 +45,7 @@ def osboost(gamma: Scalar) -> BoostingRule:
 
     gamma: between 0 and 1/2, the edge of the copies. Smaller for smoother weights.
     """
-    gamma = check.inside("osboost", "gamma", gamma, 0.0, 0.5)
+    gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = init, mean_vote, weigh, unchanged
     return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost")
 
@@ -63,7 +63,7 @@ def osboost_ocp(gamma: Scalar) -> BoostingRule:
     >>> bool(olx.rollout(learner, olx.losses.zero_one, rounds, jnp.zeros(5)).total < 60)
     True
     """
-    gamma = check.inside("osboost_ocp", "gamma", gamma, 0.0, 0.5)
+    gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = init_factors, weighted_vote, weigh, learn_factors
     return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost_ocp")
 

@@ -62,7 +62,7 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     >>> bool(olx.certify(learner, *game, theorems=(potential_mistakes(0.1),)).holds)
     True
     """
-    check.takes("potential_booster", "potential", potential, "i", "s")
+    check.takes("potential", potential, "i", "s")
     hparams = PotentialHparams(as_tree(potential))
     parts = init, mean_vote, weigh, unchanged
     return BoostingRule(hparams, *parts, owner="potential_booster")
@@ -71,8 +71,8 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
 @public
 def majority_potential(n: int, gamma: Scalar) -> Partial:
     """The potential of Online BBM with `n` copies."""
-    check.count("majority_potential", "n", n)
-    return Partial(majority_at, n, check.inside("majority_potential", "gamma", gamma, 0.0, 0.5))
+    check.count("n", n)
+    return Partial(majority_at, n, check.inside("gamma", gamma, 0.0, 0.5))
 
 
 def majority_at(n: int, gamma: Scalar, i: Array, s: Array) -> Array:
@@ -83,9 +83,9 @@ def majority_at(n: int, gamma: Scalar, i: Array, s: Array) -> Array:
 @public
 def exponential_potential(n: int, gamma: Scalar, rate: Scalar) -> Partial:
     r"""$\Phi_i(s) = a^{n-i} e^{-\rho s}$ with $\rho$ = `rate` and $a$ such that (3.4) is tight."""
-    check.count("exponential_potential", "n", n)
-    gamma = check.inside("exponential_potential", "gamma", gamma, 0.0, 0.5)
-    return Partial(exponential_at, n, gamma, check.positive("exponential_potential", "rate", rate))
+    check.count("n", n)
+    gamma = check.inside("gamma", gamma, 0.0, 0.5)
+    return Partial(exponential_at, n, gamma, check.positive("rate", rate))
 
 
 def exponential_at(n: int, gamma: Scalar, rate: Scalar, i: Array, s: Array) -> Array:
@@ -119,7 +119,7 @@ class Account(NamedTuple):
 @public
 def potential_mistakes(gamma: Scalar) -> Theorem:
     r"""Lemma 8, for copies compared with the edge $\gamma$. It checks (3.4) where it uses it."""
-    gamma = check.inside("potential_mistakes", "gamma", gamma, 0.0, 0.5)
+    gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = open_account, Partial(add_round, gamma), both_sides
     return Theorem("potential_mistakes", "Luo 2016, lemma 8", *parts, about=BY_POTENTIAL)
 

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner
 from olx.wrapper import OUTCOME, lift_needs
 
@@ -62,7 +62,7 @@ def regression_stumps(inner: Learner) -> Learner:
     >>> (run.state.paid / run.state.weight).argmin().item()
     2
     """
-    check.instance("regression_stumps", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     hparams, needs = RegressionStumpsHparams(inner), lift_needs(OUTCOME, inner)
     return Learner(hparams, init, predict, update, needs=needs)
 
@@ -98,20 +98,22 @@ def update(
     return RegressionStumpsState(inner, state.weight + weights, paid)
 
 
+@own_name("regression_stumps")
 def every(
     hp: RegressionStumpsHparams, state: RegressionStumpsState, x: Float[Array, " d"]
 ) -> Float[Array, " d"]:
     """The prediction of every feature."""
     scores = jax.vmap(hp.inner.predict)(state.inner, x)
     if np.shape(scores) != x.shape:
-        raise TypeError(
-            "regression_stumps: `inner` must be a predictor, whose action for one number is one "
+        raise RefusedType(
+            "`inner` must be a predictor, whose action for one number is one "
             "score. `olx.linear` makes a point learner a predictor."
         )
     return scores
 
 
+@own_name("regression_stumps")
 def _row(state: RegressionStumpsState, context: PyTree) -> Float[Array, " d"]:
     x = ravel_pytree(context)[0]
-    check.same_shape("regression_stumps", "the context", x, "`params`", state.paid)
+    check.same_shape("the context", x, "`params`", state.paid)
     return x

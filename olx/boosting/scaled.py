@@ -45,8 +45,8 @@ def scaled(inner: Learner, factor: Scalar) -> Learner:
     >>> round(float(run.trace[-1]), 3)
     0.7
     """
-    check.instance("scaled", "inner", inner, Learner)
-    return multiple(inner, check.positive("scaled", "factor", factor))
+    check.instance("inner", inner, Learner)
+    return multiple(inner, check.positive("factor", factor))
 
 
 def multiple(inner: Learner, factor: Scalar) -> Learner:

@@ -69,10 +69,10 @@ def sigmoid_network(inner: Learner, hidden: int = 10, key: Array | None = None) 
     >>> bool(run.losses[-500:].mean() < 0.5 * run.losses[:500].mean())
     True
     """
-    check.instance("sigmoid_network", "inner", inner, Learner)
-    check.size("sigmoid_network", "hidden", hidden)
+    check.instance("inner", inner, Learner)
+    check.size("hidden", hidden)
     key = jax.random.key(0) if key is None else key
-    check.key("sigmoid_network", key)
+    check.key(key)
     hparams, needs = NetworkHparams(inner, key, hidden), lift_needs(OUTCOME, inner)
     return Learner(hparams, init, predict, update, needs=needs)
 
@@ -92,10 +92,10 @@ def first_weights(features: int, hidden: int = 10, key: Array | None = None) -> 
     >>> first_weights(3).into.shape
     (10, 3)
     """
-    check.count("first_weights", "features", features)
-    check.size("first_weights", "hidden", hidden, features)
+    check.count("features", features)
+    check.size("hidden", hidden, features)
     key = jax.random.key(0) if key is None else key
-    check.key("first_weights", key)
+    check.key(key)
     return _drawn(key, features, hidden, float)
 
 

@@ -92,8 +92,8 @@ def shrunken_stagewise(eta: Scalar | Process) -> Learner:
 
 def _learner(owner: str, eta: Scalar | Process, shrinks: bool) -> Learner:
     if not isinstance(eta, Process):
-        eta = check.above(owner, "eta", eta, 0.0, 1.0)
-    hparams = StagewiseHparams(as_schedule(owner, "eta", eta), shrinks)
+        eta = check.above("eta", eta, 0.0, 1.0)
+    hparams = StagewiseHparams(as_schedule("eta", eta), shrinks)
     return Learner(hparams, init, predict, update, needs=(in_unit(owner, "hypotheses"),))
 
 
@@ -128,8 +128,8 @@ def stagewise_loss(norm: Scalar, smoothness: Scalar) -> Theorem:
     norm: $\|f\|_1$, the sum of the sizes of its coefficients.
     smoothness: $\beta$ of the loss of a score; 1 for $\frac12 (s - y)^2$.
     """
-    norm = check.positive("stagewise_loss", "norm", norm)
-    smoothness = check.positive("stagewise_loss", "smoothness", smoothness)
+    norm = check.positive("norm", norm)
+    smoothness = check.positive("smoothness", smoothness)
     parts = open_account, Partial(add_round, norm, smoothness), Partial(both_sides, norm)
     return Theorem("stagewise_loss", "Luo 2016, (B.7) and (B.8)", *parts, about=_STAGEWISE)
 

@@ -50,8 +50,8 @@ def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, roun
     >>> bool(fitted.losses[-1] < fitted.losses[0] / 10), fitted.ensemble.votes(rows).shape
     (True, (6,))
     """
-    check.count("fit_stagewise", "rounds", rounds)
-    game = nature("fit_stagewise", inner, weak, targets, loss)
+    check.count("rounds", rounds)
+    game = nature(inner, weak, targets, loss)
     (state, question, value), kept = _first(game), []
     coefficients, losses = np.zeros(0), [float(value)]
     for _ in range(rounds):

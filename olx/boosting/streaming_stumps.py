@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner
 from olx.losses.signs import signs
 
@@ -104,7 +104,8 @@ def _counted(side: Side, here: Bool[Array, " d"], weight: Array, label: Array) -
     return Side(side.weight + share, side.labels + share * label)
 
 
+@own_name("streaming_stumps")
 def _row(state: StumpsState, context: PyTree) -> Float[Array, " d"]:
     x = ravel_pytree(context)[0]
-    check.same_shape("streaming_stumps", "the context", x, "`params`", state.mean)
+    check.same_shape("the context", x, "`params`", state.mean)
     return x

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.boosting.weak import WeakLearner
 from olx.streams.checks import check_finite, check_kind
 from olx.streams.sparse_rows import SparseRows
@@ -42,9 +42,9 @@ def stumps(rows: Any) -> WeakLearner:
     >>> weak.fit(np.ones(4) / 4, np.array([1.0, 1.0, -1.0, -1.0]))
     Stump(feature=0, threshold=0.55, sign=-1.0)
     """
-    columns = as_columns("stumps", rows)
+    columns = as_columns(rows)
     searches = (_Binary(np.arange(columns.shape[1]), _by_feature(columns)),)
-    if not is_binary("stumps", columns):
+    if not is_binary(columns):
         searches = _searches_of(columns)
     count, width = columns.shape
     return WeakLearner(partial(_fit, searches, count), values, columns, partial(_prepare, width))
@@ -55,11 +55,10 @@ def values(stump: Stump, columns: Any) -> np.ndarray:
     return np.where(above(columns, stump.feature, stump.threshold), stump.sign, -stump.sign)
 
 
+@own_name("stumps")
 def _fit(searches: tuple, count: int, weights: np.ndarray, labels: np.ndarray) -> Stump:
     if len(labels) != count:
-        raise TypeError(
-            f"stumps: there are {count} rows and {len(labels)} labels; give one per row."
-        )
+        raise RefusedType(f"there are {count} rows and {len(labels)} labels; give one per row.")
     signed = np.asarray(weights, float) * labels
     slack = 64 * np.finfo(float).eps * np.abs(signed).sum()
     found = [search.best(signed, slack) for search in searches]
@@ -67,12 +66,12 @@ def _fit(searches: tuple, count: int, weights: np.ndarray, labels: np.ndarray) -
     return min(stump for size, stump in found if size >= top - slack)
 
 
+@own_name("Ensemble")
 def _prepare(width: int, rows: Any) -> Any:
-    columns = as_columns("Ensemble", rows)
+    columns = as_columns(rows)
     if columns.shape[1] != width:
-        raise TypeError(
-            f"Ensemble: rows must have {width} features, as the training rows have, got "
-            f"{columns.shape[1]}."
+        raise RefusedType(
+            f"rows must have {width} features, as the training rows have, got {columns.shape[1]}."
         )
     return columns
 
@@ -106,6 +105,7 @@ class _Sorted:
         return abs(edges[k]), Stump(self.feature, float(self.thresholds[k]), sign)
 
 
+@own_name("stumps")
 def _searches_of(columns: np.ndarray) -> tuple:
     """The searches of a dense array; a column of 0 and 1 needs no order."""
     low, high = columns.min(axis=0), columns.max(axis=0)
@@ -113,7 +113,7 @@ def _searches_of(columns: np.ndarray) -> tuple:
     binary = np.flatnonzero(signs & (low < high))
     real = [_sorted_feature(int(j), columns[:, j]) for j in np.flatnonzero(~signs & (low < high))]
     if not (binary.size or real):
-        raise ValueError("stumps: every column of `rows` is constant; no stump tells rows apart.")
+        raise RefusedValue("every column of `rows` is constant; no stump tells rows apart.")
     first = (_Binary(binary, _by_feature(columns[:, binary])),) if binary.size else ()
     return *first, *real
 
@@ -137,38 +137,38 @@ def _first(sizes: np.ndarray, slack: float) -> int:
     return int(np.argmax(sizes >= sizes.max() - slack))
 
 
-def as_columns(owner: str, rows: Any) -> Any:
+def as_columns(rows: Any) -> Any:
     """`rows` as a dense array [N, d] of floats in the order of columns, or as a CSC array."""
     if isinstance(rows, SparseRows):
         return _from_blocks(rows)
-    check_kind(owner, "`rows`", rows)
+    check_kind("`rows`", rows)
     if scipy.sparse.issparse(rows):
         if rows.format in ("csr", "csc"):
             rows.check_format(full_check=True)  # SciPy reads memory through the indices
         columns = scipy.sparse.csc_array(rows, dtype=float)
         columns.sum_duplicates()
         columns.eliminate_zeros()
-        check_finite(owner, "`rows`", columns.data, 0, "entry")
+        check_finite("`rows`", columns.data, 0, "entry")
         return columns
     dense = np.asarray(rows)
     if dense.ndim != 2 or 0 in dense.shape or dense.dtype.kind not in "iufb":
-        raise TypeError(
-            f"{owner}: `rows` must be an array of real numbers with rows and columns, got shape "
+        raise RefusedType(
+            f"`rows` must be an array of real numbers with rows and columns, got shape "
             f"{dense.shape} and dtype {dense.dtype}."
         )
     dense = np.asfortranarray(dense, float)
-    check_finite(owner, "`rows`", dense, 0)
+    check_finite("`rows`", dense, 0)
     return dense
 
 
-def is_binary(owner: str, columns: Any) -> bool:
+def is_binary(columns: Any) -> bool:
     """Whether all features are 0 and 1; refuses other sparse features."""
     if not scipy.sparse.issparse(columns):
         return bool(np.all((columns == 0) | (columns == 1)))
     others = columns.data[columns.data != 1]
     if others.size:
-        raise ValueError(
-            f"{owner}: sparse rows must hold 0 and 1, got {others[0]:g}; pass real features as a "
+        raise RefusedValue(
+            f"sparse rows must hold 0 and 1, got {others[0]:g}; pass real features as a "
             "dense array, `rows.toarray()`."
         )
     return True

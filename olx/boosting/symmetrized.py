@@ -38,5 +38,5 @@ def symmetrized(inner: Learner, mixer: Learner) -> Learner:
     >>> bool(both.losses[-1] < 0.01 < 0.2 < play(weak).losses[-1])
     True
     """
-    check.instance("symmetrized", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     return mix((inner, multiple(inner, -1.0)), mixer)

@@ -22,7 +22,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.adversary import Adversary
 from olx.losses.points import linear_loss
 
@@ -62,26 +62,26 @@ def weak_learner(
     >>> bool(boosted.errors[-1] < 0.1)
     True
     """
-    check.takes("weak_learner", "fit", fit, "weights", "labels")
-    check.takes("weak_learner", "predict", predict, "hypothesis", "rows")
+    check.takes("fit", fit, "weights", "labels")
+    check.takes("predict", predict, "hypothesis", "rows")
     if not hasattr(rows, "__len__") or not len(rows):
-        raise TypeError(
-            f"weak_learner: `rows` must hold the training rows, got {check.quote(rows)}; give them "
+        raise RefusedType(
+            f"`rows` must hold the training rows, got {check.quote(rows)}; give them "
             "as `predict` takes them, such as an array with one row per label."
         )
     return WeakLearner(fit, predict, rows, _same)
 
 
-def as_weak(owner: str, weak: Any) -> WeakLearner:
+def as_weak(weak: Any) -> WeakLearner:
     """The weak learner itself, or the one made of a function from weights to predictions."""
     if isinstance(weak, WeakLearner):
         return weak
     if not callable(weak):
-        raise TypeError(
-            f"{owner}: `weak` must be a weak learner, such as `olx.boosting.stumps(rows)`, or a "
+        raise RefusedType(
+            f"`weak` must be a weak learner, such as `olx.boosting.stumps(rows)`, or a "
             f"function from weights to predictions, got {type(weak).__name__}."
         )
-    check.takes(owner, "weak", weak, "weights")
+    check.takes("weak", weak, "weights")
     return WeakLearner(_Function(weak), on_training_rows, None, no_rows)
 
 
@@ -100,29 +100,27 @@ def adversary(weak: Any, labels: Any) -> Adversary:
     >>> bool(olx.certify(learner, run, jnp.ones(4) / 4).holds)
     True
     """
-    labels = check_labels("adversary", labels)
-    hparams = _Nature(jnp.asarray(labels, float), as_weak("adversary", weak))
+    labels = check_labels(labels)
+    hparams = _Nature(jnp.asarray(labels, float), as_weak(weak))
     return Adversary(hparams, linear_loss, _nothing, _ask, _answer)
 
 
-def check_labels(owner: str, labels: Any, count: int | None = None) -> np.ndarray:
+def check_labels(labels: Any, count: int | None = None) -> np.ndarray:
     """The labels as a vector of floats; refuses all but -1 and +1, one for each of `count` rows."""
     seen = np.asarray(labels)
     if seen.ndim != 1 or seen.size == 0 or seen.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{owner}: `labels` must be a vector of -1 and +1, got an array of shape {seen.shape} "
+        raise RefusedType(
+            f"`labels` must be a vector of -1 and +1, got an array of shape {seen.shape} "
             f"and dtype {seen.dtype}."
         )
     wrong = np.flatnonzero((seen != 1) & (seen != -1))
     if wrong.size:
-        raise ValueError(
-            f"{owner}: labels must be -1 or +1, got {seen[wrong[0]]} in row {wrong[0]}; map labels "
+        raise RefusedValue(
+            f"labels must be -1 or +1, got {seen[wrong[0]]} in row {wrong[0]}; map labels "
             "of 0 and 1 with 2 * y - 1."
         )
     if count is not None and seen.size != count:
-        raise TypeError(
-            f"{owner}: there are {count} rows and {seen.size} labels; give one per row."
-        )
+        raise RefusedType(f"there are {count} rows and {seen.size} labels; give one per row.")
     return seen.astype(float)
 
 
@@ -162,10 +160,11 @@ def on_training_rows(values: Any, rows: None) -> Any:
     return values
 
 
+@own_name("Ensemble")
 def no_rows(rows: Any) -> Any:
     """Refuse new rows for such hypotheses."""
-    raise TypeError(
-        "Ensemble: a weak learner that is a plain function has no predictions on new rows; make it "
+    raise RefusedType(
+        "a weak learner that is a plain function has no predictions on new rows; make it "
         "with `olx.boosting.weak_learner(fit, predict, rows)`."
     )
 

@@ -39,7 +39,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -78,10 +78,10 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.2).holds)
     True
     """
-    check.instance("aggressive_perceptron", "mirror", mirror, MirrorMap)
+    check.instance("mirror", mirror, MirrorMap)
     if not mirror.states_norm:
-        raise TypeError(
-            "aggressive_perceptron: `mirror` must state its norm and modulus, which set the step "
+        raise RefusedType(
+            "`mirror` must state its norm and modulus, which set the step "
             "size; give them to `olx.mirror_map`."
         )
     hparams = AggressivePerceptronHparams(mirror)
@@ -136,7 +136,7 @@ class Account(NamedTuple):
 
 
 def start(hp: AggressivePerceptronHparams, state: AggressivePerceptronState, u: PyTree) -> Account:
-    check.comparator("certify", u, state.theta)
+    check.comparator(u, state.theta)
     return Account(*[ZERO] * 8, unit=MET)
 
 

@@ -90,11 +90,11 @@ def alma(
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    alpha = check.above("alma", "alpha", alpha, 0, 1)
+    alpha = check.above("alpha", alpha, 0, 1)
     if p is not None:
-        p = check.between("alma", "p", p, 2, float("inf"))
-    asked = check.positive("alma", "margin", 8**0.5 / alpha if margin is None else margin)
-    step = check.positive("alma", "step", step)
+        p = check.between("p", p, 2, float("inf"))
+    asked = check.positive("margin", 8**0.5 / alpha if margin is None else margin)
+    step = check.positive("step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
     needs, facts = (signs("alma"),), Facts(coordinates=Lumps(_lump))
     theorems = (regret_on_corrections, alma_mistakes(1.0))
@@ -109,9 +109,9 @@ def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
 
     alpha, p: as in `alma`.
     """
-    alpha = check.above("small_margin_alma", "alpha", alpha, 0, 1)
+    alpha = check.above("alpha", alpha, 0, 1)
     if p is not None:
-        p = check.between("small_margin_alma", "p", p, 2, float("inf"))
+        p = check.between("p", p, 2, float("inf"))
     return alma(alpha, p, margin=1 / alpha)
 
 
@@ -176,7 +176,7 @@ class Account(NamedTuple):
 
 
 def start(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
-    check.comparator("certify", u, state.theta)
+    check.comparator(u, state.theta)
     return Account(ZERO, ZERO, MET)
 
 
@@ -208,14 +208,14 @@ class MistakeAccount(NamedTuple):
 @public
 def alma_mistakes(margin: Scalar) -> Theorem:
     r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
-    margin = check.positive("alma_mistakes", "margin", margin)
+    margin = check.positive("margin", margin)
     parts = Partial(mistake_terms, margin), Partial(mistake_sides, margin), first_mistakes
     about = About("an `alma`", _is_alma)
     return summed("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
 
 
 def first_mistakes(hp: ALMAHparams, state: ALMAState, u: PyTree) -> MistakeAccount:
-    check.comparator("certify", u, state.theta)
+    check.comparator(u, state.theta)
     return MistakeAccount(ZERO, ZERO, ZERO, ZERO, MET)
 
 

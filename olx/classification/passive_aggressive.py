@@ -92,7 +92,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
 
     aggressiveness: positive; smaller for more noise.
     """
-    most = check.positive("passive_aggressive_1", "aggressiveness", aggressiveness)
+    most = check.positive("aggressiveness", aggressiveness)
     return learner(hinge, most)
 
 
@@ -102,7 +102,7 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
 
     aggressiveness: positive; smaller for more noise.
     """
-    c = check.positive("passive_aggressive_2", "aggressiveness", aggressiveness)
+    c = check.positive("aggressiveness", aggressiveness)
     return learner(hinge, softness=1 / (2 * c))
 
 
@@ -169,7 +169,7 @@ class Account(NamedTuple):
 
 
 def start(hp: PassiveAggressiveHparams, state: PassiveAggressiveState, u: PyTree) -> Account:
-    apart = tree.sub(check.comparator("certify", u, state.w), state.w)
+    apart = tree.sub(check.comparator(u, state.w), state.w)
     return Account(jnp.asarray(tree.vdot(apart, apart)), *[ZERO] * 7, unit=MET)
 
 

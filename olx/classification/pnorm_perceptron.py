@@ -34,6 +34,6 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     >>> bool(run.total < 30)
     True
     """
-    p = check.between("pnorm_perceptron", "p", p, 2, float("inf"))
+    p = check.between("p", p, 2, float("inf"))
     learner = dual_ascent(1.0, pnorm(p / (p - 1)), hinge, conservative())
     return learner.carrying(perceptron_mistakes)

@@ -76,7 +76,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
     True
     """
     return Learner(
-        ROMMAHparams(check.between("romma", "threshold", threshold, 0, 1)),
+        ROMMAHparams(check.between("threshold", threshold, 0, 1)),
         init,
         predict,
         update,
@@ -127,7 +127,7 @@ class Account(NamedTuple):
 
 
 def start(hp: ROMMAHparams, state: ROMMAState, u: PyTree) -> Account:
-    check.comparator("certify", u, state.w)
+    check.comparator(u, state.w)
     return Account(ZERO, MET)
 
 

@@ -19,7 +19,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.aggressive import aggressive
@@ -49,12 +49,12 @@ def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar 
     >>> bool(olx.certify(learner, run, u / 0.2).holds)
     True
     """
-    check.instance("self_tuned_aggressive", "mirror", mirror, MirrorMap)
-    complexity = check.positive("self_tuned_aggressive", "complexity", complexity)
-    margin = check.positive("self_tuned_aggressive", "margin", margin)
+    check.instance("mirror", mirror, MirrorMap)
+    complexity = check.positive("complexity", complexity)
+    margin = check.positive("margin", margin)
     if mirror.norm is None or mirror.modulus is None:
-        raise TypeError(
-            "self_tuned_aggressive: `mirror` must state its norm and modulus, which set the step "
+        raise RefusedType(
+            "`mirror` must state its norm and modulus, which set the step "
             "size; give them to `olx.mirror_map`."
         )
     root = jnp.sqrt(mirror.modulus)  # the schedule is for a modulus of 1

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import norms
 from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -74,9 +74,10 @@ def _is_self_tuned_winnow(learner: Learner) -> bool:
     return alike(learner.hparams, self_tuned_winnow().hparams)
 
 
+@own_name("self_tuned_winnow")
 def _schedule(row: PyTree) -> Process:
     """The schedule for rows of this size."""
     size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(row))
     if size < 2:
-        raise TypeError(f"self_tuned_winnow: `params` must hold two or more numbers, got {size}.")
+        raise RefusedType(f"`params` must hold two or more numbers, got {size}.")
     return mistakes(math.log(size), norms.l1())

@@ -32,7 +32,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -67,7 +67,7 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    eta = _rate("winnow", eta, beta)
+    eta = _rate(eta, beta)
     learner = dual_ascent(eta, negative_entropy(), hinge, conservative())
     return learner.carrying(winnow_mistakes(1.0))
 
@@ -82,7 +82,7 @@ def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None
 
     eta, beta: one of them, as in `winnow`.
     """
-    eta = _rate("unnormalized_winnow", eta, beta)
+    eta = _rate(eta, beta)
     return dual_ascent(eta, unnormalized_entropy(), hinge, conservative())
 
 
@@ -94,8 +94,8 @@ def balanced_winnow(
 
     eta, beta: one of them, as in `winnow`.
     """
-    eta = _rate("balanced_winnow", eta, beta)
-    total = check.positive("balanced_winnow", "total", total)
+    eta = _rate(eta, beta)
+    total = check.positive("total", total)
     return dual_ascent(eta, signed_entropy(total), hinge, conservative())
 
 
@@ -143,8 +143,8 @@ def r_of_k_mistakes(r: int, k: int) -> Theorem:
     `right` is (5.7) solved for $|M|$, for any rows in $[-1, 1]^d$ and any $\eta$. `published` is
     the form above; it is infinite for another $\eta$ or a $u$ without that margin.
     """
-    check.count("r_of_k_mistakes", "r", r)
-    check.count("r_of_k_mistakes", "k", k)
+    check.count("r", r)
+    check.count("k", k)
     source, margin = "Shalev-Shwartz 2007, section 5.1.2", 0.5 / (r + k - 0.5)
     return at_margin("r_of_k_mistakes", source, r_of_k_sides, margin, WINNOW)
 
@@ -167,11 +167,11 @@ def _is_winnow(learner: Learner) -> bool:
 WINNOW = About("`winnow`", _is_winnow)
 
 
-def _rate(owner: str, eta: Scalar | None, beta: Scalar | None) -> Scalar:
+def _rate(eta: Scalar | None, beta: Scalar | None) -> Scalar:
     if (eta is None) == (beta is None):
         found = "neither" if eta is None else "both"
-        raise TypeError(f"{owner}: give `eta` or `beta` = exp(eta), got {found}.")
+        raise RefusedType(f"give `eta` or `beta` = exp(eta), got {found}.")
     if beta is not None:
-        factor: Scalar = check.above(owner, "beta", beta, 1, float("inf"))
+        factor: Scalar = check.above("beta", beta, 1, float("inf"))
         return math.log(factor) if isinstance(factor, int | float) else jnp.log(factor)
-    return check.positive(owner, "eta", eta)
+    return check.positive("eta", eta)

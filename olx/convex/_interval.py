@@ -7,14 +7,15 @@ import numpy as np
 from jax.core import Tracer
 
 from olx import _check as check
+from olx._refusal import RefusedValue
 
 
-def ordered(owner: str, low: Any, high: Any) -> Any:
+def ordered(low: Any, high: Any) -> Any:
     """`low`, refused if it exceeds `high`; if an end is traced, NaN instead of a refusal."""
     for name, end in (("low", low), ("high", high)):
-        check.numbers(owner, name, end)
+        check.numbers(name, end)
     if isinstance(low, Tracer) or isinstance(high, Tracer):
         return jnp.where(low <= high, low, jnp.nan)
     if not np.all(np.asarray(low) <= np.asarray(high)):
-        raise ValueError(f"{owner}: `low` must not exceed `high`, got {low} and {high}.")
+        raise RefusedValue(f"`low` must not exceed `high`, got {low} and {high}.")
     return low

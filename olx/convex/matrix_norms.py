@@ -13,7 +13,7 @@ from olx.core import Scalar
 @public
 def schatten_norm(q: Scalar) -> Norm:
     """The q-norm of singular values for 1 < q < infinity; the dual has q / (q - 1)."""
-    q = check.inside("schatten_norm", "q", q, 1.0, jnp.inf)
+    q = check.inside("q", q, 1.0, jnp.inf)
     return Norm(Partial(_of_values, q), Partial(_of_values, q / (q - 1)))
 
 

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex.projections import subsimplex
 from olx.core import Scalar
 
@@ -54,8 +54,8 @@ def ascend_hinges(
     >>> [round(float(one), 4) for one in alpha]
     [0.5, 0.25]
     """
-    check.count("ascend_hinges", "steps", steps)
-    _check_rows("ascend_hinges", rows, bounds)
+    check.count("steps", steps)
+    _check_rows(rows, bounds)
     stride = safe.divide(c, jnp.sum(rows**2))
 
     def step(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -92,8 +92,8 @@ def average_hinges(
     >>> [round(float(one), 2) for one in alpha]
     [0.5, 0.25]
     """
-    check.count("average_hinges", "steps", steps)
-    _check_rows("average_hinges", rows, gaps)
+    check.count("steps", steps)
+    _check_rows(rows, gaps)
     radius = safe.sqrt(2 * total * jnp.maximum(jnp.max(gaps), 0.0) / c)  # no solution is longer
     one_hot = lambda i: jnp.where(jnp.arange(gaps.size) == i, jnp.ones_like(gaps), 0.0)
 
@@ -116,9 +116,9 @@ def average_hinges(
     return jnp.where(value(mean) >= value(alone), mean, alone)
 
 
-def _check_rows(owner: str, rows: Array, bounds: Array) -> None:
+def _check_rows(rows: Array, bounds: Array) -> None:
     if jnp.ndim(rows) != 2 or jnp.shape(rows)[:1] != jnp.shape(bounds):
-        raise TypeError(
-            f"{owner}: `rows` has shape {jnp.shape(rows)} for {jnp.shape(bounds)} hinges; give one "
+        raise RefusedType(
+            f"`rows` has shape {jnp.shape(rows)} for {jnp.shape(bounds)} hinges; give one "
             "row and one number per hinge."
         )

@@ -38,15 +38,15 @@ def linf() -> Norm:
 @public
 def lp(p: Scalar) -> Norm:
     """The p-norm for 1 < p < infinity; the dual norm has p / (p - 1)."""
-    p = check.inside("lp", "p", p, 1.0, jnp.inf)
+    p = check.inside("p", p, 1.0, jnp.inf)
     return Norm(Partial(power, p), Partial(power, p / (p - 1)))
 
 
 @public
 def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
     r"""$(\sum_i a_i |x_i|^p)^{1/p}$ for weights $a_i \ge 0$, on coordinates of positive weight."""
-    p = check.inside("weighted_lp", "p", p, 1.0, jnp.inf)
-    weights = check.non_negative("weighted_lp", "weights", weights, each=True)
+    p = check.inside("p", p, 1.0, jnp.inf)
+    weights = check.non_negative("weights", weights, each=True)
     return Norm(
         Partial(_stretched, p, 1 / p, weights), Partial(_stretched, p / (p - 1), -1 / p, weights)
     )

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.convex import _domain
 from olx.core import Scalar
 
@@ -30,9 +30,9 @@ def entropic_floor(logits: PyTree, floor: Scalar) -> PyTree:
     >>> entropic_floor(jnp.log(jnp.array([0.01, 0.09, 0.3, 0.6])), 0.1).round(4).tolist()
     [0.1, 0.1, 0.2667, 0.5333]
     """
-    check.numbers("entropic_floor", "logits", logits)
+    check.numbers("logits", logits)
     flat, unravel = ravel_pytree(logits)
-    floor = check.between("entropic_floor", "floor", floor, 0.0, 1 / flat.size)
+    floor = check.between("floor", floor, 0.0, 1 / flat.size)
     order = jnp.argsort(flat)
     shares = _shares(flat[order], floor)
     return unravel(_rest(flat, floor, order, shares >= floor))
@@ -48,9 +48,9 @@ def entropic_cap(logits: PyTree, cap: Scalar) -> PyTree:
     >>> entropic_cap(jnp.log(jnp.array([0.1, 0.3, 0.6])), 0.5).round(3).tolist()
     [0.125, 0.375, 0.5]
     """
-    check.numbers("entropic_cap", "logits", logits)
+    check.numbers("logits", logits)
     flat, unravel = ravel_pytree(logits)
-    cap = check.between("entropic_cap", "cap", cap, 1 / flat.size, jnp.inf)
+    cap = check.between("cap", cap, 1 / flat.size, jnp.inf)
     order = jnp.argsort(-flat)
     shares = _shares(flat[order], cap)
     return unravel(_rest(flat, cap, order, shares <= cap))
@@ -62,7 +62,7 @@ def simplex(v: PyTree, total: Scalar) -> PyTree:
 
     Sort, find how many coordinates stay positive, subtract the same number from all of them.
     """
-    check.numbers("simplex", "v", v)
+    check.numbers("v", v)
     flat, unravel = ravel_pytree(v)
     flat = flat - lax.stop_gradient(jnp.max(flat))  # same projection, avoids cancellation
     ranked = jnp.sort(lax.stop_gradient(flat))[::-1]
@@ -86,11 +86,11 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     >>> capped_simplex(jnp.array([2.0, 0.25, 0.0]), 0.5).round(4).tolist()
     [0.5, 0.375, 0.125]
     """
-    check.numbers("capped_simplex", "v", v)
+    check.numbers("v", v)
     flat, unravel = ravel_pytree(v)
-    cap = check.non_negative("capped_simplex", "cap", cap, each=True)
-    total = check.non_negative("capped_simplex", "total", total)
-    caps = _like("capped_simplex", "cap", cap, flat)
+    cap = check.non_negative("cap", cap, each=True)
+    total = check.non_negative("total", total)
+    caps = _like("cap", cap, flat)
     total = _reachable(total, caps)
     caps = jnp.where(caps > total, total, caps)
     start = lax.stop_gradient(_level(flat, caps, total))
@@ -111,9 +111,9 @@ def subsimplex(v: PyTree, total: Scalar = 1.0) -> PyTree:
     >>> subsimplex(jnp.array([0.5, -1.0, 0.25])).tolist()
     [0.5, 0.0, 0.25]
     """
-    check.numbers("subsimplex", "v", v)
+    check.numbers("v", v)
     flat, unravel = ravel_pytree(v)
-    total = check.non_negative("subsimplex", "total", total)
+    total = check.non_negative("total", total)
     positive = jnp.where(flat > 0, flat, 0.0)
     w = jnp.where(jnp.sum(positive) < total, positive, simplex(flat, total))
     return unravel(jnp.where(jnp.isnan(total), jnp.nan, w))
@@ -129,21 +129,21 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
     >>> weighted_l1_ball(jnp.array([3.0, 1.0, -7.0]), jnp.array([1.0, 2.0, 0.0]), 2.0).tolist()
     [2.0, 0.0, -7.0]
     """
-    check.numbers("weighted_l1_ball", "v", v)
+    check.numbers("v", v)
     flat, unravel = ravel_pytree(v)
-    weights = check.non_negative("weighted_l1_ball", "weights", weights, each=True)
-    radius = check.non_negative("weighted_l1_ball", "radius", radius)
-    a = _like("weighted_l1_ball", "weights", weights, flat)
+    weights = check.non_negative("weights", weights, each=True)
+    radius = check.non_negative("radius", radius)
+    a = _like("weights", weights, flat)
     sign = jnp.where(flat < 0, -1.0, jnp.ones_like(flat))
     return unravel(sign * _within(sign * flat, a, radius))
 
 
-def _like(owner: str, name: str, value: PyTree, flat: Float[Array, " n"]) -> Array:
+def _like(name: str, value: PyTree, flat: Float[Array, " n"]) -> Array:
     """One number per coordinate."""
     given = ravel_pytree(value)[0].astype(flat.dtype)
     if given.size not in (1, flat.size):
-        raise TypeError(
-            f"{owner}: `{name}` has {given.size} numbers, `v` {flat.size}; give one for all, or "
+        raise RefusedType(
+            f"`{name}` has {given.size} numbers, `v` {flat.size}; give one for all, or "
             "one per coordinate."
         )
     return jnp.broadcast_to(given, flat.shape)
@@ -180,6 +180,7 @@ def _rest(logits: Array, bound: Scalar, order: Array, legal: Bool[Array, " n"]) 
     return jnp.where(free, left * mass / jnp.sum(mass), bound)
 
 
+@own_name("capped_simplex")
 def _reachable(total: Scalar, caps: Array) -> Scalar:
     """`total`, refused if the sum of the caps is smaller; NaN instead if the values are traced."""
     room = jnp.sum(caps)
@@ -187,7 +188,7 @@ def _reachable(total: Scalar, caps: Array) -> Scalar:
     if isinstance(short, Tracer):
         return jnp.where(short, jnp.nan, total)
     if short:
-        raise ValueError(f"capped_simplex: `cap` must sum to at least {total:g}, got {room:g}.")
+        raise RefusedValue(f"`cap` must sum to at least {total:g}, got {room:g}.")
     return total
 
 

@@ -21,7 +21,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import like, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.projections import weighted_l1_ball
@@ -52,22 +52,22 @@ def l1(strength: Scalar = 1.0) -> Penalty:
     >>> l1(0.5).prox(jnp.array([2.0, -0.25, -1.0]), 1.0).tolist()
     [1.5, 0.0, -0.5]
     """
-    strength = check.non_negative("l1", "strength", strength)
+    strength = check.non_negative("strength", strength)
     return Penalty(Partial(_elastic, strength, 0.0), Partial(_shrink, strength, 0.0), True)
 
 
 @public
 def squared_l2(strength: Scalar = 1.0) -> Penalty:
     r"""$\frac\lambda2 \|w\|_2^2$; the prox scales the vector down."""
-    strength = check.non_negative("squared_l2", "strength", strength)
+    strength = check.non_negative("strength", strength)
     return Penalty(Partial(_elastic, 0.0, strength), Partial(_shrink, 0.0, strength), True)
 
 
 @public
 def elastic_net(l1: Scalar, l2: Scalar) -> Penalty:
     r"""$\lambda_1 \|w\|_1 + \frac{\lambda_2}2 \|w\|_2^2$."""
-    l1 = check.non_negative("elastic_net", "l1", l1)
-    l2 = check.non_negative("elastic_net", "l2", l2)
+    l1 = check.non_negative("l1", l1)
+    l2 = check.non_negative("l2", l2)
     return Penalty(Partial(_elastic, l1, l2), Partial(_shrink, l1, l2), True)
 
 
@@ -82,21 +82,21 @@ def group_l2(strength: Scalar = 1.0) -> Penalty:
     >>> group_l2(1.0).prox(jnp.array([[3.0, 4.0], [0.5, 0.5]]), 1.0).round(4).tolist()
     [[2.4, 3.2], [0.0, 0.0]]
     """
-    strength = check.non_negative("group_l2", "strength", strength)
+    strength = check.non_negative("strength", strength)
     return Penalty(Partial(_groups_value, strength), Partial(_groups_prox, strength))
 
 
 @public
 def nuclear(strength: Scalar = 1.0) -> Penalty:
     r"""$\lambda \sum_i \sigma_i(W)$, summed over matrices; the prox shrinks singular values."""
-    strength = check.non_negative("nuclear", "strength", strength)
+    strength = check.non_negative("strength", strength)
     return Penalty(Partial(_nuclear_value, strength), Partial(_nuclear_prox, strength))
 
 
 @public
 def linf(strength: Scalar = 1.0) -> Penalty:
     r"""$\lambda \|w\|_\infty$; the prox clips the largest entries to one level."""
-    strength = check.non_negative("linf", "strength", strength)
+    strength = check.non_negative("strength", strength)
     return Penalty(Partial(_linf_value, strength), Partial(_linf_prox, strength))
 
 
@@ -111,7 +111,7 @@ def indicator(domain: ConvexSet) -> Penalty:
     >>> indicator(sets.box(0.0, jnp.inf)).prox(jnp.array([2.0, -1.0]), 0.5).tolist()
     [2.0, 0.0]
     """
-    check.instance("indicator", "domain", domain, ConvexSet)
+    check.instance("domain", domain, ConvexSet)
     value = Partial(_indicator_value, domain.project)
     return Penalty(value, Partial(_indicator_prox, domain.project), domain.separable)
 
@@ -172,9 +172,10 @@ def _distance(threshold: Scalar, x: Array) -> Array:
     return jnp.abs(jnp.abs(x) - threshold)
 
 
+@own_name("nuclear")
 def _matrix(leaf: Array) -> Array:
     if jnp.ndim(leaf) != 2:
-        raise TypeError(f"nuclear: every array must be a matrix, got shape {jnp.shape(leaf)}.")
+        raise RefusedType(f"every array must be a matrix, got shape {jnp.shape(leaf)}.")
     return leaf
 
 

@@ -21,7 +21,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, like, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import _domain, _interval
 from olx.convex.projections import simplex as simplex_projection
 from olx.core import Scalar
@@ -48,11 +48,12 @@ class ConvexSet:
         """Whether `w` lies in the set: the projection does not move it, up to rounding."""
         return _domain.stays(self.project, w)
 
+    @own_name("support")
     def support(self, g: PyTree) -> Array:
         r"""$\sigma_S(g) = \max_{v \in S} \langle g, v \rangle$."""
         if self.farthest is None:
-            raise TypeError(
-                "support: this set is given by its projection alone; give its farthest point too: "
+            raise RefusedType(
+                "this set is given by its projection alone; give its farthest point too: "
                 "`sets.projected(project, farthest)`."
             )
         return jnp.asarray(tree.vdot(g, self.farthest(g)))
@@ -80,10 +81,10 @@ def projected(
     >>> halfspace.project(jnp.array([2.0, 1.0])).tolist()
     [1.0, 0.0]
     """
-    check.takes("projected", "project", project, "w")
+    check.takes("project", project, "w")
     if farthest is None:
         return ConvexSet(as_tree(project))
-    check.takes("projected", "farthest", farthest, "g")
+    check.takes("farthest", farthest, "g")
     return ConvexSet(as_tree(project), as_tree(farthest), bounded=True)
 
 
@@ -95,21 +96,21 @@ def ball(radius: Scalar) -> ConvexSet:
     >>> float(ball(2.0).support(jnp.array([3.0, 4.0])))
     10.0
     """
-    radius = check.positive("ball", "radius", radius)
+    radius = check.positive("radius", radius)
     return ConvexSet(Partial(_ball, radius), Partial(_ball_farthest, radius), bounded=True)
 
 
 @public
 def l1_ball(radius: Scalar) -> ConvexSet:
     """All decisions whose absolute values sum to at most `radius`."""
-    radius = check.positive("l1_ball", "radius", radius)
+    radius = check.positive("radius", radius)
     return ConvexSet(Partial(_l1_ball, radius), Partial(_l1_farthest, radius), bounded=True)
 
 
 @public
 def simplex(total: Scalar = 1.0) -> ConvexSet:
     """Non-negative coordinates that sum to `total`."""
-    total = check.positive("simplex", "total", total)
+    total = check.positive("total", total)
     farthest = Partial(_simplex_farthest, total)
     return ConvexSet(Partial(_simplex, total), farthest, bounded=True, fixed_sum=True)
 
@@ -120,11 +121,11 @@ def box(low: PyTree, high: PyTree) -> ConvexSet:
 
     An end may be infinite: `box(0.0, jnp.inf)` is the non-negative orthant.
     """
-    low = check.between("box", "low", low, -jnp.inf, jnp.inf, each=True)
-    high = check.above("box", "high", high, -jnp.inf, jnp.inf, each=True)
+    low = check.between("low", low, -jnp.inf, jnp.inf, each=True)
+    high = check.above("high", high, -jnp.inf, jnp.inf, each=True)
     low, high = like(low, high), like(high, low)
-    check.same_structure("box", "`low`", low, "`high`", high)
-    low = jax.tree.map(lambda low, high: _interval.ordered("box", low, high), low, high)
+    check.same_structure("`low`", low, "`high`", high)
+    low = jax.tree.map(_interval.ordered, low, high)
     ends = jax.tree.leaves((low, high))
     bounded = all(isinstance(end, Tracer) or bool(np.all(np.isfinite(end))) for end in ends)
     farthest = Partial(_box_farthest, low, high)

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex import _interval
 from olx.convex import _spectral as spectral
 from olx.core import Scalar
@@ -43,8 +43,8 @@ def slab(
     >>> slab(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), -1.0, 1.0).tolist()
     [1.0, 1.0]
     """
-    _check("slab", v, x, low, high, inverse=(inverse, 0, 1, 2))
-    low = _interval.ordered("slab", low, high)
+    _check(v, x, low, high, inverse=(inverse, 0, 1, 2))
+    low = _interval.ordered(low, high)
     direction = inverse @ x if jnp.ndim(inverse) == 2 else inverse * x
     return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
 
@@ -62,8 +62,8 @@ def slab_semidefinite(
     Eigenvalues below $d \epsilon \lambda_{\max}$ count as zero, $\epsilon$ the spacing of floats,
     and $x$ lies in the range of $A$ if $\|Px\|^2 \le \sqrt\epsilon \|x\|^2$.
     """
-    _check("slab_semidefinite", v, x, low, high, matrix=(matrix, 2))
-    low = _interval.ordered("slab_semidefinite", low, high)
+    _check(v, x, low, high, matrix=(matrix, 2))
+    low = _interval.ordered(low, high)
     matrix = spectral.symmetrize(matrix)
     values = jnp.linalg.eigvalsh(lax.stop_gradient(matrix))
     rounding = float(jnp.finfo(x.dtype).eps)
@@ -77,16 +77,16 @@ def slab_semidefinite(
     return v - _step(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
 
 
-def _check(owner: str, v: Any, x: Any, low: Any, high: Any, **matrix: Any) -> None:
+def _check(v: Any, x: Any, low: Any, high: Any, **matrix: Any) -> None:
     ends = {"low": (low, 0), "high": (high, 0)}
     for name, (value, *axes) in {"v": (v, 1), "x": (x, 1), **ends, **matrix}.items():
         if isinstance(value, list | tuple | dict):
-            raise TypeError(f"{owner}: `{name}` must be an array, got {check.quote(value)}.")
-        check.numbers(owner, name, value)
+            raise RefusedType(f"`{name}` must be an array, got {check.quote(value)}.")
+        check.numbers(name, value)
         wide = jnp.ndim(value) == 0 or jnp.shape(value)[-1] == jnp.shape(v)[-1]
         if jnp.ndim(value) not in axes or not wide:
-            raise TypeError(
-                f"{owner}: `{name}` has shape {jnp.shape(value)}, `v` {jnp.shape(v)}; give vectors "
+            raise RefusedType(
+                f"`{name}` has shape {jnp.shape(value)}, `v` {jnp.shape(v)}; give vectors "
                 "of one length, and a matrix of that width."
             )
 

@@ -15,25 +15,25 @@ from olx.streams.checks import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows
 
 
-def with_ones(owner: str, rounds: Rounds | Iterable[Rounds]) -> Rounds | Iterable[Rounds]:
+def with_ones(rounds: Rounds | Iterable[Rounds]) -> Rounds | Iterable[Rounds]:
     """The rounds with a longer row; those of much memory in pieces."""
-    check_iterable(owner, rounds)
+    check_iterable(rounds)
     if isinstance(rounds, Rounds):
-        check_rounds(owner, rounds)
+        check_rounds(rounds)
         if (
             not isinstance(rounds.context, np.ndarray)
             or rounds.context.nbytes <= tuning.LONGER_BYTES
         ):
-            return rounds._replace(context=appended(owner, rounds.context))
+            return rounds._replace(context=appended(rounds.context))
         rounds = _parts(rounds)
-    return _pieces(owner, rounds)
+    return _pieces(rounds)
 
 
-def rows_as_linear(owner: str, learner: Learner, rows: Any) -> tuple[Learner, Any]:
+def rows_as_linear(learner: Learner, rows: Any) -> tuple[Learner, Any]:
     """A learner and the sparse rows of a prediction, as linear where the learner is affine."""
     if not is_affine(learner) or not isinstance(rows, SparseRows):
         return learner, rows
-    return as_linear(learner), appended(owner, rows)
+    return as_linear(learner), appended(rows)
 
 
 def _parts(rounds: Rounds) -> Iterator[Rounds]:
@@ -46,7 +46,7 @@ def _parts(rounds: Rounds) -> Iterator[Rounds]:
             yield jax.tree.map(lambda leaf, rows=slice(low, low + step): leaf[rows], rounds)
 
 
-def _pieces(owner: str, rounds: Iterable[Rounds]) -> Iterator[Rounds]:
+def _pieces(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
     for piece in rounds:
-        check_rounds(owner, piece)
-        yield piece._replace(context=appended(owner, piece.context))
+        check_rounds(piece)
+        yield piece._replace(context=appended(piece.context))

@@ -10,49 +10,50 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import RefusedType
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 
 
-def check_game(owner: str, learner: Learner, loss: Loss) -> None:
+def check_game(learner: Learner, loss: Loss) -> None:
     """Refuse all but a single learner and a loss of an action and an outcome."""
     if isinstance(learner, Batch):
-        raise TypeError(
-            f"{owner}: `learner` is a batch; `olx.sweep` plays all of its learners, and batch[0] "
+        raise RefusedType(
+            "`learner` is a batch; `olx.sweep` plays all of its learners, and batch[0] "
             "is the first of them."
         )
-    _refuse_swapped(owner, learner, loss)
-    check.instance(owner, "learner", learner, Learner)
-    check_loss(owner, loss)
+    _refuse_swapped(learner, loss)
+    check.instance("learner", learner, Learner)
+    check_loss(loss)
     if stacked := _stacked(learner):
-        raise TypeError(
-            f"{owner}: `learner` is a stack of learners, its `{stacked}` is an array; `olx.sweep` "
+        raise RefusedType(
+            f"`learner` is a stack of learners, its `{stacked}` is an array; `olx.sweep` "
             "plays all of them."
         )
 
 
-def check_learners(owner: str, learners: Any) -> None:
+def check_learners(learners: Any) -> None:
     """Refuse all but learners that are stacked, as the leaves of one learner."""
     if not isinstance(learners, Learner):
         seen = (
             f"the function `{learners.__name__}`" if callable(learners) else type(learners).__name__
         )
-        raise TypeError(
-            f"{owner}: `learners` must be a batch or a Learner, got {seen}; make a batch, as "
+        raise RefusedType(
+            f"`learners` must be a batch or a Learner, got {seen}; make a batch, as "
             "`olx.batch(make, eta=etas)`, with a function `make` of the numbers that vary."
         )
 
 
-def check_loss(owner: str, loss: Any) -> None:
+def check_loss(loss: Any) -> None:
     """Refuse all but a function of an action and an outcome."""
     remedy = "take one of `olx.losses`, as `olx.losses.squared`"
     remedy = "" if callable(loss) or isinstance(loss, Rounds) else remedy
-    check.takes(owner, "loss", loss, "action", "outcome", remedy=remedy)
+    check.takes("loss", loss, "action", "outcome", remedy=remedy)
 
 
-def _refuse_swapped(owner: str, learner: Any, loss: Any) -> None:
+def _refuse_swapped(learner: Any, loss: Any) -> None:
     if isinstance(loss, Learner):
-        raise TypeError(
-            f"{owner}: `loss` is a Learner and `learner` is a {type(learner).__name__}; the "
+        raise RefusedType(
+            f"`loss` is a Learner and `learner` is a {type(learner).__name__}; the "
             "learner comes first."
         )
 
@@ -75,13 +76,13 @@ def _numbers_and_parts(kind: type) -> tuple[list[str], list[str]]:
     return numbers, [field.name for field in fields if field.name in parts]
 
 
-def check_state(owner: str, state: PyTree, like: PyTree) -> None:
+def check_state(state: PyTree, like: PyTree) -> None:
     """Refuse a state that differs from `like`, a state of the learner, in structure or shape."""
     if isinstance(state, Run):
-        raise TypeError(f"{owner}: `state` is a Run; give its state, as `run.state`.")
+        raise RefusedType("`state` is a Run; give its state, as `run.state`.")
     if state is None and like is not None:
-        raise TypeError(
-            f"{owner}: `state` is None; give `run.state` of a run of this learner, or "
+        raise RefusedType(
+            "`state` is None; give `run.state` of a run of this learner, or "
             "`learner.init(params)` to begin."
         )
     if jax.tree.structure(state) != jax.tree.structure(like):
@@ -89,30 +90,30 @@ def check_state(owner: str, state: PyTree, like: PyTree) -> None:
         seen = f"{seen} with other parts" if seen == wanted else seen
         shape = getattr(state, "shape", None)
         seen = seen if shape is None else f"array of shape {shape}"
-        raise TypeError(
-            f"{owner}: `state` must be a {wanted}, the state of this learner, got {seen}; give "
+        raise RefusedType(
+            f"`state` must be a {wanted}, the state of this learner, got {seen}; give "
             "`run.state` of a run of this learner, or `learner.init(params)` to begin."
         )
-    check.same_shape(owner, "`state`", state, "the state of this learner", like)
+    check.same_shape("`state`", state, "the state of this learner", like)
 
 
-def check_batch(owner: str, learners: Learner, loss: Loss) -> None:
+def check_batch(learners: Learner, loss: Loss) -> None:
     """Refuse all but a stack of learners and a loss of an action and an outcome."""
-    check_learners(owner, learners)
-    check_loss(owner, loss)
-    _check_stack(owner, learners)
+    check_learners(learners)
+    check_loss(loss)
+    _check_stack(learners)
 
 
-def _check_stack(owner: str, learners: Learner) -> None:
+def _check_stack(learners: Learner) -> None:
     leaves = jax.tree.leaves(learners)
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        raise TypeError(
-            f"{owner}: compiles for itself, so it cannot be called inside jit, vmap or grad; "
+        raise RefusedType(
+            "compiles for itself, so it cannot be called inside jit, vmap or grad; "
             "there, use jax.vmap of olx.rollout over the learners."
         )
     lengths = {np.shape(leaf)[:1] for leaf in leaves}
     if len(lengths) != 1 or lengths == {()}:
-        raise TypeError(
-            f"{owner}: the leaves of `learners` share no leading axis; stack a factory with "
+        raise RefusedType(
+            "the leaves of `learners` share no leading axis; stack a factory with "
             "`olx.batch(make, eta=etas)`, or play a single learner with `olx.run`."
         )

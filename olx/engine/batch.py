@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Batch, Learner
 
 
@@ -44,20 +44,20 @@ def batch(make: Callable[..., Learner], /, **axes: Any) -> Batch:
     (64, (64,))
     """
     if not callable(make):
-        raise TypeError(
-            f"batch: `make` must be a function that makes a learner, got {type(make).__name__}."
+        raise RefusedType(
+            f"`make` must be a function that makes a learner, got {type(make).__name__}."
         )
     values, lengths = _lengths("batch", axes)
     if len(set(lengths.values())) > 1:
         seen = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-        raise TypeError(
-            f"batch: axes differ in length ({seen}); `batch(make, **olx.grid(...))` takes their "
-            "product."
+        raise RefusedType(
+            f"axes differ in length ({seen}); `batch(make, **olx.grid(...))` takes their product."
         )
     _check_names(make, values)
-    learners = jax.vmap(lambda values: make(**values))(values)
+    with own_name():
+        learners = jax.vmap(lambda values: make(**values))(values)
     if not isinstance(learners, Learner):
-        raise TypeError(f"batch: `make` must give a Learner, got {type(learners).__name__}.")
+        raise RefusedType(f"`make` must give a Learner, got {type(learners).__name__}.")
     return Batch(learners, values)
 
 
@@ -66,23 +66,23 @@ def _check_names(make: Callable[..., Learner], axes: dict[str, Array]) -> None:
         inspect.signature(make).bind(**axes)
     except TypeError as error:
         names = ", ".join(f"`{name}`" for name in axes)
-        raise TypeError(
-            f"batch: `make` cannot be called with {names} alone: {error}; give a function of the "
+        raise RefusedType(
+            f"`make` cannot be called with {names} alone: {error}; give a function of the "
             "numbers that vary, as `lambda eta: olx.linear(olx.ogd(eta))`."
         ) from None
 
 
-def _lengths(owner: str, axes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
+def _lengths(caller: str, axes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
     """The values of each axis as an array, and the length of each axis."""
     for name, axis in axes.items():
         if not isinstance(axis, jax.Array) and np.asarray(axis).dtype.kind in "OSU":
-            raise TypeError(f"{owner}: axis `{name}` must hold numbers, got {axis!r:.100}.")
+            raise RefusedType(f"axis `{name}` must hold numbers, got {axis!r:.100}.")
     values = {name: jnp.asarray(axis) for name, axis in axes.items()}
     if not values:
-        raise TypeError(f"{owner}: give at least one axis, as in `{owner}(..., eta=etas)`.")
+        raise RefusedType(f"give at least one axis, as in `{caller}(..., eta=etas)`.")
     for name, axis in values.items():
         if axis.ndim == 0:
-            raise TypeError(f"{owner}: axis `{name}` is a single number; give an array of values.")
+            raise RefusedType(f"axis `{name}` is a single number; give an array of values.")
         if axis.shape[0] == 0:
-            raise ValueError(f"{owner}: axis `{name}` is empty; give at least one value.")
+            raise RefusedValue(f"axis `{name}` is empty; give at least one value.")
     return values, {name: axis.shape[0] for name, axis in values.items()}

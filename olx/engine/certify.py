@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._cache import compiled
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.arguments import check_batch, check_game
 from olx.engine.execute import Options, execute
@@ -80,7 +80,7 @@ def certify(
     (True, ('master_inequality',))
     """
     one = learner.learners if isinstance(learner, Batch) else learner
-    check.instance("certify", "learner", one, Learner)
+    check.instance("learner", one, Learner)
     asked = asked_of(one, theorems)
     if isinstance(learner, Batch) and theorems is not None:
         asked = _repeated(asked, len(learner))
@@ -88,8 +88,8 @@ def certify(
         return _recorded(learner, asked, *game)
     if len(game) == 4:
         return replayed(learner, asked, *game, **options)[0]
-    raise TypeError(
-        "certify: takes `(learner, run, u)`, or `(learner, loss, rounds, params, u)` with `keep` "
+    raise RefusedType(
+        "takes `(learner, run, u)`, or `(learner, loss, rounds, params, u)` with `keep` "
         f"and `progress`; got {1 + len(game)} arguments and {sorted(options)}. `u` is the decision "
         "to compare with, as jnp.zeros(d)."
     )
@@ -99,8 +99,8 @@ def asked_of(learner: Learner, theorems: tuple[Theorem, ...] | None) -> tuple[Th
     """The theorems to check; refuses those that are not about the learner."""
     if theorems is None:
         if not learner.theorems:
-            raise TypeError(
-                f"certify: {learner.update_fn.__module__} has no theorem; give some as `theorems`."
+            raise RefusedType(
+                f"{learner.update_fn.__module__} has no theorem; give some as `theorems`."
             )
         return learner.theorems
     theorems = (theorems,) if isinstance(theorems, Theorem) else theorems
@@ -109,13 +109,13 @@ def asked_of(learner: Learner, theorems: tuple[Theorem, ...] | None) -> tuple[Th
 
 def _about(learner: Learner, one: Theorem) -> Theorem:
     """The theorem `one` about `learner`, or about the learner that its models wrap."""
-    check.instance("certify", "theorems", one, Theorem)
+    check.instance("theorems", one, Theorem)
     found = one if is_about(one, learner) else find_inner(learner, one)
     if found is None:
         kind = one.about.learners if one.about else "the learners that carry it"
         remedy = "" if one.about else "; `learner.carrying(theorem)` carries one more"
-        raise TypeError(
-            f"certify: `{one.name}` is about {kind}, got a learner of "
+        raise RefusedType(
+            f"`{one.name}` is about {kind}, got a learner of "
             f"`{learner.update_fn.__module__}`; the theorems it carries are "
             f"{[own.name for own in learner.theorems]}{remedy}."
         )
@@ -123,7 +123,7 @@ def _about(learner: Learner, one: Theorem) -> Theorem:
 
 
 def _recorded(learner: Learner, asked: tuple[Theorem, ...], run: Run, u: PyTree) -> Certificates:
-    trace, u, agrees = accept("certify", learner, run, u)
+    trace, u, agrees = accept(learner, run, u)
     check_rows(asked, trace.feedback.value.shape[0], u)
     return Certificates(tuple(vouched(one, agrees) for one in _fold(learner, asked, trace, u)))
 
@@ -160,18 +160,18 @@ def replayed(
     asked: the theorems; for a batch every leaf has a leading axis of learners.
     """
     kind = jnp.result_type(*jax.tree.leaves(params))
-    u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite("certify", u))
-    first, rounds = peek("certify", rounds)
+    u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite(u))
+    first, rounds = peek(rounds)
     if isinstance(first.context, SparseRows):
         rounds = dense(rounds)
     recorder, options = Recorder(sides, after=True), Options(keep, progress)
     if isinstance(learner, Batch):
         player = with_theorems(learner.learners, asked, _repeated(u, len(learner)))
-        numbers, games = numbers_of("certify", player, loss, check_batch, padded), many_games
+        numbers, games = numbers_of(player, loss, check_batch, padded), many_games
     else:
-        check_game("certify", learner, loss)
+        check_game(learner, loss)
         player = with_theorems(learner, asked, u)
-        numbers, games = numbers_of("certify", player, loss, _any_game), one_game
+        numbers, games = numbers_of(player, loss, _any_game), one_game
     done = execute(games("certify", numbers, rounds, params, recorder), options)
     if done.curve is None:
         kept = (dataclasses.replace(one, so_far=None) for one in done.trace)
@@ -180,7 +180,7 @@ def replayed(
     return Certificates(tuple(kept)), done
 
 
-def _any_game(owner: str, learner: Learner, loss: Loss) -> None:
+def _any_game(learner: Learner, loss: Loss) -> None:
     """The game without the theorems was checked before."""
 
 

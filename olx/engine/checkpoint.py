@@ -28,7 +28,14 @@ from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import (
+    RefusedFile,
+    RefusedImport,
+    RefusedLock,
+    RefusedType,
+    RefusedValue,
+    public,
+)
 from olx.core import Learner, Loss, Rounds
 from olx.engine import tuning
 from olx.engine.collector import Collector, Segment
@@ -48,24 +55,24 @@ def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
 
     If JAX has several processes, each saves in a folder of its own there.
     """
-    check.count("checkpoint", "every", every)
+    check.count("every", every)
     if not isinstance(directory, str | os.PathLike):
-        raise TypeError(f"checkpoint: `directory` must be a path, got {type(directory).__name__}.")
+        raise RefusedType(f"`directory` must be a path, got {type(directory).__name__}.")
     if not os.fspath(directory):
-        raise ValueError("checkpoint: `directory` is empty; name a folder, as 'saves/first'.")
+        raise RefusedValue("`directory` is empty; name a folder, as 'saves/first'.")
     return Checkpoint(Path(directory).absolute(), every)
 
 
-def check_checkpoint(owner: str, given: Any) -> "Checkpoint | None":
+def check_checkpoint(given: Any) -> "Checkpoint | None":
     """The checkpoint of this process: each of several has a folder of its own."""
     if given is None:
         return None
     if not isinstance(given, Checkpoint):
-        raise TypeError(
-            f"{owner}: `checkpoint` must be a Checkpoint, got {type(given).__name__}; make one "
+        raise RefusedType(
+            f"`checkpoint` must be a Checkpoint, got {type(given).__name__}; make one "
             "with `olx.checkpoint(directory)`."
         )
-    return Checkpoint(own_folder(owner, given.directory), given.every)
+    return Checkpoint(own_folder(given.directory), given.every)
 
 
 class Checkpoint:
@@ -76,9 +83,9 @@ class Checkpoint:
         self._seal = b""
         self._description: dict[str, str] = {}
 
-    def lock(self, owner: str) -> contextlib.AbstractContextManager[bool]:
+    def lock(self) -> contextlib.AbstractContextManager[bool]:
         """Lock the directory against other runs."""
-        return lock_folder(owner, self.directory)
+        return lock_folder(self.directory)
 
     def implementation(self) -> str | None:
         """The name of the implementation that played the saved rounds; None if none is known."""
@@ -88,7 +95,7 @@ class Checkpoint:
             return None  # a damaged description is refused when it is compared
 
     def restore(
-        self, owner: str, description: dict[str, str], state: PyTree, collector: Collector
+        self, description: dict[str, str], state: PyTree, collector: Collector
     ) -> tuple[PyTree, dict[int, bytes]]:
         """The last saved state, and the digest of the stream after each saved number of rounds.
 
@@ -98,13 +105,13 @@ class Checkpoint:
         self._description = description
         self._seal = archive.seal_of([json.dumps(description, sort_keys=True).encode()])
         archive.remove_drafts(self._steps)
-        there = self._found(owner)
+        there = self._found()
         segments, stream, total = [], {}, None
         for step in there:
-            arrays = self._read(owner, step, there)
+            arrays = self._read(step, there)
             parts = {name: _of(name, arrays) for name in ("state", "kept", "total")}
             if arrays["marks"].tobytes() != marks_of(collector.keep, step):
-                raise self._of_another(owner, ["keep"])
+                raise self._of_another(["keep"])
             segments.append(_segment(parts["kept"], collector))
             state, total = _like(parts["state"], state), _sums(parts["total"], collector)
             stream[step] = arrays["stream"].tobytes()
@@ -138,33 +145,32 @@ class Checkpoint:
         arrays["marks"] = np.frombuffer(marks, np.uint8)
         self._seal = write_step(self._steps, collector.played, arrays, self._seal)
 
-    def changed(self, owner: str, start: int, stop: int) -> ValueError:
+    def changed(self, start: int, stop: int) -> ValueError:
         """The error for a stream that is not the one that was played."""
-        return ValueError(
-            f"{owner}: the stream has changed between rounds {start} and {stop}, which the "
-            f"checkpoint in {self.directory} has played already. Give the stream as it was, or "
-            "another directory."
+        return RefusedValue(
+            f"the stream has changed between rounds {start} and {stop}, which the checkpoint in "
+            f"{self.directory} has played already. Give the stream as it was, or another directory."
         )
 
-    def _read(self, owner: str, step: int, there: list[int]) -> dict[str, np.ndarray]:
+    def _read(self, step: int, there: list[int]) -> dict[str, np.ndarray]:
         try:
             arrays, self._seal = read_step(self._steps, step, self._seal)
         except (archive.Damaged, OSError):
             earlier = [other for other in there if other < step]
             again = f"to go on from round {earlier[-1]}" if earlier else "to start again"
-            raise ValueError(
-                f"{owner}: {path_of(self._steps, step)} is damaged, or a step before it is "
+            raise RefusedValue(
+                f"{path_of(self._steps, step)} is damaged, or a step before it is "
                 f"missing. Remove it and all later steps {again}, or give another directory."
             ) from None
         return arrays
 
-    def _found(self, owner: str) -> list[int]:
+    def _found(self) -> list[int]:
         """The steps of this run; refuses the steps of another one. No steps means a new run."""
         there = steps_in(self._steps)
         if not there:
             if self._steps.is_dir() and any(path.is_dir() for path in self._steps.iterdir()):
-                raise ValueError(
-                    f"{owner}: {self._steps} holds folders; a checkpoint of this version of olx "
+                raise RefusedValue(
+                    f"{self._steps} holds folders; a checkpoint of this version of olx "
                     "holds none. Give another directory, or remove this one."
                 )
             return []
@@ -173,19 +179,19 @@ class Checkpoint:
             other = json.loads(path.read_text())
             assert isinstance(other, dict)
         except (OSError, ValueError, AssertionError):
-            raise ValueError(
-                f"{owner}: {path}, the description of the saved run, is missing or damaged. Give "
+            raise RefusedValue(
+                f"{path}, the description of the saved run, is missing or damaged. Give "
                 "another directory, or remove this one."
             ) from None
         mine = self._description
         other.setdefault("implementation", mine["implementation"])  # not in files of version 0.1
         if different := [name for name in mine if other.get(name) != mine[name]]:
-            raise self._of_another(owner, different)
+            raise self._of_another(different)
         return there
 
-    def _of_another(self, owner: str, different: list[str]) -> ValueError:
-        return ValueError(
-            f"{owner}: the checkpoint in {self.directory} is of another run; they differ in "
+    def _of_another(self, different: list[str]) -> ValueError:
+        return RefusedValue(
+            f"the checkpoint in {self.directory} is of another run; they differ in "
             f"{', '.join(different)}. Give another directory, or remove this one."
         )
 
@@ -307,7 +313,6 @@ def _named(thing: Any) -> str:
 
 @contextlib.contextmanager
 def lock_folder(
-    owner: str,
     folder: Path,
     what: str = "checkpoint",
     wait: Callable[[str], None] | None = None,
@@ -323,23 +328,22 @@ def lock_folder(
     try:
         import fcntl
     except ImportError as error:
-        raise ImportError(
-            f"{owner}: a {what} needs a system with file locks, such as Linux or macOS."
+        raise RefusedImport(
+            f"a {what} needs a system with file locks, such as Linux or macOS."
         ) from error
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("a+")
     except OSError as error:
-        raise OSError(
-            f"{owner}: the {what} cannot be kept in {folder} ({error.strerror}). Give another "
-            "directory."
+        raise RefusedFile(
+            f"the {what} cannot be kept in {folder} ({error.strerror}). Give another directory."
         ) from error
     with file:
         waited = False
         while not _taken(fcntl, file):
             if wait is None:
-                raise BlockingIOError(
-                    f"{owner}: another run{_holder(file)} is using the {what} in {folder}. Wait "
+                raise RefusedLock(
+                    f"another run{_holder(file)} is using the {what} in {folder}. Wait "
                     "until it ends, or give another directory."
                 )
             if not waited:
@@ -366,7 +370,7 @@ def _holder(file: Any) -> str:
     return f" ({name})" if name else ""
 
 
-def own_folder(owner: str, folder: Path) -> Path:
+def own_folder(folder: Path) -> Path:
     """Where this process saves: each of several has a folder of its own in `folder`.
 
     Refuses the checkpoint of another number of processes: their parts are others.
@@ -375,8 +379,8 @@ def own_folder(owner: str, folder: Path) -> Path:
     there = {path.name.rpartition("-")[2] for path in folder.glob("process-*-of-*")}
     there |= {"1"} if (folder / "run.json").is_file() else set()
     if others := sorted(there - {str(processes)}):
-        raise ValueError(
-            f"{owner}: the checkpoint in {folder} is of a run of {others[0]} "
+        raise RefusedValue(
+            f"the checkpoint in {folder} is of a run of {others[0]} "
             f"process{'es' * (others[0] != '1')}, this run has {processes}. Start as many, or give "
             "another directory."
         )

@@ -20,6 +20,7 @@ from jaxtyping import PyTree
 
 from olx import _aligned as aligned
 from olx import _check as check
+from olx._refusal import RefusedType, RefusedValue
 from olx.core import Rounds
 from olx.engine import device, round, tuning
 from olx.engine.game import Game, refuse_tracers
@@ -33,7 +34,6 @@ from olx.streams.sparse_rows import SparseRows
 class Checks(NamedTuple):
     """What is checked of the rounds of a run, and when."""
 
-    owner: str
     needs: list  # the result of `needs_of`
     params: PyTree
     shown: frozenset[int] = frozenset()  # the leaves of the rounds that are looked at afterwards
@@ -46,14 +46,14 @@ class Checks(NamedTuple):
     def before(self, part: Rounds, start: int) -> None:
         """Refuse what need not show in the output of these rounds."""
         try:
-            judge(*self[:3], part, start, self.shown)
+            judge(*self[:2], part, start, self.shown)
         except ValueError:
             self.all(part, start)  # of several bad numbers, it names the first
             raise
 
     def all(self, part: Rounds, start: int) -> None:
         """Refuse any bad number. `start` is the number of the first round."""
-        judge(*self[:3], part, start)
+        judge(*self[:2], part, start)
 
 
 class Look(NamedTuple):
@@ -70,7 +70,7 @@ class Look(NamedTuple):
         """
         if self.checks.shown and np.all(np.asarray(alarm)):
             self.checks.all(self.part, self.start)
-        refuse_unknown(self.checks.owner, self.checks.needs, self.part, losses, self.start)
+        refuse_unknown(self.checks.needs, self.part, losses, self.start)
 
 
 class Fingerprint:
@@ -170,10 +170,10 @@ class Stream:
     """The rounds of a game as chunks: first the plan, then the chunks."""
 
     def __init__(self, game: Game):
-        self.owner, self.whole = game.owner, isinstance(game.rounds, Rounds)
+        self.whole = isinstance(game.rounds, Rounds)
         given = jax.tree.leaves(game.rounds) if self.whole else []
-        refuse_tracers(game.owner, [*jax.tree.leaves(game.state), *given])
-        self._pieces = pieces_of(game.owner, game.rounds)
+        refuse_tracers([*jax.tree.leaves(game.state), *given])
+        self._pieces = pieces_of(game.rounds)
         self.first = next(self._pieces)
         ready = self.whole and all(isinstance(leaf, jax.Array) for leaf in given)
         light = game.batched and game.recorder.record in (None, actions)
@@ -188,13 +188,13 @@ class Stream:
     def one_round(self, checks: Checks) -> tuple[Rounds, np.ndarray]:
         """A chunk of the first round alone, and its span."""
         plan = self.plan._replace(capacity=1)
-        chunk = next(chunks_of(self.owner, iter([take(self.first, 0, 1)]), plan, checks))
+        chunk = next(chunks_of(iter([take(self.first, 0, 1)]), plan, checks))
         return chunk.rounds, chunk.span
 
     def chunks(self, checks: Checks, history: History | None) -> Iterator[Chunk]:
         """All chunks; those that `history` says were played are skipped."""
         pieces = itertools.chain([self.first], self._pieces)
-        return chunks_of(self.owner, pieces, self.plan, checks, history)
+        return chunks_of(pieces, self.plan, checks, history)
 
 
 def len_of(rounds: Rounds) -> int:
@@ -206,20 +206,19 @@ def take(rounds: Rounds, start: int, stop: int) -> Rounds:
     return jax.tree.map(lambda leaf: leaf if every(leaf) else leaf[start:stop], rounds)
 
 
-def pieces_of(owner: str, stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
+def pieces_of(stream: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:
     """The pieces of a stream as they come, as arrays; refuses an empty stream."""
-    check_iterable(owner, stream)
+    check_iterable(stream)
     empty = True
     for piece in [stream] if isinstance(stream, Rounds) else stream:
-        check_piece(owner, piece)
+        check_piece(piece)
         empty = False
         yield jax.tree.map(_host, piece)
     if empty:
-        raise ValueError(f"{owner}: the stream is empty.")
+        raise RefusedValue("the stream is empty.")
 
 
 def chunks_of(
-    owner: str,
     pieces: Iterator[Rounds],
     plan: Plan,
     checks: Checks,
@@ -241,7 +240,7 @@ def chunks_of(
     for piece in pieces:
         length = len_of(piece)
         if piece is not plan.first:
-            _check_like(owner, piece, plan.first, start)
+            _check_like(piece, plan.first, start)
         begin = min(max(0, skip - start), length)
         if history is not None:
             history.skip(piece, start, start + begin)
@@ -264,8 +263,8 @@ def chunks_of(
                 yield Chunk(staged, span, start + low, digest, look)
         start += length
     if start < skip:
-        raise ValueError(
-            f"{owner}: the stream ends after {start} rounds, the checkpoint after {skip}; give "
+        raise RefusedValue(
+            f"the stream ends after {start} rounds, the checkpoint after {skip}; give "
             "another directory."
         )
 
@@ -282,10 +281,10 @@ def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
     return leaf.size * dtype.itemsize
 
 
-def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
+def _check_like(piece: Rounds, first: Rounds, start: int) -> None:
     if jax.tree.structure(piece) != jax.tree.structure(first):
-        raise TypeError(
-            f"{owner}: the chunk at round {start} has structure {check.outline(piece)}, the first "
+        raise RefusedType(
+            f"the chunk at round {start} has structure {check.outline(piece)}, the first "
             f"has {check.outline(first)}; give chunks of one structure."
         )
     for (path, leaf), like in zip(
@@ -293,10 +292,9 @@ def _check_like(owner: str, piece: Rounds, first: Rounds, start: int) -> None:
     ):
         seen, wanted = (leaf.shape[1:], leaf.dtype), (like.shape[1:], like.dtype)
         if seen != wanted:
-            raise TypeError(
-                f"{owner}: rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
-                f"{seen[1]}{list(seen[0])} per round, the first chunk "
-                f"{wanted[1]}{list(wanted[0])}."
+            raise RefusedType(
+                f"rounds{jax.tree_util.keystr(path)} of the chunk at round {start} holds "
+                f"{seen[1]}{list(seen[0])} per round, the first chunk {wanted[1]}{list(wanted[0])}."
             )
 
 

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._cache import cached, result_shapes
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_state
@@ -34,24 +34,24 @@ def decision(learner: Learner, state: PyTree, context: PyTree = None) -> PyTree:
     [1.0, -1.0]
     """
     if isinstance(learner, Batch):
-        raise TypeError("decision: `learner` is a batch; give one of its learners, as in batch[0].")
-    check.instance("decision", "learner", learner, Learner)
+        raise RefusedType("`learner` is a batch; give one of its learners, as in batch[0].")
+    check.instance("learner", learner, Learner)
     if isinstance(state, Run) or state is None:
-        check_state("decision", state, ())
+        check_state(state, ())
     if context is None:
         return _point(learner, state)
     if is_affine(learner):  # its last weight is the intercept
         learner, context = as_linear(learner), np.append(np.asarray(context), 1.0)
     zero = jax.tree.map(lambda leaf: jnp.zeros(np.shape(leaf), _real(leaf)), context)
-    start_like("decision", learner, state, zero)  # refuses other states and rows
+    start_like(learner, state, zero)  # refuses other states and rows
     score = lambda x: learner.predict(state, x)
     slope = jax.jacobian(score)(zero)
     for seed in range(3):  # a linear score is linear everywhere
         x = jax.tree.map(lambda leaf, s=seed: _drawn(s, leaf), zero)
         seen, wanted = score(x), _linear(slope, x, score(zero))
         if not np.allclose(seen, wanted, rtol=1e-3, atol=1e-5):
-            raise TypeError(
-                "decision: the score of this learner is not a linear function of the row, so it "
+            raise RefusedType(
+                "the score of this learner is not a linear function of the row, so it "
                 "has no weights; `olx.predict` gives its scores."
             )
     return slope
@@ -61,8 +61,8 @@ def _point(learner: Learner, state: PyTree) -> PyTree:
     try:
         return learner.predict(state, None)
     except (TypeError, AttributeError):
-        raise TypeError(
-            "decision: this learner acts on a context; give one row, of which only the shape is "
+        raise RefusedType(
+            "this learner acts on a context; give one row, of which only the shape is "
             "used: `olx.decision(learner, state, row)`."
         ) from None
 
@@ -83,7 +83,7 @@ def _real(leaf) -> jnp.dtype:
     return kind if jnp.issubdtype(kind, jnp.floating) else jnp.zeros(()).dtype
 
 
-def start_like(owner: str, learner: Learner, state: PyTree, row: PyTree) -> PyTree:
+def start_like(learner: Learner, state: PyTree, row: PyTree) -> PyTree:
     """Zeros in the shape of the `params` that `state` was made from; None if that is not known.
 
     A decision has the shape of a row, or that shape after one more axis, such as classes. Refuses a
@@ -95,25 +95,25 @@ def start_like(owner: str, learner: Learner, state: PyTree, row: PyTree) -> PyTr
     kinds = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
     found, fits = _found(structure, kinds)
     if not fits:
-        _refuse_state(owner, learner, state, row)
-        _refuse_row(owner, row)
+        _refuse_state(learner, state, row)
+        _refuse_row(row)
     return found
 
 
-def _refuse_row(owner: str, row: PyTree) -> NoReturn:
+def _refuse_row(row: PyTree) -> NoReturn:
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(row)]
     if isinstance(row, Rounds):
-        raise TypeError(f"{owner}: got rounds where rows are wanted; give `rounds.context`.")
+        raise RefusedType("got rounds where rows are wanted; give `rounds.context`.")
     if isinstance(row, list):
-        raise TypeError(f"{owner}: a row is a list; give an array, as np.array(row).")
-    raise TypeError(
-        f"{owner}: a row has shape {shapes[0] if len(shapes) == 1 else shapes}; the learner was "
+        raise RefusedType("a row is a list; give an array, as np.array(row).")
+    raise RefusedType(
+        f"a row has shape {shapes[0] if len(shapes) == 1 else shapes}; the learner was "
         "trained on rows of another shape. Give the same columns, in the same order"
         + (", and many rows as a matrix, one row as `row[None]`." if shapes == [()] else ".")
     )
 
 
-def _refuse_state(owner: str, learner: Learner, state: PyTree, row: PyTree) -> None:
+def _refuse_state(learner: Learner, state: PyTree, row: PyTree) -> None:
     """Refuse a state that is not one of this learner, whatever the shape of its decision."""
     kind = jnp.zeros(()).dtype
     for above in [(), (2,)]:
@@ -122,8 +122,8 @@ def _refuse_state(owner: str, learner: Learner, state: PyTree, row: PyTree) -> N
         if type(like) is type(state) and type(like) is not jax.ShapeDtypeStruct:
             return
     if like is not None:
-        check_state(owner, state, like)
-    check_state(owner, state, ())  # a Run, or nothing
+        check_state(state, like)
+    check_state(state, ())  # a Run, or nothing
 
 
 @cached

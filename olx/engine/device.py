@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx._refusal import RefusedValue
 from olx.core import Rounds
 from olx.engine import tuning
 
@@ -67,7 +68,7 @@ class Devices(NamedTuple):
     here: int  # of this process
 
 
-def devices_of(owner: str, configurations: int) -> Devices:
+def devices_of(configurations: int) -> Devices:
     """The devices that play; 1 if the configurations are cut into shares instead."""
     here, every = jax.local_device_count(), jax.device_count()
     if jax.process_count() == 1:
@@ -75,8 +76,8 @@ def devices_of(owner: str, configurations: int) -> Devices:
     if jax.default_backend() == "cpu" and every == jax.process_count():
         return Devices(1, 1)
     if here * jax.process_count() != every:
-        raise ValueError(
-            f"{owner}: process {jax.process_index()} has {here} of {every} devices; give each of "
+        raise RefusedValue(
+            f"process {jax.process_index()} has {here} of {every} devices; give each of "
             f"the {jax.process_count()} processes the same number."
         )
     return Devices(every, here)

@@ -53,16 +53,16 @@ class Options(NamedTuple):
 def execute(game: Game, options: Options) -> Run:
     """Play a game by the first implementation that takes it."""
     saves = options.checkpoint is not None
-    checkpoint = check_checkpoint(game.owner, options.checkpoint) if saves else None
+    checkpoint = check_checkpoint(options.checkpoint) if saves else None
     alone = contextlib.nullcontext()
     many = jax.process_count() > 1 and game.batched
-    with process_group(game.owner, _devices(game), saves) if many else alone as group:
+    with process_group(game.name, _devices(game), saves) if many else alone as group:
         try:
             stream = Stream(game)
             saved = None if checkpoint is None else checkpoint.implementation()
             implementation = choose(game, options.implementation, saved)
             program = Compiled(implementation, game, stream, options, group)
-            with Outputs(game.owner, program, options.keep, checkpoint, group) as outputs:
+            with Outputs(game.name, program, options.keep, checkpoint, group) as outputs:
                 state = outputs.resume(stream, program.start(), options.progress)
                 for chunk in outputs.read(stream.chunks(program.checks, outputs.history)):
                     state, output = program(state, chunk)
@@ -95,11 +95,11 @@ class Compiled:
         recorder = game.recorder._replace(fields=visible.fields)
         devices = _devices(game)
         form = recorder, game.layout, game.batched, devices.here
-        self.checks = Checks(game.owner, numbers.needs, game.params, visible.leaves)
+        self.checks = Checks(numbers.needs, game.params, visible.leaves)
         self._program = implementation.program(*form)
         self._leaves = device.put_on_device(numbers.leaves)
         self._implementation, self._game, self._stream = implementation, game, stream
-        self._threads = threads_of(game.owner, options.threads) if game.batched else 1
+        self._threads = threads_of(options.threads) if game.batched else 1
         self._shares = _shares_of(implementation, game, devices)
         self._group, self._explain = group, options.explain
         self._width = _width(game.state)
@@ -144,10 +144,10 @@ class Compiled:
 
     def _print(self, path: str) -> None:
         """Print how a chunk is played, and why by this implementation."""
-        owner, capacity = self._game.owner, self._stream.plan.capacity
+        name, capacity = self._game.name, self._stream.plan.capacity
         path += "" if self._group is None else self._group.words
-        print(f"{owner}: {path}; chunks of {capacity} rounds on {jax.devices()[0].device_kind}.")
-        explain_width(owner, self._shares.configurations)
+        print(f"{name}: {path}; chunks of {capacity} rounds on {jax.devices()[0].device_kind}.")
+        explain_width(name, self._shares.configurations)
         print("\n".join(table_of(self._game, self._implementation)))
 
     def outputs_of(self, out: Any) -> list[Output]:
@@ -174,11 +174,7 @@ class Compiled:
 
 
 def _devices(game: Game) -> Devices:
-    return (
-        Devices(1, 1)
-        if game.configurations is None
-        else devices_of(game.owner, game.configurations)
-    )
+    return Devices(1, 1) if game.configurations is None else devices_of(game.configurations)
 
 
 def _shares_of(implementation: Implementation, game: Game, devices: Devices) -> Shares:

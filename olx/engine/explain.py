@@ -5,7 +5,6 @@ function at a time and on shapes alone, to find the function that refuses and th
 A round that can be played costs nothing more.
 """
 
-import re
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from olx._refusal import Refusal, RefusedType, RefusedValue
 from olx.core import Learner, Loss, Rounds
 from olx.engine import round
 from olx.engine.game import Game
@@ -36,7 +36,6 @@ TRACE_IT = (
 class RoundShapes(NamedTuple):
     """A round, as shapes."""
 
-    owner: str  # of the message
     learner: Learner
     loss: Loss
     params: PyTree
@@ -196,7 +195,7 @@ def cause(error: Exception) -> Exception | None:
 def explain_error(error: Exception, game: Game) -> None:
     """Raise an error that says what to do, in place of `error`; return if none is found."""
     numbers = game.numbers
-    given = game.owner, numbers.learner, numbers.loss, game.params, game.first
+    given = numbers.learner, numbers.loss, game.params, game.first
     errors_explained(*given, game.recorder, game.batched).__exit__(type(error), error, None)
 
 
@@ -210,7 +209,6 @@ class errors_explained:
 
     def __init__(
         self,
-        owner: str,
         learner: Learner,
         loss: Loss,
         params: PyTree,
@@ -219,16 +217,19 @@ class errors_explained:
         stacked: bool = False,
         state: PyTree = None,
     ):
-        self.game = RoundShapes(owner, learner, loss, params, rounds)
+        self.game = RoundShapes(learner, loss, params, rounds)
         self.recorder, self.stacked, self.state = recorder or Recorder(), stacked, state
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        traced = kind is not None and issubclass(kind, TypeError | ValueError | AttributeError)
-        if not traced or str(error).startswith(f"{self.game.owner}: "):
+        if not isinstance(error, TypeError | ValueError | AttributeError):
             return
+        if isinstance(error, Refusal):
+            if not error.name:  # the driver refuses
+                return
+            error.keeps = True
         self.raise_found(error)
 
     def raise_found(self, error: Exception) -> None:
@@ -243,10 +244,10 @@ class errors_explained:
 
     def _refuse_first_row(self) -> None:
         """Refuse a row that the learner or the loss does not take, in their own words."""
-        owner, learner, loss, params, rounds = self.game
+        learner, loss, params, rounds = self.game
         if params is not None and not is_traced((params, rounds)):
             first = jax.tree.map(lambda leaf: on_host(leaf)[:1], rounds)
-            judge(owner, needs_of(learner, loss), params, first)
+            judge(needs_of(learner, loss), params, first)
 
     def found(self, error: Exception) -> tuple[Exception, Exception | None] | None:
         learner, rounds = self.game.learner, self.game.one
@@ -264,27 +265,27 @@ def explain(
     """An error that says what to do, in place of `error`, and its cause; None if none is found."""
     if isinstance(game.learner.hparams, TheoremHparams):
         game = game._replace(learner=game.learner.hparams.inner)
-    owner, learner, loss, params, one = game
+    learner, loss, params, one = game
     state = jax.eval_shape(learner.init, params) if state is None else state
     try:
         context = jax.eval_shape(lambda x: round.cast_context(x, params), one.context)
         action = jax.eval_shape(learner.predict, state, context)
         game = game._replace(params=action) if params is None else game
     except Exception as problem:
-        if cause(problem) is None and re.match(r"(?!linear)\w+: ", str(problem)):
+        if isinstance(problem, Refusal) and problem.name != "linear":
             return None  # it names a factory and what to do
-        return TypeError(f"{owner}: {of_action(game, state, problem)}."), cause(problem)
+        return RefusedType(f"{of_action(game, state, problem)}."), cause(problem)
     weight = 1.0 if one.weight is None else one.weight
     reveal = lambda x, action, outcome: feedback_of(loss, x, action, outcome, weight)
     try:
         jax.eval_shape(reveal, context, action, one.outcome)
     except Exception as problem:
-        return TypeError(f"{owner}: {of_loss(game, action, problem)}."), cause(problem)
+        return RefusedType(f"{of_loss(game, action, problem)}."), cause(problem)
     if cause(error) is None:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        return kind(f"{owner}: {words_of_error(error)}."), None
+        kind = RefusedValue if isinstance(error, ValueError) else RefusedType
+        return kind(f"{words_of_error(error)}."), None
     if is_about_tracers(error) and (recorder.record or recorder.measure):
-        return TypeError(f"{owner}: `record` or `measure` cannot be traced; {TRACE_IT}."), error
+        return RefusedType(f"`record` or `measure` cannot be traced; {TRACE_IT}."), error
     return None
 
 

@@ -27,6 +27,7 @@ from jaxtyping import PyTree
 from olx._cache import Recent, call_once, compiled, result_shapes
 from olx._memory import refuse_large_state
 from olx._pytree import as_tree, pytree, static
+from olx._refusal import RefusedType, RefusedValue
 from olx.core import Learner, Loss, Rounds
 from olx.engine.affine import with_ones
 from olx.engine.arguments import check_state
@@ -88,7 +89,7 @@ class Numbers(NamedTuple):
 class Game(NamedTuple):
     """What is asked in one call. It is played once: a program overwrites the state."""
 
-    owner: str  # the function that was called, for messages
+    name: str  # of the function that was called, for what is printed
     numbers: Numbers
     rounds: Rounds | Iterable[Rounds]
     first: Rounds  # the first piece of the rounds
@@ -106,7 +107,7 @@ class Game(NamedTuple):
 
 
 def one_game(
-    owner: str,
+    name: str,
     numbers: Numbers,
     rounds: Rounds | Iterable[Rounds],
     params: PyTree,
@@ -114,21 +115,21 @@ def one_game(
     state: PyTree = None,
 ) -> Game:
     """The game of one learner; `state` is that of an earlier run, or None to begin."""
-    numbers, rounds, rewrites = _as_linear(owner, numbers, rounds, recorder)
-    first, rounds = peek(owner, rounds)
-    layout = _layout_of(owner, numbers, params, first, False)
+    numbers, rounds, rewrites = _as_linear(numbers, rounds, recorder)
+    first, rounds = peek(rounds)
+    layout = _layout_of(numbers, params, first, False)
     if state is None:
-        start = start_of(owner, numbers, params)
+        start = start_of(numbers, params)
     else:
-        start = given_state(owner, numbers.learner, params, state)
+        start = given_state(numbers.learner, params, state)
         start = jax.tree.map(jnp.array, start)  # a copy, since the program donates its state
     start = start if layout is None else jax.jit(packer(layout))(start)
     more = None, layout, state is not None, rewrites
-    return Game(owner, numbers, rounds, first, params, recorder, start, *more)
+    return Game(name, numbers, rounds, first, params, recorder, start, *more)
 
 
 def many_games(
-    owner: str,
+    name: str,
     numbers: Numbers,
     rounds: Rounds | Iterable[Rounds],
     params: PyTree,
@@ -136,36 +137,34 @@ def many_games(
     state: PyTree = None,
 ) -> Game:
     """The game of stacked learners; `state` is that of an earlier sweep, or None to begin."""
-    numbers, rounds, rewrites = _as_linear(owner, numbers, rounds, recorder, padded)
-    first, rounds = peek(owner, rounds)
-    layout = _layout_of(owner, numbers, params, first, True)
+    numbers, rounds, rewrites = _as_linear(numbers, rounds, recorder, padded)
+    first, rounds = peek(rounds)
+    layout = _layout_of(numbers, params, first, True)
     form = (None, 0) if layout is None else (packer(layout), AXES)
-    start = states_of(owner, numbers, params, state, *form)
+    start = states_of(numbers, params, state, *form)
     count = np.shape(jax.tree.leaves(numbers.learner)[0])[0]
     more = count, layout, state is not None, rewrites
-    return Game(owner, numbers, rounds, first, params, recorder, start, *more)
+    return Game(name, numbers, rounds, first, params, recorder, start, *more)
 
 
-def peek(owner: str, stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
+def peek(stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
     """The first piece, and the stream with that piece put back."""
     if isinstance(stream, Rounds):
         return stream, stream
-    check_iterable(owner, stream)
+    check_iterable(stream)
     pieces = iter(stream)
     first = next(pieces, None)
     if first is None:
-        raise ValueError(f"{owner}: the stream is empty.")
-    check_piece(owner, first)
+        raise RefusedValue("the stream is empty.")
+    check_piece(first)
     return first, itertools.chain([first], pieces)
 
 
-def _layout_of(
-    owner: str, numbers: Numbers, params: PyTree, first: Rounds, batched: bool
-) -> Layout | None:
+def _layout_of(numbers: Numbers, params: PyTree, first: Rounds, batched: bool) -> Layout | None:
     rows = first.context
     if not isinstance(rows, SparseRows):
         return None
-    return layout_of(owner, numbers.learner, params, rows, batched)
+    return layout_of(numbers.learner, params, rows, batched)
 
 
 _SEEN: Recent[Numbers] = Recent()
@@ -173,23 +172,22 @@ _STRUCTURES: Recent[Structure] = Recent()
 
 
 def numbers_of(
-    owner: str,
     learner: Learner,
     loss: Loss,
-    check: Callable[[str, Learner, Loss], object],
+    check: Callable[[Learner, Loss], object],
     arrange: Callable[[list], list] | None = None,
 ) -> Numbers:
     """The numbers of a learner and a loss, remembered by identity.
 
-    check: refuses what the `owner` does not play; a function at module level.
+    check: refuses what the driver does not play; a function at module level.
     arrange: changes the leaves of the learner; a function at module level.
     """
     key = check, arrange, id(learner), id(loss)
     found = _SEEN.get(key)
     if found is not None:
         return found
-    check(owner, learner, loss)
-    found = new_numbers(owner, learner, loss, arrange)
+    check(learner, loss)
+    found = new_numbers(learner, loss, arrange)
     leaves = jax.tree.leaves((learner, as_tree(loss)))
     if all(isinstance(leaf, int | float | jax.Array) for leaf in leaves):
         _SEEN.put(key, found)  # a NumPy array may change until the next run
@@ -201,12 +199,12 @@ def has_numbers(learner: Learner, loss: Loss, check: Callable) -> bool:
 
 
 def new_numbers(
-    owner: str, learner: Learner, loss: Loss, arrange: Callable[[list], list] | None = None
+    learner: Learner, loss: Loss, arrange: Callable[[list], list] | None = None
 ) -> Numbers:
     """The same for a learner that is not asked for again."""
     own, first = jax.tree.flatten(learner)
     other, second = jax.tree.flatten(as_tree(loss))
-    refuse_tracers(owner, own + other)
+    refuse_tracers(own + other)
     own = list(map(_argument, own)) if arrange is None else arrange(own)
     structure = _STRUCTURES.get((first, second))
     if structure is None:
@@ -217,12 +215,10 @@ def new_numbers(
 
 
 def refuse_tracers(
-    owner: str, leaves: list, does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
+    leaves: list, does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
 ) -> None:
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        raise TypeError(
-            f"{owner}: {does}, so it cannot be called inside jit, vmap or grad; {remedy}."
-        )
+        raise RefusedType(f"{does}, so it cannot be called inside jit, vmap or grad; {remedy}.")
 
 
 def _argument(leaf: Any) -> Any:
@@ -230,18 +226,18 @@ def _argument(leaf: Any) -> Any:
     return leaf if isinstance(leaf, int | float | jax.Array) else jnp.asarray(leaf)
 
 
-def start_of(owner: str, numbers: Numbers, params: PyTree) -> PyTree:
+def start_of(numbers: Numbers, params: PyTree) -> PyTree:
     """The first state of a game; refuses `params` that the learner cannot start from."""
-    check_params(owner, params)
+    check_params(params)
     leaves = numbers.leaves
     start = _start_own(leaves.structure.learner, leaves.own, params)
-    state = _started(owner, numbers.learner, params, *start)
+    state = _started(numbers.learner, params, *start)
     return _apart(state, (params, leaves))
 
 
-def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
+def first_state(learner: Learner, params: PyTree) -> PyTree:
     """The first state; refuses `params` that the learner cannot start from."""
-    check_params(owner, params)
+    check_params(params)
     learner = player(learner)
     read = readings_of(jax.tree.structure(learner))
     if read is not None:
@@ -249,7 +245,7 @@ def first_state(owner: str, learner: Learner, params: PyTree) -> PyTree:
     else:
         start = _start if is_traced((learner, params)) else functools.partial(call_once, _start)
         legal, state = start(learner, params)
-    return _started(owner, learner, params, legal, state)
+    return _started(learner, params, legal, state)
 
 
 def player(learner: Learner) -> Learner:
@@ -257,15 +253,14 @@ def player(learner: Learner) -> Learner:
     return dataclasses.replace(learner, needs=tuple(_about_params(learner)), theorems=())
 
 
-def given_state(owner: str, learner: Learner, params: PyTree, state: PyTree) -> PyTree:
+def given_state(learner: Learner, params: PyTree, state: PyTree) -> PyTree:
     """The state to continue from; refuses a state of another learner or of another shape."""
     like = jax.eval_shape(learner.init, params)
-    check_state(owner, state, like)
+    check_state(state, like)
     return state
 
 
 def first_states(
-    owner: str,
     numbers: Numbers,
     params: PyTree,
     arrange: Callable[[PyTree], PyTree] | None = None,
@@ -276,10 +271,10 @@ def first_states(
     arrange: a function of one state, applied to the state of every configuration.
     axes: where the result has the axis of configurations.
     """
-    check_params(owner, params)
+    check_params(params)
     leaves = numbers.leaves
     start = _start_each(arrange, axes, leaves.structure.learner, leaves.own, params)
-    return _apart(_started(owner, numbers.learner, params, *start), (params, leaves))
+    return _apart(_started(numbers.learner, params, *start), (params, leaves))
 
 
 def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
@@ -312,16 +307,16 @@ def _start_each(
         return legal, state if arrange is None else arrange(state)
 
     legal, state = jax.vmap(one, out_axes=(0, axes))(jax.tree.unflatten(structure, own))
-    refuse_large_state("sweep", state)
+    refuse_large_state(state)
     return legal, state
 
 
-def _started(owner: str, learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:
+def _started(learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:
     for need, fine in zip(_about_params(learner), legal, strict=True):
         if not is_traced(fine) and not np.asarray(fine).any():  # np.any would call the device
             first = np.asarray(jax.tree.leaves(params)[0])
             seen = np.array2string(first, threshold=6, precision=4)
-            raise ValueError(f"{owner}: {need.owner}: {need.demand}, got {seen}{remedy_of(need)}.")
+            raise RefusedValue(f"{need.owner}: {need.demand}, got {seen}{remedy_of(need)}.")
     return state
 
 
@@ -336,7 +331,6 @@ def _about_params(learner: Learner) -> list[Need]:
 
 
 def states_of(
-    owner: str,
     numbers: Numbers,
     params: PyTree,
     state: PyTree,
@@ -350,8 +344,8 @@ def states_of(
     axes: where the result has the axis of configurations.
     """
     if state is None:
-        return first_states(owner, numbers, params, arrange, axes)
-    check_state(owner, state, result_shapes(_init, numbers.learner, params))
+        return first_states(numbers, params, arrange, axes)
+    check_state(state, result_shapes(_init, numbers.learner, params))
     count = np.shape(jax.tree.leaves(numbers.learner)[0])[0]
     short = np.shape(numbers.leaves.own[0])[0] - count
     state = jax.tree.map(lambda leaf: repeat_last(_copy(leaf), short), state)
@@ -361,7 +355,7 @@ def states_of(
 def padded(leaves: list) -> list:
     """The leaves of a batch, padded so that all devices get the same number of configurations."""
     count = np.shape(leaves[0])[0]
-    short = -count % devices_of("sweep", count).all
+    short = -count % devices_of(count).all
     return [repeat_last(jnp.asarray(leaf), short) for leaf in leaves]
 
 
@@ -390,7 +384,6 @@ def _arranged(arrange: Callable, axes: PyTree, state: PyTree) -> PyTree:
 
 
 def _as_linear(
-    owner: str,
     numbers: Numbers,
     rounds: Rounds | Iterable[Rounds],
     recorder: Recorder,
@@ -404,8 +397,8 @@ def _as_linear(
         return numbers, rounds, ()
     if recorder.record not in (None, actions) or recorder.measure is not None:
         return numbers, rounds, (_AS_IT_IS,)
-    numbers = new_numbers(owner, as_linear(numbers.learner), numbers.loss, arrange)
-    return numbers, with_ones(owner, rounds), (_AS_LINEAR,)
+    numbers = new_numbers(as_linear(numbers.learner), numbers.loss, arrange)
+    return numbers, with_ones(rounds), (_AS_LINEAR,)
 
 
 _AS_LINEAR = "affine as linear, on rows with one more feature, which is 1"

@@ -9,7 +9,6 @@ is a signal while the run waits for its stream.
 """
 
 import contextlib
-import functools
 import signal
 import sys
 import threading
@@ -41,14 +40,14 @@ class Outputs:
 
     def __init__(
         self,
-        owner: str,
+        name: str,
         program: "Compiled",
         keep: Keep | None,
         checkpoint: Checkpoint | None,
         group: ProcessGroup | None,
     ):
         self.history: History | None = None  # of the stream, if it is compared with another one
-        self._owner, self._program = owner, program
+        self._name, self._program = name, program
         self._checkpoint, self._group = checkpoint, group
         self._collector = Collector(keep)
         self._pending: tuple[Chunk, Any] | None = None
@@ -72,11 +71,11 @@ class Outputs:
         if self._group is not None and self._group.peers is not None:
             self.history = History({}, lambda *_: ValueError())  # they compare what they played
         if self._checkpoint is not None:
-            self._stack.enter_context(self._checkpoint.lock(self._owner))
+            self._stack.enter_context(self._checkpoint.lock())
             given = state, self._collector.keep
             described, self._collector.structure = self._program.description(*given)
-            state, known = self._checkpoint.restore(self._owner, described, state, self._collector)
-            self.history = History(known, functools.partial(self._checkpoint.changed, self._owner))
+            state, known = self._checkpoint.restore(described, state, self._collector)
+            self.history = History(known, self._checkpoint.changed)
         self._digest = known.get(self._collector.played, b"")
         progress = progress if self._group is None or jax.process_index() == 0 else False
         self._bar = Progress(progress, stream.length, self._collector.played)
@@ -143,7 +142,7 @@ class Outputs:
         self._save()
         if self._checkpoint is not None:
             print(
-                f"{self._owner}: interrupted after {self._collector.played} rounds, saved in "
+                f"{self._name}: interrupted after {self._collector.played} rounds, saved in "
                 f"{self._checkpoint.directory}; repeat the same call to continue.",
                 file=sys.stderr,
                 flush=True,

@@ -31,6 +31,7 @@ import numpy as np
 from jax._src import distributed  # JAX has no public way to its key-value store
 from jaxtyping import PyTree
 
+from olx._refusal import Refusal, RefusedValue
 from olx.core import Curve, Run
 from olx.engine import tuning
 from olx.engine.checkpoint import digest
@@ -42,7 +43,7 @@ from olx.engine.threads import Shares, axes_of, part
 _DONE, _FAILED = "done", "failed: "
 
 
-class Lost(RuntimeError):
+class Lost(Refusal, RuntimeError):
     """Another process of the sweep has died or has failed."""
 
 
@@ -67,7 +68,7 @@ class Heartbeat:
                 else "Start all processes again; give `checkpoint=olx.checkpoint(directory)` to "
                 "save what they play."
             )
-            raise Lost(f"{self._owner}: {self._lost} {remedy}")
+            raise Lost(f"{self._lost} {remedy}")
 
     @property
     def lost(self) -> bool:
@@ -277,7 +278,7 @@ class ProcessGroup:
         told = json.loads(peers.get(process, "told"))
         for name, word in self._told.items():
             if told[name] != word:
-                raise ValueError(f"{self._owner}: {_differ(name, process, peers.me)}")
+                raise RefusedValue(_differ(name, process, peers.me))
         bytes_, start, found = peers.get(process, "arrays"), 0, []
         for shape, like in zip(told["shapes"], mine, strict=True):
             stop = start + like.dtype.itemsize * int(np.prod(shape))

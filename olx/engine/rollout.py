@@ -17,7 +17,7 @@ from olx import _check as check
 from olx._cache import compiled
 from olx._memory import refuse_large_arrays
 from olx._pytree import as_tree
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.adversary import Adversary
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine import round
@@ -68,31 +68,28 @@ def rollout(
     >>> run.losses.round(3).tolist()
     [0.5, 0.378, 0.269, 0.182]
     """
-    check_game("rollout", learner, loss)
-    check_rounds("rollout", rounds)
+    check_game(learner, loss)
+    check_rounds(rounds)
     if isinstance(rounds.context, SparseRows):
-        raise TypeError("rollout: sparse rows are played by `olx.run`; here pass `rows.toarray()`.")
+        raise RefusedType("sparse rows are played by `olx.run`; here pass `rows.toarray()`.")
     if record is not None:
-        check.takes("rollout", "record", record, "state", "feedback")
+        check.takes("record", record, "state", "feedback")
     continued = state is not None
-    if state is None:
-        state = first_state("rollout", learner, params)
-    else:
-        state = given_state("rollout", learner, params, state)
+    start = first_state(learner, params) if state is None else given_state(learner, params, state)
     needs = needs_of(learner, loss)
-    traced = judge("rollout", needs, params, jax.tree.map(on_host, rounds))
-    state = jax.tree.map(jnp.asarray, state)
+    traced = judge(needs, params, jax.tree.map(on_host, rounds))
+    state = jax.tree.map(jnp.asarray, start)
     rounds = jax.tree.map(_array, rounds)
     if segment is not None:
-        check.count("rollout", "segment", segment)
-    with errors_explained("rollout", learner, loss, params, rounds, Recorder(record)):
+        check.count("segment", segment)
+    with errors_explained(learner, loss, params, rounds, Recorder(record)):
         record = None if record is None else as_tree(record)
         given = player(learner), as_tree(loss), record, params, state, rounds
         state, ((losses, _), kept, _) = _play_rounds(segment, *given)
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     elif any(need.unknown for need, _ in needs) and not is_traced((losses, rounds)):
-        refuse_unknown("rollout", needs, jax.tree.map(on_host, rounds), [np.asarray(losses)])
+        refuse_unknown(needs, jax.tree.map(on_host, rounds), [np.asarray(losses)])
     return Run(state, losses, kept, continued=continued)
 
 
@@ -180,11 +177,11 @@ def play(
 
     `run.rounds` holds the rounds that the adversary made, to replay them or to measure regret.
     """
-    check.instance("play", "adversary", adversary, Adversary)
-    check_game("play", learner, adversary.loss)
-    check.count("play", "rounds", rounds)
+    check.instance("adversary", adversary, Adversary)
+    check_game(learner, adversary.loss)
+    check.count("rounds", rounds)
     if record is not None:
-        check.takes("play", "record", record, "state", "feedback")
+        check.takes("record", record, "state", "feedback")
 
     def step(states, _):
         state, nature = states
@@ -195,10 +192,10 @@ def play(
         state, seen = finish_round(learner, Recorder(record), state, feedback)
         return (state, nature), (seen.sums[0], (seen.records, Rounds(context, outcome)))
 
-    state = first_state("play", learner, params)
+    state = first_state(learner, params)
     states = jax.tree.map(jnp.asarray, (state, adversary.init()))
     (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
-    traced = judge("play", needs_of(learner, adversary.loss), params, jax.tree.map(on_host, seen))
+    traced = judge(needs_of(learner, adversary.loss), params, jax.tree.map(on_host, seen))
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, seen)

@@ -17,6 +17,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._refusal import RefusedType
 from olx.core import Feedback, Learner, Loss, Scalar
 from olx.losses.score import ScoreLoss
 from olx.streams.checks import dtype_of
@@ -78,20 +79,18 @@ def loss_of_action(loss: Loss, outcome: PyTree) -> Partial:
     return Partial(_of_action, as_tree(loss), outcome)
 
 
-def recorder_of(
-    owner: str, record: Record | None, measure: Measure | None, keep: Callable | None
-) -> Recorder:
+def recorder_of(record: Record | None, measure: Measure | None, keep: Callable | None) -> Recorder:
     """The `Recorder` of the arguments of a driver; refuses functions of other arguments."""
     if record is not None:
-        check.takes(owner, "record", record, "state", "feedback")
+        check.takes("record", record, "state", "feedback")
     if measure is not None:
-        check.takes(owner, "measure", measure, "feedback")
+        check.takes("measure", measure, "feedback")
     if keep is not None:
         rule = f"olx.keep.every({keep if isinstance(keep, int) else 100})"
-        check.takes(owner, "keep", keep, "start", "stop", remedy=f"give a rule, as `keep={rule}`")
+        check.takes("keep", keep, "start", "stop", remedy=f"give a rule, as `keep={rule}`")
     if measure is not None and keep is None:
-        raise TypeError(
-            f"{owner}: `measure` is summed along a curve; say which rounds the curve keeps, with "
+        raise RefusedType(
+            "`measure` is summed along a curve; say which rounds the curve keeps, with "
             "`keep=olx.keep.totals` for the last alone. Use `record` to keep every round."
         )
     return Recorder(record, measure)

@@ -57,8 +57,8 @@ def run(
     >>> done.curve.at.tolist()
     [1000, 2000, 3000]
     """
-    numbers = numbers_of("run", learner, loss, check_game)
-    recorder = recorder_of("run", record, measure, keep)
+    numbers = numbers_of(learner, loss, check_game)
+    recorder = recorder_of(record, measure, keep)
     options = Options(keep, progress, checkpoint, explain, implementation=implementation)
     return execute(one_game("run", numbers, rounds, params, recorder, state), options)
 
@@ -105,8 +105,8 @@ def sweep(
     axes = None
     if isinstance(learners, Batch):
         learners, axes = learners.learners, learners.axes
-    numbers = numbers_of("sweep", learners, loss, check_batch, padded)
-    recorder = recorder_of("sweep", record, measure, keep)
+    numbers = numbers_of(learners, loss, check_batch, padded)
+    recorder = recorder_of(record, measure, keep)
     options = Options(keep, progress, checkpoint, explain, threads, implementation)
     done = execute(many_games("sweep", numbers, rounds, params, recorder, state), options)
     return dataclasses.replace(done, axes=axes)

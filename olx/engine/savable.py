@@ -28,6 +28,8 @@ import jax.scipy.special
 import numpy as np
 from jax import lax, nn
 
+from olx._refusal import RefusedType, RefusedValue, in_words
+
 LEARNERS = (  # packages and modules whose functions and records make learners
     "olx._clock",
     "olx._numeric",
@@ -126,8 +128,9 @@ def find(name: str, trust: tuple[str, ...]) -> Any:
     try:
         found = _defined(module, path)
     except Exception as error:  # whatever a module of the user does
-        said = f"{type(error).__name__}: {error}"
-        raise Unsavable(f"{module} cannot be imported ({said}); install it, or mend it") from error
+        raise Unsavable(
+            f"{module} cannot be imported ({in_words(error)}); install it, or mend it"
+        ) from error
     plain = is_in(module, trust) or not is_in(module, RECORDS) or is_in(module, OPTIMIZERS)
     if found is None or not (plain or is_record(found)):
         raise Unsavable(
@@ -162,15 +165,15 @@ def fields_of(kind: type) -> dict[str, bool]:
     }
 
 
-def check_trust(owner: str, trust: Any) -> tuple[str, ...]:
+def check_trust(trust: Any) -> tuple[str, ...]:
     """The names of modules that are trusted; refuses a single string, and what is no name."""
     if isinstance(trust, str) or not isinstance(trust, tuple | list | set | frozenset):
         again = f"; write trust=[{trust!r}]" if isinstance(trust, str) else ""
-        raise TypeError(f"{owner}: `trust` must be a list of modules, got {trust!r}{again}.")
+        raise RefusedType(f"`trust` must be a list of modules, got {trust!r}{again}.")
     for module in trust:
         if not isinstance(module, str) or not _are_words(module):
-            raise ValueError(
-                f"{owner}: `trust` must hold names of modules, such as 'mypackage', got {module!r}."
+            raise RefusedValue(
+                f"`trust` must hold names of modules, such as 'mypackage', got {module!r}."
             )
     return tuple(trust)
 

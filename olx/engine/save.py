@@ -21,7 +21,7 @@ from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Run
 from olx.engine.game import refuse_tracers
 from olx.engine.savable import Unsavable, check_trust, fields_of, find, is_record, name_of
@@ -54,12 +54,12 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     >>> olx.predict(learner, state, jnp.ones((2, 3))).tolist()
     [0.0, 0.0]
     """
-    path = _path("save", path)
+    path = _path(path)
     if isinstance(learner, Batch):
-        raise TypeError("save: `learner` is a batch; save one of its learners, as in batch[0].")
-    check.instance("save", "learner", learner, Learner)
+        raise RefusedType("`learner` is a batch; save one of its learners, as in batch[0].")
+    check.instance("learner", learner, Learner)
     if isinstance(state, Run):
-        raise TypeError("save: `state` is a Run; give its state, as `run.state`.")
+        raise RefusedType("`state` is a Run; give its state, as `run.state`.")
     if path.is_dir():
         raise IsADirectoryError(f"save: {path} is a folder; give the path of a file in it.")
     if not path.parent.is_dir():
@@ -68,13 +68,13 @@ def save(path: str | os.PathLike, learner: Learner, state: PyTree) -> None:
     try:
         leaves = jax.tree.leaves((learner, state))
         remedy = "return the state, and save it then"
-        refuse_tracers("save", leaves, "writes numbers to a file", remedy)
+        refuse_tracers(leaves, "writes numbers to a file", remedy)
         words = {"learner": encode(learner, arrays), "state": encode(state, arrays)}
         header = {**words, "arrays": [archive.kind_of(array) for array in arrays]}
     except Unsavable as problem:
-        raise TypeError(f"save: {problem}.") from None
+        raise RefusedType(f"{problem}.") from None
     except (RecursionError, SystemError):  # the second where JAX flattens it
-        raise TypeError("save: the learner or its state is nested too deeply.") from None
+        raise RefusedType("the learner or its state is nested too deeply.") from None
     parts = [_FIRST + b"%d\n" % _VERSION, *archive.packed(header, arrays)]
     archive.write(path, [*parts, archive.seal_of(parts)])
 
@@ -89,8 +89,8 @@ def load(path: str | os.PathLike, trust: tuple[str, ...] | list[str] = ()) -> Sa
     trust: the names of modules outside olx whose functions the file may name, such as your own. A
         package stands for all modules in it. They are imported, as by `import`.
     """
-    trust = check_trust("load", trust)
-    place = _path("load", path)
+    trust = check_trust(trust)
+    place = _path(path)
     if place.is_dir():
         raise IsADirectoryError(f"load: {place} is a folder; give the path that `olx.save` wrote.")
     if not place.is_file():
@@ -108,21 +108,21 @@ def load(path: str | os.PathLike, trust: tuple[str, ...] | list[str] = ()) -> Sa
             raise archive.Damaged(f"array {min(arrays)} belongs to nothing")
         _check_learner(learner)
     except Unsavable as problem:
-        raise ValueError(f"load: {place}: {problem}.") from None
+        raise RefusedValue(f"{place}: {problem}.") from None
     except archive.Damaged as problem:
-        raise ValueError(f"load: {place}: {problem}; {_AGAIN}.") from None
+        raise RefusedValue(f"{place}: {problem}; {_AGAIN}.") from None
     except RecursionError:
-        raise ValueError(f"load: {place}: it is nested too deeply; {_AGAIN}.") from None
+        raise RefusedValue(f"{place}: it is nested too deeply; {_AGAIN}.") from None
     return Saved(learner, state)
 
 
 _AGAIN = "`olx.save` wrote no such file: save the learner again"
 
 
-def _path(owner: str, path: Any) -> Path:
+def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         seen = type(path).__name__
-        raise TypeError(f"{owner}: `path` must be the path of a file, got {seen}; it comes first.")
+        raise RefusedType(f"`path` must be the path of a file, got {seen}; it comes first.")
     return Path(path)
 
 
@@ -131,17 +131,17 @@ def _body(path: Path, whole: bytes) -> memoryview:
     first, _, rest = whole.partition(b"\n")
     version = first.removeprefix(_FIRST)
     if not first.startswith(_FIRST) or not version.isdigit() or len(version) > 9:
-        raise ValueError(f"load: {path} is not a file of `olx.save`.")
+        raise RefusedValue(f"{path} is not a file of `olx.save`.")
     if int(version) > _VERSION:
-        raise ValueError(
-            f"load: {path} has format {int(version)}; this version of olx reads up to {_VERSION}. "
+        raise RefusedValue(
+            f"{path} has format {int(version)}; this version of olx reads up to {_VERSION}. "
             "Install a newer olx."
         )
     if int(version) < 1:
-        raise ValueError(f"load: {path} has format {int(version)}; {_AGAIN}.")
+        raise RefusedValue(f"{path} has format {int(version)}; {_AGAIN}.")
     body = memoryview(whole)[: -archive.SEAL]
     if archive.seal_of([body]) != whole[-archive.SEAL :]:
-        raise ValueError(f"load: {path} is truncated or damaged; save it again.")
+        raise RefusedValue(f"{path} is truncated or damaged; save it again.")
     return body[len(whole) - len(rest) :]
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._cache import Recent, cached, compiled
 from olx._pytree import as_tree
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine import round, tuning
 from olx.engine.affine import rows_as_linear
@@ -62,36 +62,35 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     >>> olx.predict(learner, run.state, rounds.context[:2]).shape
     (2,)
     """
-    owner = "predict"
     if isinstance(learner, Batch):
-        raise TypeError(f"{owner}: `learner` is a batch; give one of its learners, as in batch[0].")
-    check.instance(owner, "learner", learner, Learner)
-    refuse_tracers(owner, jax.tree.leaves((state, contexts)), *_INSIDE)
+        raise RefusedType("`learner` is a batch; give one of its learners, as in batch[0].")
+    check.instance("learner", learner, Learner)
+    refuse_tracers(jax.tree.leaves((state, contexts)), *_INSIDE)
     if hasattr(contexts, "tocsr"):
         contexts = sparse_rows(contexts)
-    learner, contexts = rows_as_linear(owner, learner, contexts)
-    length = _check_rows(owner, contexts)
+    learner, contexts = rows_as_linear(learner, contexts)
+    length = _check_rows(contexts)
     if isinstance(state, Run):
-        check_state(owner, state, ())
+        check_state(state, ())
     state = jax.tree.map(jnp.asarray, state)
     if isinstance(contexts, SparseRows):
-        return _sparse(owner, learner, state, contexts)
+        return _sparse(learner, state, contexts)
     row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), contexts)
-    start = start_like(owner, learner, state, row)
+    start = start_like(learner, state, row)
     size = max(sum(leaf.nbytes for leaf in jax.tree.leaves(contexts)) // length, 1)
     step = _rows_per_call(length, size)
     pieces = []
     for begin in range(0, length, step):
         part = jax.tree.map(lambda leaf: np.asarray(leaf[begin : begin + step]), contexts)  # noqa: B023
-        _check_finite(owner, part, begin)
+        _check_finite(part, begin)
         pieces.append(_played(learner, state, start, part, step))
     return _joined(pieces)
 
 
-def _sparse(owner: str, learner: Learner, state: PyTree, rows: SparseRows) -> PyTree:
-    check_finite(owner, "contexts", rows, 0)
+def _sparse(learner: Learner, state: PyTree, rows: SparseRows) -> PyTree:
+    check_finite("contexts", rows, 0)
     row = jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype)
-    start = start_like(owner, learner, state, row)
+    start = start_like(learner, state, row)
     layout = None if start is None else _layout(learner, start, rows)
     if layout is None or layout.lumps:  # a sum over all coordinates needs the whole state
         parts = [one.context for one in dense(Rounds(rows, np.zeros(rows.shape[0])))]
@@ -115,7 +114,7 @@ def _rows_per_call(length: int, row: int) -> int:
 
 def _layout(learner: Learner, start: PyTree, rows: SparseRows) -> Layout | None:
     try:
-        return layout_of("predict", learner, start, rows, batched=False)
+        return layout_of(learner, start, rows, batched=False)
     except TypeError:  # this learner plays dense rows only
         return None
 
@@ -151,7 +150,7 @@ def _played(learner: Learner, state: PyTree, start: PyTree, part: PyTree, size: 
 
 def _first(action: PyTree, count: int) -> PyTree:
     """The actions of the first rows, on the host; those of a traced learner are traced."""
-    refuse_tracers("predict", jax.tree.leaves(action), *_INSIDE)
+    refuse_tracers(jax.tree.leaves(action), *_INSIDE)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], action)
 
 
@@ -159,31 +158,31 @@ def _joined(pieces: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *parts: np.concatenate(parts), *pieces)
 
 
-def _check_rows(owner: str, contexts: PyTree) -> int:
+def _check_rows(contexts: PyTree) -> int:
     if isinstance(contexts, Rounds):
-        raise TypeError(f"{owner}: `contexts` is a Rounds; give its rows, as `rounds.context`.")
+        raise RefusedType("`contexts` is a Rounds; give its rows, as `rounds.context`.")
     if isinstance(contexts, list):
-        raise TypeError(f"{owner}: `contexts` is a list; give an array, as np.array(contexts).")
+        raise RefusedType("`contexts` is a list; give an array, as np.array(contexts).")
     leaves = jax.tree_util.tree_leaves_with_path(contexts)
     if not leaves:
-        raise TypeError(f"{owner}: `contexts` holds no array; give one row per prediction.")
+        raise RefusedType("`contexts` holds no array; give one row per prediction.")
     for path, leaf in leaves:
         name = f"contexts{jax.tree_util.keystr(path)}"
-        refuse_stranger(owner, name, leaf)
-        check_kind(owner, name, leaf)
+        refuse_stranger(name, leaf)
+        check_kind(name, leaf)
         if np.ndim(leaf) == 0:
-            raise TypeError(f"{owner}: {name} is a scalar; give it a leading axis of rows.")
+            raise RefusedType(f"{name} is a scalar; give it a leading axis of rows.")
     lengths = {np.shape(leaf)[0] for _, leaf in leaves}
     if len(lengths) > 1:
-        raise TypeError(f"{owner}: leaves of `contexts` differ in length ({sorted(lengths)}).")
+        raise RefusedType(f"leaves of `contexts` differ in length ({sorted(lengths)}).")
     if lengths == {0}:
-        raise ValueError(f"{owner}: `contexts` is empty.")
+        raise RefusedValue("`contexts` is empty.")
     return lengths.pop()
 
 
-def _check_finite(owner: str, part: PyTree, begin: int) -> None:
+def _check_finite(part: PyTree, begin: int) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(part):
-        check_finite(owner, f"contexts{jax.tree_util.keystr(path)}", leaf, begin)
+        check_finite(f"contexts{jax.tree_util.keystr(path)}", leaf, begin)
 
 
 class Step(NamedTuple):
@@ -222,7 +221,7 @@ def step(
     given = (state, context, outcome, weight)
     if is_traced(given) or (not has_numbers(learner, loss, check_game) and is_traced(learner)):
         return _round(learner, as_tree(loss), None, *given)
-    game = numbers_of("step", learner, loss, check_game)
+    game = numbers_of(learner, loss, check_game)
     _check_kinds(given[1:])
     one = Rounds(*jax.tree.map(_row, given[1:]))
     play = _play_of(game, state, one.context)
@@ -254,7 +253,7 @@ def _play_of(game: Numbers, state: PyTree, rows: PyTree) -> Play:
     found = _SEEN.get(key)
     if found is not None:
         return found
-    start = None if rows is None else start_like("step", game.learner, state, _kinds(rows))
+    start = None if rows is None else start_like(game.learner, state, _kinds(rows))
     decision = widest_float(state)
     largest = float(jnp.finfo(jnp.float32 if decision is None else decision).max)
     most = min(largest * largest, sys.float_info.max)
@@ -269,10 +268,10 @@ def _check_kinds(given: tuple) -> None:
         return
     for path, leaf in jax.tree_util.tree_leaves_with_path(Rounds(context, outcome, weight)):
         name = jax.tree_util.keystr(path)[1:]
-        refuse_stranger("step", name, leaf, "give one dense row, as `row.toarray()[0]`")
-        check_kind("step", name, leaf)
+        refuse_stranger(name, leaf, "give one dense row, as `row.toarray()[0]`")
+        check_kind(name, leaf)
     if np.ndim(weight):
-        raise TypeError(f"step: weight has shape {np.shape(weight)}; give one number.")
+        raise RefusedType(f"weight has shape {np.shape(weight)}; give one number.")
 
 
 def _is_plain(leaf: Any) -> bool:
@@ -311,22 +310,22 @@ def _judge(game: Numbers, play: Play, one: Rounds) -> None:
     """Refuse a bad round; a round has no number here, and its parts are arguments."""
     try:
         if not _is_fine(game, play, one):
-            judge("step", game.needs, play.start, one, decision=play.decision)
+            judge(game.needs, play.start, one, decision=play.decision)
     except (TypeError, ValueError) as error:
         said = str(error).replace("rounds.", "").replace(" at row 0, column", " at entry")
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"step: {said.replace(' at row 0', '').removeprefix('step: ')}") from None
+        kind = RefusedType if isinstance(error, TypeError) else RefusedValue
+        raise kind(said.replace(" at row 0", "")) from None
 
 
 def _explain(first: Exception, game: Numbers, play: Play, state: PyTree, one: Rounds) -> None:
     """Say why a round cannot be played, if that can be found out."""
     if one.context is not None:
-        start_like("step", game.learner, state, _kinds(one.context))
+        start_like(game.learner, state, _kinds(one.context))
     try:
         both = game.learner, game.loss
-        errors_explained("step", *both, play.start, one, state=state).raise_found(first)
+        errors_explained(*both, play.start, one, state=state).raise_found(first)
     except TypeError as error:
-        raise TypeError(str(error).replace("rounds.", "")) from error.__cause__
+        raise RefusedType(str(error).replace("rounds.", "")) from error.__cause__
 
 
 def _kinds(rows: PyTree) -> PyTree:

@@ -21,6 +21,7 @@ from olx import _aligned as aligned
 from olx import _numeric
 from olx._cache import cached, compiled, result_shapes
 from olx._numeric import Sum
+from olx._refusal import RefusedType
 from olx.core import Learner, Rounds
 from olx.engine import round, tuning
 from olx.facts import Linear, Lumps, Refreshed, Rowwise
@@ -57,28 +58,24 @@ class Packed(NamedTuple):
 AXES = Packed(2, 0, 0)  # the axis of configurations in a sweep
 
 
-def layout_of(
-    owner: str, learner: Learner, params: PyTree, rows: SparseRows, batched: bool
-) -> Layout:
+def layout_of(learner: Learner, params: PyTree, rows: SparseRows, batched: bool) -> Layout:
     """How the state of `learner` is laid out; refuses learners that need dense rows.
 
     batched: whether the numbers of `learner` have a leading axis of configurations.
     """
     width = rows.shape[1]
     if any(width in np.shape(leaf)[batched:] for leaf in jax.tree.leaves(learner)):
-        raise TypeError(
-            f"{owner}: a learner with a number for each coordinate, such as a prior, needs dense "
+        raise RefusedType(
+            "a learner with a number for each coordinate, such as a prior, needs dense "
             "rows: pass `rows.toarray()`."
         )
     if not hasattr(params, "shape") or params.shape[-1:] != (width,):
         seen = np.shape(params) if hasattr(params, "shape") else jax.tree.structure(params)
-        raise TypeError(
-            f"{owner}: `params` has shape {seen}, the sparse rows have {width} columns."
-        )
+        raise RefusedType(f"`params` has shape {seen}, the sparse rows have {width} columns.")
     seen = jax.dtypes.canonicalize_dtype(round.context_dtypes(rows, params, 1)[0])
     if seen != jnp.result_type(params):
-        raise TypeError(
-            f"{owner}: the sparse rows hold {rows.dtype}, `params` is {params.dtype}; start from "
+        raise RefusedType(
+            f"the sparse rows hold {rows.dtype}, `params` is {params.dtype}; start from "
             "the wider dtype, or cast the rows."
         )
     leaves, structure = jax.tree.flatten(learner)
@@ -86,8 +83,8 @@ def layout_of(
     kinds = tuple((np.shape(leaf)[batched:], jnp.result_type(leaf), weak(leaf)) for leaf in leaves)
     layout = _layout(structure, kinds, params.shape[:-1], width, params.dtype)
     if layout is None:
-        raise TypeError(
-            f"{owner}: sparse rows need a learner that states how its coordinates interact (see "
+        raise RefusedType(
+            "sparse rows need a learner that states how its coordinates interact (see "
             "`olx.Facts`), such as `olx.linear` of `omd` with a separable map, or `perceptron`; "
             "this one needs dense rows: pass `rows.toarray()`."
         )
@@ -99,7 +96,7 @@ def takes_sparse(learner: Learner, *scores: int) -> bool:
     nothing, start = np.zeros((0, LANES), np.float32), np.zeros((*scores, _WIDTH), np.float32)
     rows = SparseRows(np.zeros(2, np.int32), nothing.astype(np.int32), nothing, _WIDTH)
     try:
-        layout_of("", learner, start, rows, batched=False)
+        layout_of(learner, start, rows, batched=False)
     except Exception:  # it refuses sparse rows, or weights of this width, which its numbers have
         return False
     return True

@@ -20,6 +20,7 @@ from jax import lax
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import RefusedValue
 from olx.engine import tuning
 from olx.engine.compile import Program
 from olx.engine.device import data_of
@@ -103,18 +104,18 @@ def _over(function: Callable, axes: Any, state: PyTree) -> PyTree:
 _OF_ONE_THREAD = ("jax_debug_nans", "jax_debug_infs")  # checks that other threads would not make
 
 
-def threads_of(owner: str, threads: int | None) -> int:
+def threads_of(threads: int | None) -> int:
     """How many threads play: `threads`, else OLX_THREADS, else as many as there are cores."""
     if threads is not None:
-        check.count(owner, "threads", threads)
+        check.count("threads", threads)
         return int(threads)
     asked = os.environ.get("OLX_THREADS", "").strip()
     if not asked:
         usable = getattr(os, "sched_getaffinity", None)  # not on all systems
         return len(usable(0)) if usable else os.cpu_count() or 1
     if not (asked.isascii() and asked.isdecimal()) or int(asked) < 1:
-        raise ValueError(
-            f"{owner}: the environment variable OLX_THREADS must be an integer of at least 1, got "
+        raise RefusedValue(
+            f"the environment variable OLX_THREADS must be an integer of at least 1, got "
             f"{asked!r}; unset it to use all cores."
         )
     return int(asked)

@@ -28,7 +28,7 @@ class Account(NamedTuple):
 
 
 def open_account(eta: Scalar, log_weights: Float[Array, " N"], u: Float[Array, " N"]) -> Account:
-    u = check.comparator("certify", u, log_weights)
+    u = check.comparator(u, log_weights)
     away = jnp.sum(xlogy(u, u) - jnp.where(u > 0, u * log_weights, 0.0)) / eta
     zero = jnp.zeros_like(away)
     return Account(away, zero, zero, zero, jnp.abs(away), jnp.ones((), bool))

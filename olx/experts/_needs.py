@@ -56,13 +56,13 @@ def is_prior(hparams: Any, params: PyTree, rounds: None) -> Array:
     return jnp.all(flat >= 0) & (jnp.sum(flat) > 0) & jnp.isfinite(jnp.sum(flat))
 
 
-def unit(owner: str, name: str, values: Array, span: tuple[Scalar, Scalar] | None = None) -> Array:
+def unit(name: str, values: Array, span: tuple[Scalar, Scalar] | None = None) -> Array:
     """Clip values to [0, 1] within rounding; refuse others, or make them NaN where traced.
 
     span: the range from which the values were scaled.
     """
     slack = _slack(values.dtype, 1.0 if span is None else _size(*span) / (span[1] - span[0]))
-    values = check.between(owner, name, values, 0.0, 1.0, slack, each=True)
+    values = check.between(name, values, 0.0, 1.0, slack, each=True)
     return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # slope 1 at both ends
 
 

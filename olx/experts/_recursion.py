@@ -12,22 +12,23 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._refusal import RefusedType, RefusedValue
 from olx.core import Scalar
 
 
-def lattice(owner: str, moves: Sequence[float]) -> tuple[tuple[int, ...], float]:
+def lattice(moves: Sequence[float]) -> tuple[tuple[int, ...], float]:
     """The distinct moves in rising order, as multiples of their common unit; and that unit."""
     seen = np.asarray(moves)
     if seen.ndim != 1 or seen.dtype.kind not in "fiu":
-        raise TypeError(f"{owner}: `moves` must be a list of numbers, got {check.quote(moves)}.")
+        raise RefusedType(f"`moves` must be a list of numbers, got {check.quote(moves)}.")
     given = [float(z) for z in moves]
     exact = [Fraction(z).limit_denominator(10_000) for z in given if math.isfinite(z)]
     rounded = len(exact) == len(given) and all(
         abs(float(f) - z) <= 1e-12 for f, z in zip(exact, given, strict=True)
     )
     if not rounded or not any(exact):
-        raise ValueError(
-            f"{owner}: `moves` must be finite multiples of a common unit, not all 0, got "
+        raise RefusedValue(
+            f"`moves` must be finite multiples of a common unit, not all 0, got "
             f"{tuple(moves)}; round them to a few digits."
         )
     below = math.lcm(*(z.denominator for z in exact))

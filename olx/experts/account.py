@@ -104,7 +104,7 @@ def add_round(account: Account, what: Seen, own: PyTree = ()) -> Account:
 
 def mixture(account: Account, u: PyTree) -> Float[Array, " N"]:
     """The comparator as one vector; refused if it is not shaped like the prior."""
-    return ravel_pytree(check.comparator("certify", u, account.prior))[0]
+    return ravel_pytree(check.comparator(u, account.prior))[0]
 
 
 def unit_of(hp: ExpertHparams) -> Scalar:

@@ -62,7 +62,7 @@ def ada_normal_hedge(
     [[0.5, 0.5, 0.0], [0.05, 0.59, 0.36]]
     """
     if exponent is not None:
-        exponent = check.between("ada_normal_hedge", "exponent", exponent, 0.0, 1.0)
+        exponent = check.between("exponent", exponent, 0.0, 1.0)
     theorems = ada_normal_hedge_regret, *((small_losses,) if exponent is None else ())
     parts = start, weigh, learn, *theorems
     return expert_learner("ada_normal_hedge", exponent, *parts, prior=prior, low=low, high=high)
@@ -144,7 +144,7 @@ def random_gap(gap: Scalar) -> Theorem:
     that of every other expert by at least `gap`. The right side bounds the expected regret of
     `ada_normal_hedge()`. A single run may exceed it.
     """
-    gap = check.positive("random_gap", "gap", gap)
+    gap = check.positive("gap", gap)
     parts, source = (*SIZES, Partial(_gap_sides, gap)), "Luo 2016, theorem 5, in expectation"
     return expert_theorem("random_gap", source, *parts, about=PLAIN)
 

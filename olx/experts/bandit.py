@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.experts._needs import unit
 from olx.experts.account import LIGHT
@@ -73,9 +73,9 @@ def bandit(inner: Learner, key: Array) -> Learner:
     >>> bool(run.losses[8:].sum() < 4)
     True
     """
-    check.key("bandit", key)
-    check.instance("bandit", "inner", inner, Learner)
-    inner = told_estimates("bandit", inner)
+    check.key(key)
+    check.instance("inner", inner, Learner)
+    inner = told_estimates(inner)
     hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
     needs = (*lift_needs(WrapperView(parts=("params", "context", "weight")), inner), _KNOWN)
@@ -201,7 +201,8 @@ def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
         return 0.0, feedback.value
     low, high = (0.0, 1.0) if inner.span is None else inner.span
     name = "value" if inner.span is None else "(value - low) / (high - low)"
-    paid = unit(inner.owner, name, (feedback.value - low) / (high - low), inner.span)
+    with own_name(inner.owner):
+        paid = unit(name, (feedback.value - low) / (high - low), inner.span)
     return low, low + (high - low) * paid
 
 

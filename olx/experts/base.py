@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import call, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
 from olx.experts._shares import log_normalized, normalized, of_heaviest
@@ -108,14 +108,15 @@ def expert_learner(
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.378, 0.269]
     """
-    if prior is not None:
-        prior = check.non_negative(owner, "prior", prior, each=True)
     span = None
-    if low is not None or high is not None:
-        low, high = 0.0 if low is None else low, 1.0 if high is None else high
-        check.finite(owner, "low", low)
-        check.finite(owner, "high", high)
-        span = (low, low + check.positive(owner, "high - low", high - low))
+    with own_name(owner):
+        if prior is not None:
+            prior = check.non_negative("prior", prior, each=True)
+        if low is not None or high is not None:
+            low, high = 0.0 if low is None else low, 1.0 if high is None else high
+            check.finite("low", low)
+            check.finite("high", high)
+            span = (low, low + check.positive("high - low", high - low))
     hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn, unbounded)
     needs = (*expert_needs(owner, prior), *needs)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
@@ -131,14 +132,14 @@ def expected_loss(action: PyTree, outcome: PyTree) -> Array:
     return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(part, action, outcome))))
 
 
-def told_estimates(owner: str, learner: Learner) -> Learner:
+def told_estimates(learner: Learner) -> Learner:
     """The same learner for unbiased estimates of losses, which may be of any size."""
     hp = learner.hparams
     if not isinstance(hp, ExpertHparams):
         return learner
     if not hp.unbounded:
-        raise TypeError(
-            f"{owner}: `inner` must take losses of any size, as estimates are, got `{hp.owner}`, "
+        raise RefusedType(
+            f"`inner` must take losses of any size, as estimates are, got `{hp.owner}`, "
             "whose losses have a known range; take `olx.hedge`, `olx.experts.anytime_hedge` or "
             "`olx.experts.potential_experts`."
         )
@@ -147,7 +148,8 @@ def told_estimates(owner: str, learner: Learner) -> Learner:
 
 def init(hp: ExpertHparams, params: PyTree) -> ExpertState:
     prior = params if hp.prior is None else hp.prior
-    check.same_shape(hp.owner, "prior", prior, "params", params)
+    with own_name(hp.owner):
+        check.same_shape("prior", prior, "params", params)
     prior = jax.tree.map(lambda q, w: jnp.asarray(q, jnp.result_type(w)), prior, params)
     flat, unravel = ravel_pytree(prior)
     flat = flat / jnp.sum(flat)
@@ -181,10 +183,11 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     if hp.span is not None:
         losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
     name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
-    if hp.estimated:
-        losses = check.non_negative(hp.owner, name, losses, each=True)
-    else:
-        losses = unit(hp.owner, name, losses, hp.span)
+    with own_name(hp.owner):
+        if hp.estimated:
+            losses = check.non_negative(name, losses, each=True)
+        else:
+            losses = unit(name, losses, hp.span)
     # Minus the loss of the heaviest expert: equal losses then give regrets of exactly 0.
     center = lax.stop_gradient(of_heaviest(played, losses))
     over = losses - center
@@ -198,4 +201,5 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
 
 
 def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
-    return None if context is None else unit(hp.owner, "context", ravel_pytree(context)[0])
+    with own_name(hp.owner):
+        return None if context is None else unit("context", ravel_pytree(context)[0])

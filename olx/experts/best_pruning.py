@@ -59,7 +59,7 @@ def best_pruning(inner: Learner) -> Learner:
     >>> bool(run.losses[:3].sum() > 2 * run.losses[-3:].sum())
     True
     """
-    check.instance("best_pruning", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     needs = (*lift_needs(WrapperView(parts=("params", "weight")), inner), _PATHS)
     plain = jax.tree.structure(inner) == jax.tree.structure(ada_normal_hedge())
     hparams, theorems = BestPruningHparams(inner), (prunings,) if plain else ()
@@ -123,7 +123,7 @@ class Account(NamedTuple):
 
 def open_account(hp: BestPruningHparams, state: ExpertState, u: Float[Array, " E"]) -> Account:
     prior = jnp.asarray(state.prior)
-    check.comparator("certify", u, prior)
+    check.comparator(u, prior)
     zeros, zero = jnp.zeros_like(prior), jnp.zeros((), prior.dtype)
     equal = jnp.max(prior) - jnp.min(prior) <= 64 * jnp.finfo(prior.dtype).eps
     return Account(zeros, zeros, zero, zero, zero, equal, jnp.ones((), bool))

@@ -42,7 +42,7 @@ def experts_from_game(inner: Learner) -> Learner:
     The moves are $\ell_i - \langle p, \ell\rangle$. Its theorems are those of the game: for a
     `drifting_game` with the loss $L$, the mean of $L(-R_i)$ over experts is at most $\Phi_0(0)$.
     """
-    check.instance("experts_from_game", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     needs = lift_needs(_VIEW, inner)
     theorems = lift_theorems(_VIEW, inner)
     hparams = ConvertedHparams(inner, _as_moves)
@@ -55,7 +55,7 @@ def game_from_experts(inner: Learner) -> Learner:
 
     The losses are $z_i - \min_j z_j$. Two moves of one round may differ by at most 1.
     """
-    check.instance("game_from_experts", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     needs = lift_needs(WrapperView(parts=("params", "context", "weight")), inner)
     return Learner(ConvertedHparams(inner, _as_losses), init, predict, update, needs=needs)
 
@@ -105,7 +105,7 @@ def equivalence(margin: Scalar) -> Theorem:
 
     margin: $R$.
     """
-    margin = check.finite("equivalence", "margin", margin)
+    margin = check.finite("margin", margin)
     parts = terms, Partial(both_sides, margin), start
     return summed("equivalence", "Luo 2016, theorem 1", *parts, about=_CONVERTED)
 

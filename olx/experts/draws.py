@@ -60,8 +60,8 @@ def sampled_draws(delta: Scalar, squares: Scalar) -> Theorem:
     squares: $V$, at least the sum of $\rho_t^2$ over all rounds; for losses in [0, 1] the number
         of rounds is enough.
     """
-    delta = check.above("sampled_draws", "delta", delta, 0.0, 1.0)
-    squares = check.non_negative("sampled_draws", "squares", squares)
+    delta = check.above("delta", delta, 0.0, 1.0)
+    squares = check.non_negative("squares", squares)
     parts = _open_luck, _add_luck, Partial(_luck_sides, delta, squares)
     return Theorem("sampled_draws", "Azuma 1967", *parts, about=_SAMPLED)
 
@@ -75,7 +75,7 @@ _SAMPLED = About("a `sampled` learner of experts that carry a theorem", _is_samp
 
 def _open_luck(hp: SampledHparams, state: SampledState, u: PyTree) -> Luck:
     inner = hp.inner
-    zero = jnp.zeros((), check.comparator("certify", u, inner.predict(state.inner)).dtype)
+    zero = jnp.zeros((), check.comparator(u, inner.predict(state.inner)).dtype)
     return Luck(inner.theorems[0].init_fn(inner.hparams, state.inner, u), zero, zero, zero)
 
 
@@ -109,7 +109,7 @@ def committed_draws(delta: Scalar) -> Theorem:
     It holds for all mixtures at once, on losses fixed before the draws: for `anytime_hedge` after
     all rounds at once, for `normal_hedge_dt` after each single round.
     """
-    delta = check.above("committed_draws", "delta", delta, 0.0, 1.0)
+    delta = check.above("delta", delta, 0.0, 1.0)
     parts = _open_draws, _add_draw, Partial(_draw_sides, delta)
     return Theorem("committed_draws", "Luo 2016, section 2.1.5", *parts, about=_COMMITTED)
 

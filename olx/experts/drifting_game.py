@@ -33,7 +33,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._recursion import lattice, potentials, solve
 from olx.theorem import MET, Certificate, latest, summed
@@ -78,14 +78,14 @@ def drifting_game(
     >>> run.state.position.tolist()
     [1.0, 1.0, 1.0]
     """
-    check.function("drifting_game", "final", final)
-    check.count("drifting_game", "rounds", rounds)
-    steps, unit = lattice("drifting_game", moves)
-    beta = check.between("drifting_game", "beta", beta, 0.0, max(max(steps), 0) * unit)
+    check.function("final", final)
+    check.count("rounds", rounds)
+    steps, unit = lattice(moves)
+    beta = check.between("beta", beta, 0.0, max(max(steps), 0) * unit)
     size = (rounds + 1) * (2 * rounds + 3) * max(abs(step) for step in steps)
     if size > _LARGEST_TABLE:
-        raise ValueError(
-            f"drifting_game: `moves` must have a larger common unit than {unit:g}, or `rounds` be "
+        raise RefusedValue(
+            f"`moves` must have a larger common unit than {unit:g}, or `rounds` be "
             f"fewer than {rounds}: the table of potentials would hold {size:,} numbers."
         )
     table = potentials(final, rounds, beta, steps, unit)

@@ -49,8 +49,8 @@ def exp3(eta: Scalar, key: Array) -> Learner:
     >>> bool(run.losses[20:].mean() < 0.5), bool(olx.certify(learner, run, jnp.eye(3)[1]).holds)
     (True, True)
     """
-    check.key("exp3", key)
-    eta = check.above("exp3", "eta", eta, 0.0, 1.0)
+    check.key(key)
+    eta = check.above("eta", eta, 0.0, 1.0)
     learner = bandit(exponential_weights(eta), key)
     return dataclasses.replace(learner, theorems=(estimated_regret,))
 
@@ -120,19 +120,19 @@ def exp3_bound(eta: Scalar, rounds: Scalar, arms: int, epsilon: Scalar | None = 
 
     epsilon: $1/N$ if None, which is the regret to the best arm.
     """
-    eta = check.above("exp3_bound", "eta", eta, 0.0, 1.0)
-    rounds, epsilon = _game("exp3_bound", rounds, arms, epsilon)
+    eta = check.above("eta", eta, 0.0, 1.0)
+    rounds, epsilon = _game(rounds, arms, epsilon)
     return jnp.log(1 / epsilon) / eta + rounds * eta * (1 + arms * jnp.exp(0.5)) / 2
 
 
 @public
 def exp3_step(rounds: Scalar, arms: int, epsilon: Scalar | None = None) -> Scalar:
     r"""The step that minimizes `exp3_bound`, $\sqrt{2 \ln(1/\epsilon) / (T (1 + N \sqrt e))}$."""
-    rounds, epsilon = _game("exp3_step", rounds, arms, epsilon)
+    rounds, epsilon = _game(rounds, arms, epsilon)
     return jnp.minimum(jnp.sqrt(2 * jnp.log(1 / epsilon) / (rounds * (1 + arms * jnp.exp(0.5)))), 1)
 
 
-def _game(owner: str, rounds: Scalar, arms: int, epsilon: Scalar | None) -> tuple[Scalar, Scalar]:
-    check.count(owner, "arms", arms)
-    rounds = check.positive(owner, "rounds", rounds, each=True)
-    return rounds, 1 / arms if epsilon is None else check.above(owner, "epsilon", epsilon, 0.0, 1.0)
+def _game(rounds: Scalar, arms: int, epsilon: Scalar | None) -> tuple[Scalar, Scalar]:
+    check.count("arms", arms)
+    rounds = check.positive("rounds", rounds, each=True)
+    return rounds, 1 / arms if epsilon is None else check.above("epsilon", epsilon, 0.0, 1.0)

@@ -68,9 +68,7 @@ def fixed_share(
     >>> run.losses.round(3).tolist()
     [0.5, 0.292, 0.169, 0.888]
     """
-    own = FixedShareHparams(
-        check.positive("fixed_share", "eta", eta), check.above("fixed_share", "alpha", alpha, 0, 1)
-    )
+    own = FixedShareHparams(check.positive("eta", eta), check.above("alpha", alpha, 0, 1))
     return expert_learner(
         "fixed_share", own, start, weigh, learn, one_mixture, prior=prior, low=low, high=high
     )

@@ -57,9 +57,9 @@ def gibbs(eta: Scalar, points: PyTree, key: Array) -> Learner:
     >>> bool(run.losses[-10:].mean() < 0.3)
     True
     """
-    check.key("gibbs", key)
-    eta = check.positive("gibbs", "eta", eta)
-    points = check.finite("gibbs", "points", points, each=True)
+    check.key(key)
+    eta = check.positive("eta", eta)
+    points = check.finite("points", points, each=True)
     hparams = GibbsHparams(eta, points, key)
     needs = (prior_need("gibbs"),)
     theorems = (expected_regret,)

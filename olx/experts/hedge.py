@@ -57,7 +57,7 @@ def anytime_hedge(
     """
     return expert_learner(
         "anytime_hedge",
-        as_schedule("anytime_hedge", "eta", eta),
+        as_schedule("eta", eta),
         start,
         weigh,
         learn,

@@ -20,7 +20,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner
 from olx.experts import streaming, tracking
 from olx.experts.account import (
@@ -55,9 +55,9 @@ def interval_from(start: int | Array) -> Theorem:
     True
     """
     if not jnp.issubdtype(jnp.result_type(start), jnp.integer):
-        raise TypeError(f"interval_from: `start` must be an integer, got {start!r}.")
+        raise RefusedType(f"`start` must be an integer, got {start!r}.")
     if not isinstance(start, Tracer):
-        check.non_negative("interval_from", "start", start)
+        check.non_negative("start", start)
     start = jnp.asarray(start).astype(jnp.uint32)
     parts = (Partial(part, start) for part in (_open_interval, _add_interval, _interval_sides))
     return expert_theorem("interval", "Luo 2016, section 2.3.3", *parts, about=_INTERVALS)

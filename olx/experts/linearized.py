@@ -44,7 +44,7 @@ def linearized(inner: Learner) -> Learner:
     >>> bool(run.losses[100:].mean() < 0.2)  # the better one alone loses 1
     True
     """
-    check.instance("linearized", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     needs = lift_needs(WrapperView(None, parts=("params", "weight")), inner)
     theorems = tuple(_on_slopes(one) for one in inner.theorems)
     return Learner(inner, init, predict, update, needs=needs, theorems=theorems)

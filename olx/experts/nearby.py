@@ -17,7 +17,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import for_mixtures, unit_of
 from olx.experts.base import ExpertHparams
@@ -41,9 +41,9 @@ def nearby_points(epsilon: float, low: Scalar | PyTree, high: Scalar | PyTree) -
 
     low, high: the ends of the box: numbers, or arrays shaped like a point.
     """
-    epsilon = check.above("nearby_points", "epsilon", epsilon, 0.0, 1.0)
-    low = check.finite("nearby_points", "low", low, each=True)
-    high = check.finite("nearby_points", "high", high, each=True)
+    epsilon = check.above("epsilon", epsilon, 0.0, 1.0)
+    low = check.finite("low", low, each=True)
+    high = check.finite("high", high, each=True)
     sides = Partial(both_sides, Share(epsilon), jnp.asarray(low), jnp.asarray(high))
     parts = open_account, add_round, sides
     return Theorem("nearby_points", "Luo 2016, theorem 22", *parts, about=_POINTS)
@@ -67,7 +67,7 @@ _POINTS = About(
 
 
 def open_account(hp: ParticlesHparams, state: PyTree, u: PyTree) -> Account:
-    u = check.comparator("certify", u, jax.tree.map(lambda leaf: leaf[0], hp.points))
+    u = check.comparator(u, jax.tree.map(lambda leaf: leaf[0], hp.points))
     zero = jnp.zeros((), ravel_pytree(u)[0].dtype)
     inner = _mixtures(hp).init_fn(hp.inner.hparams, state, None)
     return Account(inner, zero, zero, zero)
@@ -86,6 +86,7 @@ def add_round(
     )
 
 
+@own_name("nearby_points")
 def both_sides(
     share: Share, low, high, hp: ParticlesHparams, account: Account, u: PyTree
 ) -> Certificate:
@@ -96,7 +97,7 @@ def both_sides(
     ends = [jnp.broadcast_to(end.astype(at.dtype), at.shape) for end in (low, high)]
     room = jnp.where(points > at, ends[1] - at, at - ends[0])
     shrunk = jnp.max(jnp.abs(points - at) / jnp.where(room > 0, room, jnp.inf), axis=1)
-    rho = jnp.sort(shrunk)[rank_of("nearby_points", shrunk.size, share.epsilon) - 1]
+    rho = jnp.sort(shrunk)[rank_of(shrunk.size, share.epsilon) - 1]
     more = unit_of(inner) * rho * account.weight
     proof = Certificate(account.regret, proof.right + more, proof.scale + account.size).under(
         proof.conditions

@@ -46,8 +46,8 @@ def particles(inner: Learner, points: PyTree) -> Learner:
     >>> bool(olx.rollout(learner, olx.losses.squared, rounds, prior).losses[-1] < 1e-2)
     True
     """
-    check.instance("particles", "inner", inner, Learner)
-    points = check.finite("particles", "points", points, each=True)
+    check.instance("inner", inner, Learner)
+    points = check.finite("points", points, each=True)
     hparams = ParticlesHparams(inner, points)
     needs = lift_needs(WrapperView(parts=("params", "weight")), inner)
     theorems = tuple(_of_the_mean(one) for one in inner.theorems)
@@ -80,7 +80,7 @@ def _of_the_mean(one: Theorem) -> Theorem:
 
 
 def _open(one: Theorem, hp: ParticlesHparams, state: PyTree, u: Float[Array, " P"]) -> Convex:
-    zero = jnp.zeros((), check.comparator("certify", u, hp.inner.predict(state)).dtype)
+    zero = jnp.zeros((), check.comparator(u, hp.inner.predict(state)).dtype)
     return Convex(one.init_fn(hp.inner.hparams, state, u), zero, zero)
 
 

@@ -64,7 +64,7 @@ def potential_experts(
     >>> run.losses.round(3).tolist(), bool(olx.certify(learner, run, None).holds)
     ([0.5, 0.1, 0.0, 0.0], True)
     """
-    check.function("potential_experts", "potential", potential)
+    check.function("potential", potential)
     own = as_tree(potential)
     parts = start, weigh, learn, mean_potential
     return expert_learner(

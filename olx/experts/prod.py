@@ -37,7 +37,7 @@ def prod(
     >>> olx.rollout(prod(0.5), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.333, 0.2]
     """
-    eta = check.above("prod", "eta", eta, 0.0, 0.5)
+    eta = check.above("eta", eta, 0.0, 0.5)
     parts = start, weigh, learn, second_order
     return expert_learner("prod", eta, *parts, prior=prior, low=low, high=high, needs=(_LIGHT,))
 

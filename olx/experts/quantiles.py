@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner
 from olx.experts.account import Account, add_round, for_mixtures, in_units, open_account, unit_of
 from olx.experts.base import ExpertHparams, ExpertState, seen
@@ -66,12 +66,12 @@ def quantile(inner: Learner, epsilon: float) -> Theorem:
     >>> bool(olx.certify(learner, *game, None, theorems=(third,)).holds)
     True
     """
-    check.instance("quantile", "inner", inner, Learner)
-    epsilon = check.above("quantile", "epsilon", epsilon, 0.0, 1.0)
+    check.instance("inner", inner, Learner)
+    epsilon = check.above("epsilon", epsilon, 0.0, 1.0)
     one, hp = for_mixtures(inner.theorems), inner.hparams
     if one is None or not isinstance(hp, ExpertHparams):
-        raise TypeError(
-            "quantile: `inner` must be one of `olx.experts` that see all losses, with a theorem "
+        raise RefusedType(
+            "`inner` must be one of `olx.experts` that see all losses, with a theorem "
             f"about mixtures, got one of `{inner.update_fn.__module__}`."
         )
     about = About(f"`{hp.owner}`, for which it was made", PlaysBy(hp.weigh_fn, hp.learn_fn))
@@ -84,17 +84,18 @@ def quantile_of(regrets: Float[Array, " N"], rank: int) -> Array:
     return -jnp.sort(-regrets)[rank - 1]
 
 
-def rank_of(owner: str, experts: int, epsilon: float) -> int:
+def rank_of(experts: int, epsilon: float) -> int:
     r"""$\lceil \varepsilon N\rceil$, up to rounding errors of the product."""
-    epsilon = check.above(owner, "epsilon", epsilon, 0.0, 1.0)
+    epsilon = check.above("epsilon", epsilon, 0.0, 1.0)
     return max(1, math.ceil(experts * epsilon - 1e-9))
 
 
+@own_name("quantile")
 def at_quantile(
     share: Share, one: Theorem, hp: ExpertHparams, account: Account, u: PyTree
 ) -> Certificate:
     """The theorem for the uniform mixture of the best experts; `u` is not used."""
-    rank = rank_of("quantile", account.regret.size, share.epsilon)
+    rank = rank_of(account.regret.size, share.epsilon)
     order = jnp.argsort(jnp.argsort(-account.regret))
     best = jnp.where(order < rank, 1 / rank, jnp.zeros_like(account.regret))
     proof = one.sides_fn(hp, account, ravel_pytree(account.prior)[1](best))
@@ -107,7 +108,7 @@ def hedge_quantile(epsilon: float) -> Theorem:
 
     `published` uses $t \eta / 2$. `u` is not used.
     """
-    epsilon = check.above("hedge_quantile", "epsilon", epsilon, 0.0, 1.0)
+    epsilon = check.above("epsilon", epsilon, 0.0, 1.0)
     parts = _open_step, _add_step, Partial(_hedge_sides, Share(epsilon))
     return Theorem("hedge_quantile", "Luo 2016, EXP", *parts, about=_FIXED)
 
@@ -125,9 +126,10 @@ def _add_step(
     return add_round(account, seen(hp, state, feedback), account.own)
 
 
+@own_name("hedge_quantile")
 def _hedge_sides(share: Share, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     eta, t, prior = account.own, account.rounds, account.flat_prior
-    rank = rank_of("hedge_quantile", prior.size, share.epsilon)
+    rank = rank_of(prior.size, share.epsilon)
     paid = jnp.log(1 / jnp.asarray(share.epsilon, eta.dtype)) / eta
     right, published = paid + t * log_cosh(eta) / eta, paid + t * eta / 2
     proof = in_units(hp, account, quantile_of(account.regret, rank), right, published)

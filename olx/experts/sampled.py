@@ -49,8 +49,8 @@ def sampled(inner: Learner, key: Array) -> Learner:
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
     [0.0, 0.0, 0.0, 0.0]
     """
-    check.key("sampled", key)
-    check.instance("sampled", "inner", inner, Learner)
+    check.key(key)
+    check.instance("inner", inner, Learner)
     needs = lift_needs(INNER, inner)
     return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
 
@@ -58,8 +58,8 @@ def sampled(inner: Learner, key: Array) -> Learner:
 @public
 def committed(inner: Learner, key: Array) -> Learner:
     """Like `sampled`, but `inner` is updated as if it had played the vertex drawn."""
-    check.key("committed", key)
-    check.instance("committed", "inner", inner, Learner)
+    check.key(key)
+    check.instance("inner", inner, Learner)
     needs = lift_needs(INNER, inner)
     return Learner(SampledHparams(inner, key), init, predict, update_committed, needs=needs)
 

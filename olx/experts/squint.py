@@ -54,7 +54,7 @@ def squint(
     >>> olx.rollout(squint(), olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.419, 0.34]
     """
-    check.count("squint", "rates", rates)
+    check.count("rates", rates)
     own = SquintHparams(rates)
     return expert_learner(
         "squint", own, start, weigh, learn, second_order, prior=prior, low=low, high=high

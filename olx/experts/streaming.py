@@ -55,7 +55,7 @@ def ada_normal_hedge_streaming(
     >>> run.losses[jnp.array([5, 6, 11])].round(2).tolist()
     [0.05, 0.97, 0.04]
     """
-    check.count("ada_normal_hedge_streaming", "rounds", rounds)
+    check.count("rounds", rounds)
     own = StreamingHparams(int(rounds).bit_length())
     parts = start, weigh, learn, whole_run
     return expert_learner(

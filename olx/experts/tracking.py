@@ -59,7 +59,7 @@ def ada_normal_hedge_tv(
     >>> run.losses[jnp.array([5, 6, 11])].round(2).tolist()
     [0.01, 0.99, 0.56]
     """
-    check.count("ada_normal_hedge_tv", "rounds", rounds)
+    check.count("rounds", rounds)
     own = TrackingHparams(rounds)
     return expert_learner(
         "ada_normal_hedge_tv", own, start, weigh, learn, whole_run, prior=prior, low=low, high=high

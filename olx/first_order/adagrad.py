@@ -49,7 +49,7 @@ def adagrad(eta: Scalar, penalty: Penalty | None = None, delta: Scalar = 1.0) ->
     >>> run.trace[1, 0].item()
     -0.8
     """
-    eta = check.positive("adagrad", "eta", eta)
+    eta = check.positive("eta", eta)
     learner = ftrl(eta, regularizer(penalty, delta, rate=eta))  # f_t = b_t + eta t F
     b, value = regularizer(delta=delta), None if penalty is None else penalty.value
     regret = composite_regret(b, value)  # the theorem asks for b_t and F on their own

@@ -54,7 +54,7 @@ def cocob(alpha: Scalar = 100.0) -> Learner:
     >>> run.losses.tolist()
     [0.0, -0.5, -1.0, -1.875]
     """
-    alpha = check.positive("cocob", "alpha", alpha)
+    alpha = check.positive("alpha", alpha)
     facts = Facts(coordinates=Separable(keeps_decision=True))
     return Learner(COCOBHparams(alpha), init, predict, update, facts=facts)
 

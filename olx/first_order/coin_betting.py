@@ -69,7 +69,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     >>> run.losses.tolist()
     [0.0, -0.5, -1.0, -1.875]
     """
-    return _make("coin_betting", lipschitz, wealth, Partial(_together), Rowwise())
+    return _make(lipschitz, wealth, Partial(_together), Rowwise())
 
 
 @public
@@ -87,7 +87,7 @@ def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner
     >>> bool(jnp.allclose(run.losses, jnp.array([0.0, -0.5, -1.0 - 1 / 3])))
     True
     """
-    return _make("coordinate_betting", lipschitz, wealth, Partial(tree.mul), Separable())
+    return _make(lipschitz, wealth, Partial(tree.mul), Separable())
 
 
 def init(hp: CoinBettingHparams, params: PyTree) -> CoinBettingState:
@@ -120,7 +120,7 @@ class Account(NamedTuple):
 
 
 def start(hp: CoinBettingHparams, state: CoinBettingState, u: PyTree) -> Account:
-    check.comparator("certify", u, state.start)
+    check.comparator(u, state.start)
     return Account(*[ZERO] * 5, fair=MET)
 
 
@@ -151,9 +151,9 @@ def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certifica
 betting_regret = summed("betting_regret", "Orabona, Pal 2016", terms, both_sides, start)
 
 
-def _make(owner, lipschitz, wealth, account, coordinates):
-    lipschitz = check.positive(owner, "lipschitz", lipschitz)
-    wealth = check.positive(owner, "wealth", wealth)
+def _make(lipschitz, wealth, account, coordinates):
+    lipschitz = check.positive("lipschitz", lipschitz)
+    wealth = check.positive("wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
     theorems = (betting_regret,)
     facts = Facts(coordinates=coordinates)

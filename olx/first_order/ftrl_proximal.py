@@ -73,10 +73,10 @@ def ftrl_proximal(
     >>> (3 * run.trace[1]).tolist()
     [-1.0, 0.0]
     """
-    alpha = check.positive("ftrl_proximal", "alpha", alpha)
-    beta = check.non_negative("ftrl_proximal", "beta", beta)
-    l1 = check.non_negative("ftrl_proximal", "l1", l1)
-    l2 = check.non_negative("ftrl_proximal", "l2", l2)
+    alpha = check.positive("alpha", alpha)
+    beta = check.non_negative("beta", beta)
+    l1 = check.non_negative("l1", l1)
+    l2 = check.non_negative("l2", l2)
     hparams = FTRLProximalHparams(alpha, beta, l1, l2)
     facts, theorems = Facts(coordinates=Separable()), (strong_ftrl,)
     return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
@@ -107,7 +107,7 @@ class Account(NamedTuple):
 
 
 def start(hp: FTRLProximalHparams, state: FTRLProximalState, u: PyTree) -> Account:
-    check.comparator("certify", u, state.z)
+    check.comparator(u, state.z)
     return Account(ZERO, ZERO, ZERO, ZERO)
 
 

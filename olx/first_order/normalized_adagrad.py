@@ -41,7 +41,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 
@@ -78,8 +78,8 @@ def normalized_adagrad(eta: Scalar, curvature: Scalar = 1.0) -> Learner:
     >>> bool(jnp.allclose(play(rounds), play(stretched)))
     True
     """
-    eta = check.positive("normalized_adagrad", "eta", eta)
-    curvature = check.positive("normalized_adagrad", "curvature", curvature)
+    eta = check.positive("eta", eta)
+    curvature = check.positive("curvature", curvature)
     facts = Facts(coordinates=Rowwise())
     return Learner(NAGHparams(eta, curvature), init, predict, update, facts=facts)
 
@@ -90,8 +90,9 @@ def init(hp: NAGHparams, params: PyTree) -> NAGState:
     return NAGState(zeros, zeros, zeros, none, none)
 
 
+@own_name("normalized_adagrad")
 def predict(hp: NAGHparams, state: NAGState, context: PyTree) -> Float[Array, ""]:
-    check.same_shape("normalized_adagrad", "the context", context, "`params`", state.v)
+    check.same_shape("the context", context, "`params`", state.v)
     return jnp.asarray(tree.vdot(state.v, _scaled(context, _larger(state, context))))
 
 

@@ -81,7 +81,7 @@ class Account(NamedTuple):
 
 
 def start(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
-    check.comparator("certify", u, state.theta.value)
+    check.comparator(u, state.theta.value)
     return Account(ZERO, ZERO, ZERO, MET)
 
 

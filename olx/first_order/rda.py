@@ -39,7 +39,7 @@ def rda(eta: Scalar, penalty: Penalty, power: Scalar = 0.5) -> Learner:
     >>> run.trace.tolist()
     [[0.0, 0.0], [-0.5, 0.0]]
     """
-    eta = check.positive("rda", "eta", eta)
+    eta = check.positive("eta", eta)
     learner = ftrl(eta, composite(penalty, rate=eta, power=power))  # f_t = b_t + eta t F
     b = growing(euclidean(), power)
     regret = composite_regret(b, penalty.value)  # the theorem asks for b_t and F on their own

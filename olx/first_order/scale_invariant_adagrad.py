@@ -43,7 +43,7 @@ def scale_invariant_adagrad(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     >>> bool(jnp.allclose(play(rounds), play(stretched)))
     True
     """
-    eta = check.positive("scale_invariant_adagrad", "eta", eta)
+    eta = check.positive("eta", eta)
     return ftrl(eta, regularizer(lipschitz)).carrying(scale_invariant_regret)
 
 

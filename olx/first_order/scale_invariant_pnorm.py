@@ -43,7 +43,7 @@ def scale_invariant_pnorm(eta: Scalar, lipschitz: Scalar = 1.0) -> Learner:
     >>> bool(olx.certify(learner, *game, progress=False).holds)
     True
     """
-    eta = check.positive("scale_invariant_pnorm", "eta", eta)
+    eta = check.positive("eta", eta)
     return ftrl(eta, regularizer(lipschitz)).carrying(scale_invariant_regret)
 
 

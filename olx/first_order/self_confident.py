@@ -70,9 +70,9 @@ def self_confident(mirror: MirrorMap, complexity: Scalar = 1.0, start: Scalar = 
     >>> bool(jnp.allclose(run.losses[:2], jnp.array([0.5, 0.8]), atol=1e-3))
     True
     """
-    check.instance("self_confident", "mirror", mirror, MirrorMap)
-    complexity = check.positive("self_confident", "complexity", complexity)
-    start = check.positive("self_confident", "start", start)
+    check.instance("mirror", mirror, MirrorMap)
+    complexity = check.positive("complexity", complexity)
+    start = check.positive("start", start)
     hparams = SelfConfidentHparams(mirror, complexity, start)
     return Learner(hparams, init, predict, update, theorems=(mixability_gaps,))
 

@@ -51,7 +51,7 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1)).losses.tolist()
     [0.0, -1.0, -1.0]
     """
-    sigma = check.positive("strongly_convex_md", "sigma", sigma)
+    sigma = check.positive("sigma", sigma)
     learner = md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
     if not learner.hparams.mirror.states_norm:
         return learner
@@ -67,7 +67,7 @@ class Account(NamedTuple):
 @public
 def strongly_convex_regret(sigma: Scalar) -> Theorem:
     """Theorem 5, for any `md` with steps `decay(1 / sigma, power=1.0)`."""
-    sigma = check.positive("strongly_convex_regret", "sigma", sigma)
+    sigma = check.positive("sigma", sigma)
     parts = open_account, Partial(add_round, sigma), Partial(both_sides, sigma)
     source = "Shalev-Shwartz 2007, theorem 5"
     return Theorem("strongly_convex_regret", source, *parts, about=DECAYING)

@@ -69,9 +69,9 @@ def strongly_convex_ogd(sigma: Scalar, domain: ConvexSet | None = None) -> Learn
     >>> run.state.theta.tolist(), bool(jnp.allclose(run.state.mean, 7 / 3))
     ([3.0], True)
     """
-    sigma = check.positive("strongly_convex_ogd", "sigma", sigma)
+    sigma = check.positive("sigma", sigma)
     if domain is not None:
-        check.instance("strongly_convex_ogd", "domain", domain, ConvexSet)
+        check.instance("domain", domain, ConvexSet)
     hparams = StronglyConvexHparams(sigma, euclidean(domain))
     needs = (start_inside("strongly_convex_ogd"),)
     theorems = (weighted_parabolas, weighted_regret)

@@ -28,7 +28,7 @@ def affine(inner: Learner) -> Learner:
     >>> olx.decision(learner, run.state, rounds.context[0]).round()[-1].item()
     5.0
     """
-    check.instance("affine", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     return model(inner, affine_dot)
 
 

@@ -34,7 +34,7 @@ class Account(NamedTuple):
 
 def open_account(f: MirrorMap, dual: PyTree, u: PyTree) -> Account:
     """The account before the first round, from the `dual` of the first decision."""
-    near, _ = divergence(f, check.comparator("certify", u, dual), dual)
+    near, _ = divergence(f, check.comparator(u, dual), dual)
     zero = jnp.zeros_like(near)
     return Account(zero, zero, near, jnp.ones_like(near), zero, zero, zero, zero)
 

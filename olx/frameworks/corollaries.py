@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Process
 from olx.frameworks.corollary_forms import COMPOSITE, LEADER, ROOT, Form
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, downhill
@@ -80,7 +80,7 @@ def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None
 
     The step size of the learner and the `rate` of its penalty must be equal.
     """
-    base = as_regularizer("composite_regret", "base", base)
+    base = as_regularizer("base", base)
     about = About(
         "an `ftrl` of minus gradients whose regularizer has the same statistics as `base`",
         Leads(base.init_fn, base.update_fn),
@@ -91,14 +91,14 @@ def composite_regret(base: MirrorMap | Process, penalty: Penalized | None = None
 @public
 def root_regret(base: MirrorMap, penalty: Penalized | None = None) -> Theorem:
     """The bound (6), for an `ftrl`; `base` is $b$, `penalty` is $F$ (no penalty if None)."""
-    base = _measured("root_regret", "base", base)
+    base = _measured("base", base)
     return _corollary("root_regret", "(6)", constant(base), penalty, ROOT, GROWING)
 
 
 @public
 def leader_regret(penalty: MirrorMap) -> Theorem:
     """The bound (7), for an `ftrl` with step size 1; `penalty` is $F$."""
-    penalty = _measured("leader_regret", "penalty", penalty)
+    penalty = _measured("penalty", penalty)
     base, value = constant(penalty), penalty.potential
     return _corollary("leader_regret", "(7)", base, value, LEADER, GROWING)
 
@@ -110,7 +110,7 @@ def _corollary(
     name: str, number: str, base: Process, penalty: Penalized | None, form: Form, about: About
 ) -> Theorem:
     if penalty is not None:
-        check.takes(name, "penalty", penalty, "w")
+        check.takes("penalty", penalty, "w")
         penalty = as_tree(penalty)
     source = f"Orabona et al. 2015, corollary 1 {number}"
     add, sides = Partial(add_round, base, penalty, form), Partial(both_sides, form)
@@ -123,6 +123,7 @@ def open_account(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Account:
     return Account(regret, zero, zero, zero, true, true, true)
 
 
+@own_name("composite_regret")
 def add_round(
     base: Process,
     penalty: Partial | None,
@@ -136,7 +137,7 @@ def add_round(
     f, b = (one.at(state.stats, feedback.context) for one in (hp.regularizer, base))
     energy, t, w = b.energy(feedback.grad), account.regret.rounds.now, feedback.action
     if energy is None:
-        raise TypeError("composite_regret: the map of `base` must state its norm and its modulus.")
+        raise RefusedType("the map of `base` must state its norm and its modulus.")
     (at_u, other_u), (at_w, other_w) = (
         _compared(f, b, penalty, form, hp.eta, t, point) for point in (u, w)
     )
@@ -157,10 +158,10 @@ def both_sides(form: Form, hp: FTRLHparams, account: Account, u: PyTree) -> Cert
     return proof.under({DOMAIN: account.inside, GROWS: account.grows, form.demand: account.formed})
 
 
-def _measured(owner: str, name: str, mirror: MirrorMap) -> MirrorMap:
-    check.instance(owner, name, mirror, MirrorMap)
+def _measured(name: str, mirror: MirrorMap) -> MirrorMap:
+    check.instance(name, mirror, MirrorMap)
     if not mirror.states_norm:
-        raise TypeError(f"{owner}: `{name}` must state its norm and its modulus.")
+        raise RefusedType(f"`{name}` must state its norm and its modulus.")
     return mirror
 
 

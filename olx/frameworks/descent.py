@@ -64,8 +64,8 @@ def surrogate_regret(surrogate: Loss, apply: Callable[[PyTree, PyTree], PyTree] 
     surrogate: $\tilde\ell$, a function of the action `apply(u, x)` and the outcome. For the
         Perceptron, with a loss of $\gamma$ per mistake, it is `margin_hinge(gamma)`.
     """
-    check.takes("surrogate_regret", "surrogate", surrogate, "action", "outcome")
-    check.takes("surrogate_regret", "apply", apply, "u", "x")
+    check.takes("surrogate", surrogate, "action", "outcome")
+    check.takes("apply", apply, "u", "x")
     about = About("an `ogd` or `md` with a fixed step and a map that states its norm", _descends)
     source = "Zhang 2023, theorem 14.6"
     add = Partial(_add_surrogate, as_tree(surrogate), as_tree(apply))

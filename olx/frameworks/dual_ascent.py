@@ -78,12 +78,12 @@ def dual_ascent(
     >>> bool(olx.certify(learner, run, stream.truth).holds)
     True
     """
-    check.instance("dual_ascent", "mirror", mirror, MirrorMap)
-    check.instance("dual_ascent", "loss", loss, ScoreLoss)
-    check.instance("dual_ascent", "ascent", ascent, Ascent)
+    check.instance("mirror", mirror, MirrorMap)
+    check.instance("loss", loss, ScoreLoss)
+    check.instance("ascent", ascent, Ascent)
     if loss.conjugate_fn is None:
-        check_convex("dual_ascent", loss)
-    hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("dual_ascent", "eta", eta))
+        check_convex(loss)
+    hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("eta", eta))
     lumps = Lumps(_lump) if _has_lump(hparams) else None
     coordinates = (Rowwise() if mirror.separable else lumps) if ascent.separable else None
     costly = ascent.counts_fn is not always and fixed(hparams) and not mirror.identity

@@ -75,9 +75,9 @@ def ftrl(
     >>> bool(olx.certify(learner, run, jnp.zeros(5)).holds)
     True
     """
-    eta = check.positive("ftrl", "eta", eta)
-    check.function("ftrl", "direction", direction)
-    regularizer = as_regularizer("ftrl", "regularizer", regularizer)
+    eta = check.positive("eta", eta)
+    check.function("direction", direction)
+    regularizer = as_regularizer("regularizer", regularizer)
     hparams = FTRLHparams(eta, regularizer, as_tree(direction))
     alone = regularizer.separable and direction is downhill
     facts = Facts(coordinates=Separable() if alone else None)

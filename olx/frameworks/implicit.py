@@ -64,10 +64,10 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
     >>> run.trace.tolist()
     [0.0, 0.5, 0.75]
     """
-    eta = check.positive("implicit", "eta", eta)
-    check.instance("implicit", "loss", loss, ScoreLoss)
+    eta = check.positive("eta", eta)
+    check.instance("loss", loss, ScoreLoss)
     if loss.prox_fn is None and loss.pull_fn is None:
-        check_convex("implicit", loss)
+        check_convex(loss)
     hparams, needs = ImplicitHparams(eta, loss), lift_needs(LOSS, loss)
     if loss.of_classes:
         needs += (of_classes("implicit"),)
@@ -106,7 +106,7 @@ class Account(NamedTuple):
 
 
 def start(hp: ImplicitHparams, state: ImplicitState, u: PyTree) -> Account:
-    near = _distance(check.comparator("certify", u, state.w), state.w)
+    near = _distance(check.comparator(u, state.w), state.w)
     return Account(ZERO, ZERO, ZERO, ZERO, near, near)
 
 

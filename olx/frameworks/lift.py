@@ -23,7 +23,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, words
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import (
     AddsContext,
@@ -58,7 +58,7 @@ def linear(inner: Learner) -> Learner:
 
     The context is shaped like `params`: an array or a dictionary of arrays.
     """
-    check.instance("linear", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     return model(inner, dot)
 
 
@@ -69,8 +69,8 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     apply: any differentiable function of parameters and context, a named function or a `Partial`.
         Bounds hold if the loss of its output is convex in the parameters.
     """
-    check.instance("model", "inner", inner, Learner)
-    check.takes("model", "apply", apply, "params", "context")
+    check.instance("inner", inner, Learner)
+    check.takes("apply", apply, "params", "context")
     return Learner(
         LiftHparams(as_tree(apply), inner),
         init,
@@ -82,6 +82,7 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
     )
 
 
+@own_name("linear")
 def dot(w: PyTree, x: PyTree) -> Array:
     r"""The linear model $\langle w, x \rangle$ over a pytree.
 
@@ -90,7 +91,7 @@ def dot(w: PyTree, x: PyTree) -> Array:
     """
     if np.ndim(x) and np.ndim(w) > np.ndim(x) and np.shape(w)[-np.ndim(x) :] == np.shape(x):
         return jnp.tensordot(w, x, np.ndim(x))
-    check.same_shape("linear", "context", x, "decision", w)
+    check.same_shape("context", x, "decision", w)
     return jnp.asarray(tree.vdot(w, x))
 
 
@@ -100,12 +101,13 @@ def size_of_dot(w: PyTree, x: PyTree) -> Array:
     return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(each, w, x))))
 
 
+@own_name("affine")
 def affine_dot(w: PyTree, x: PyTree) -> Array:
     r"""The affine model $\langle w, x \rangle + b$; the last entry of the array `w` is $b$."""
     if np.ndim(x) != 1 or not np.ndim(w) or np.shape(w)[-1] != np.shape(x)[0] + 1:
         seen, given = [jax.tree.map(np.shape, each) for each in (w, x)]
-        raise TypeError(
-            f"affine: the decision has shape {seen}, the context {given}; start from one number "
+        raise RefusedType(
+            f"the decision has shape {seen}, the context {given}; start from one number "
             "more than there are features, the last one is the intercept."
         )
     return dot(w[..., :-1], x) + w[..., -1]

@@ -66,7 +66,7 @@ def open_account(theta: PyTree, u: PyTree, fixed: bool = False) -> Account:
 
     fixed: whether $f_t$ never changes.
     """
-    u = check.comparator("certify", u, theta)
+    u = check.comparator(u, theta)
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(theta)))
     start = jnp.asarray(tree.vdot(theta, u))
     true, kept = jnp.ones((), bool), None if fixed else theta

@@ -66,8 +66,8 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     [0.0, -2.0, -2.828]
     """
     constant = not isinstance(eta, Process)
-    eta = as_schedule("md", "eta", eta)
-    check.instance("md", "mirror", mirror, MirrorMap)
+    eta = as_schedule("eta", eta)
+    check.instance("mirror", mirror, MirrorMap)
     descends = eta.init_fn is no_stats and mirror.states_norm
     adds = AddsGradient(_coefficient) if constant and mirror.identity else None
     known = mirror.lump is not None and not mirror.lump.additive  # `retract` must not move duals
@@ -91,11 +91,11 @@ def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
     domain: a set of `olx.convex.sets`, such as `ball(1.0)`; the whole space if None.
     """
     if isinstance(eta, Process):
-        eta.must_give("ogd", "eta", STEP)
+        eta.must_give("eta", STEP)
     else:
-        eta = check.positive("ogd", "eta", eta)
+        eta = check.positive("eta", eta)
     if domain is not None:
-        check.instance("ogd", "domain", domain, ConvexSet)
+        check.instance("domain", domain, ConvexSet)
     return md(eta, euclidean(domain))
 
 

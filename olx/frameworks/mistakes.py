@@ -54,7 +54,7 @@ class Tally(NamedTuple):
 def open_tally(
     margin: Scalar, hp: DualAscentHparams, state: DualAscentState, u: PyTree, every: bool = False
 ) -> Tally:
-    u = check.comparator("certify", u, state.acc)
+    u = check.comparator(u, state.acc)
     least = hp.mirror.conjugate(jax.tree.map(jnp.zeros_like, u))
     inside, true = hp.mirror.outside(u) == 0, jnp.ones((), bool)
     price = jnp.where(inside, hp.mirror.potential(u) + least, jnp.inf)
@@ -103,7 +103,7 @@ def counted(tally: Tally, right: Array, published: Array | None = None) -> Certi
 
 def at_margin(name: str, source: str, sides: Callable, margin: Scalar, about: About) -> Theorem:
     """A theorem about the `Tally` with this margin."""
-    opened = Partial(open_tally, check.positive(name, "margin", margin))
+    opened = Partial(open_tally, check.positive("margin", margin))
     return Theorem(name, source, opened, add_round, sides, about=about)
 
 

@@ -64,8 +64,8 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     >>> bool(olx.certify(learner, run, jnp.ones(3)).holds)
     True
     """
-    eta = check.positive("omd", "eta", eta)
-    check.instance("omd", "mirror", mirror, MirrorMap)
+    eta = check.positive("eta", eta)
+    check.instance("mirror", mirror, MirrorMap)
     adds = AddsGradient(_coefficient) if mirror.identity else None
     known = mirror.lump is not None and not mirror.lump.additive  # else `center` costs a pass more
     lumps = Lumps(_lump) if known else None
@@ -84,7 +84,7 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 @public
 def hedge(eta: Scalar) -> Learner:
     r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
-    eta = check.positive("hedge", "eta", eta)
+    eta = check.positive("eta", eta)
     return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
 
 

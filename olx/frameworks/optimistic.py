@@ -52,11 +52,11 @@ def optimistic(
 
     Only the shape of `params` is used: the first decision is the minimizer of $f_1$.
     """
-    eta = check.positive("optimistic", "eta", eta)
+    eta = check.positive("eta", eta)
     hint = last_gradient() if hint is None else hint
-    check.instance("optimistic", "hint", hint, Process)
-    hint.must_give("optimistic", "hint", HINT)
-    hparams = OptimisticHparams(eta, as_regularizer("optimistic", "regularizer", regularizer), hint)
+    check.instance("hint", hint, Process)
+    hint.must_give("hint", HINT)
+    hparams = OptimisticHparams(eta, as_regularizer("regularizer", regularizer), hint)
     return Learner(hparams, init, predict, update, theorems=(master_inequality,))
 
 

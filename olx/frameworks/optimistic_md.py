@@ -51,11 +51,11 @@ def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -
     hint: the guess: one of `olx.frameworks.hints`, or any `Process` that gives a gradient; the
         last gradient if None.
     """
-    eta = check.positive("optimistic_md", "eta", eta)
-    check.instance("optimistic_md", "mirror", mirror, MirrorMap)
+    eta = check.positive("eta", eta)
+    check.instance("mirror", mirror, MirrorMap)
     hint = last_gradient() if hint is None else hint
-    check.instance("optimistic_md", "hint", hint, Process)
-    hint.must_give("optimistic_md", "hint", HINT)
+    check.instance("hint", hint, Process)
+    hint.must_give("hint", HINT)
     hparams = OptimisticMDHparams(eta, mirror, hint)
     needs = (start_inside("optimistic_md"),)
     return Learner(hparams, init, predict, update, needs=needs, theorems=(missed_gradients,))

@@ -90,7 +90,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Account:
-    f, u = hp.mirror, check.comparator("certify", u, state.acc)
+    f, u = hp.mirror, check.comparator(u, state.acc)
     least = f.conjugate(tree.zeros_like(state.acc))
     demands = [] if hp.ascent.legal_fn is None else [hp.ascent.demand]
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(state.acc)))

@@ -38,7 +38,7 @@ class Regret(NamedTuple):
 
 def open_regret(decision: PyTree, u: PyTree) -> Regret:
     """The account before the first round; `u` must be shaped like `decision`."""
-    check.comparator("certify", u, decision)
+    check.comparator(u, decision)
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(decision)))
     yes = jnp.ones((), bool)
     return Regret(zero, zero, clock.start(None, decision), yes, yes)

@@ -41,7 +41,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.games.base import Game, HingeRule, Turn
 from olx.frameworks.games.rules import projected_ascent
@@ -84,14 +84,14 @@ def repeated_game(
     >>> bool(proof.holds)
     True
     """
-    eta = check.positive("repeated_game", "eta", eta)
-    check.instance("repeated_game", "mirror", mirror, MirrorMap)
-    check.instance("repeated_game", "game", game, Game)
+    eta = check.positive("eta", eta)
+    check.instance("mirror", mirror, MirrorMap)
+    check.instance("game", game, Game)
     rule = projected_ascent() if rule is None else rule
-    check.instance("repeated_game", "rule", rule, HingeRule)
+    check.instance("rule", rule, HingeRule)
     if rule.euclidean and not mirror.identity:
-        raise TypeError(
-            "repeated_game: this rule is for `olx.mirrors.euclidean()` without a domain; for other "
+        raise RefusedType(
+            "this rule is for `olx.mirrors.euclidean()` without a domain; for other "
             "maps take `olx.games.projected_ascent()`."
         )
     return Learner(
@@ -160,7 +160,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: RepeatedGameHparams, state: RepeatedGameState, u: PyTree) -> Account:
-    f, u = hp.mirror, check.comparator("certify", u, state.acc)
+    f, u = hp.mirror, check.comparator(u, state.acc)
     least = jnp.asarray(f.conjugate(tree.zeros_like(state.acc)))
     price, zero = (f.potential(u) + least) / hp.eta, jnp.zeros_like(least)
     size = (jnp.abs(least) + 4 * constants(f, u)) / hp.eta

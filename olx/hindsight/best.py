@@ -24,7 +24,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import as_tree, pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex.sets import ConvexSet, everywhere
 from olx.core import Loss, Rounds, Scalar
 from olx.frameworks.lift import dot
@@ -84,25 +84,25 @@ def best_in_hindsight(
     >>> float(best.u[0]), float(best.value), bool(best.gap < 1e-5)
     (1.0, 5.0, True)
     """
-    check.takes("best_in_hindsight", "loss", loss, "action", "outcome")
-    check.takes("best_in_hindsight", "apply", apply, "u", "context")
+    check.takes("loss", loss, "action", "outcome")
+    check.takes("apply", apply, "u", "context")
     _check_data(loss, rounds, params)
     domain = everywhere() if domain is None else domain
-    check.instance("best_in_hindsight", "domain", domain, ConvexSet)
+    check.instance("domain", domain, ConvexSet)
     if domain.farthest is None:
-        raise TypeError(
-            "best_in_hindsight: `domain` is given by its projection alone, so no gap can be "
+        raise RefusedType(
+            "`domain` is given by its projection alone, so no gap can be "
             "verified; give its farthest point too: `sets.projected(project, farthest)`."
         )
-    tolerance = check.non_negative("best_in_hindsight", "tolerance", tolerance)
-    steps = check.non_negative("best_in_hindsight", "steps", steps)
+    tolerance = check.non_negative("tolerance", tolerance)
+    steps = check.non_negative("steps", steps)
     params = jax.tree.map(jnp.asarray, params)
     linear = (apply.func if isinstance(apply, Partial) else apply) is dot
     one = jax.tree.map(lambda leaf: leaf[0], rounds.context)
     if linear and np.ndim(params) and np.shape(params)[1:] == np.shape(one) != ():
         linear = False  # a row of weights per class
     elif linear:
-        check.same_shape("best_in_hindsight", "context", one, "params", params)
+        check.same_shape("context", one, "params", params)
     elif apply is itself and np.shape(params) == ():
         linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))
     loss, apply = as_tree(loss), as_tree(apply)
@@ -116,12 +116,11 @@ def best_in_hindsight(
 
 def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
     """Refuse rounds on which the loss is not defined; traced values are not checked."""
-    owner = "best_in_hindsight"
-    check_rounds(owner, rounds)
+    check_rounds(rounds)
     if isinstance(rounds.context, SparseRows):
-        raise TypeError(f"{owner}: sparse rows are not supported; pass `rows.toarray()`.")
-    check_params(owner, params)
-    judge(owner, needs_of(None, loss), params, jax.tree.map(on_host, rounds))
+        raise RefusedType("sparse rows are not supported; pass `rows.toarray()`.")
+    check_params(params)
+    judge(needs_of(None, loss), params, jax.tree.map(on_host, rounds))
 
 
 @compiled
@@ -211,8 +210,8 @@ def check_convex_in_score(loss: Any, rounds: Rounds, dtype: Any) -> None:
 def refuse_above(above: Array) -> None:
     """Refuse a loss if it lies above a line between two of its values, by `above` > 0."""
     if not isinstance(above, Tracer) and bool(above > 0):
-        raise ValueError(
-            "best_in_hindsight: `loss` is not convex: between two points it rises above the line "
+        raise RefusedValue(
+            "`loss` is not convex: between two points it rises above the line "
             "that joins them. Nothing could be verified; give a convex loss, such as "
             "`olx.losses.hinge` in place of `zero_one`."
         )

@@ -31,7 +31,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedImport, RefusedType, public
 from olx.core import Learner, Rounds, Scalar
 from olx.engine.arguments import check_game
 from olx.engine.explain import errors_explained
@@ -60,14 +60,13 @@ def exact_worst_case(
     `regret` is an upper bound, by duality, up to the accuracy of the solver (about 1e-7). `stream`
     attains it: it has $T + 1$ dimensions, and starts from zeros.
     """
-    owner = "exact_worst_case"
-    check.count(owner, "rounds", rounds)
-    check_game(owner, learner, linear_loss)
-    check_params(owner, params)
-    gradient = float(check.positive(owner, "gradient", gradient))
-    radius = float(check.positive(owner, "radius", radius))
+    check.count("rounds", rounds)
+    check_game(learner, linear_loss)
+    check_params(params)
+    gradient = float(check.positive("gradient", gradient))
+    radius = float(check.positive("radius", radius))
     response = _response(learner, rounds, params, gradient)
-    pepit: Any = _pepit(owner)
+    pepit: Any = _pepit()
     problem = pepit.PEP()
     u, gradients = pepit.Point(), [pepit.Point() for _ in range(rounds)]
     problem.add_constraint(u**2 <= radius**2)
@@ -99,7 +98,7 @@ def _response(
         return jax.vmap(lambda w: ravel_pytree(w)[0])(played)
 
     first = Rounds(None, jax.vmap(unravel)(tests[0]))
-    with errors_explained("exact_worst_case", learner, linear_loss, params, first):
+    with errors_explained(learner, linear_loss, params, first):
         played = np.asarray(jax.jit(jax.vmap(decisions))(tests), float)
     slopes = np.asarray(jax.jit(jax.jacrev(decisions))(tests[0]), float)  # [T, d, T, d]
     response = np.einsum("tisi->ts", slopes) / flat.size
@@ -107,8 +106,8 @@ def _response(
     linear = np.einsum("ts,ksi->kti", response, np.asarray(tests, float))
     error = np.max(np.abs(moved - linear))
     if not error <= 256 * np.finfo(flat.dtype).eps * np.max(np.abs(played)):
-        raise TypeError(
-            "exact_worst_case: the decisions of the learner must be linear in the gradients, got "
+        raise RefusedType(
+            "the decisions of the learner must be linear in the gradients, got "
             f"decisions that differ by {error:.3g} from linear ones, as with a constraint, an "
             "entropy or an adaptive step. `olx.hindsight.worst_case` takes any learner."
         )
@@ -124,11 +123,11 @@ def _streams(rounds: int, width: int) -> np.ndarray:
     return every / np.linalg.norm(every, axis=-1, keepdims=True)
 
 
-def _pepit(owner: str) -> Any:
+def _pepit() -> Any:
     try:
         return importlib.import_module("PEPit")
     except ImportError as error:
-        raise ImportError(
-            f"{owner}: PEPit is not installed; install it with `pip install pepit`, or search with "
+        raise RefusedImport(
+            "PEPit is not installed; install it with `pip install pepit`, or search with "
             "`olx.hindsight.worst_case`."
         ) from error

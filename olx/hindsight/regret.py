@@ -31,7 +31,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import NotKept
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex import norms
 from olx.convex.norms import Norm
 from olx.core import Learner, Loss, Rounds, Run
@@ -72,8 +72,8 @@ def regret(
     [0.5, 1.0, 0.5]
     """
     play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    losses = _losses("regret", jax.vmap(play, (None, 0)), apply, u, rounds)
-    return _curve("regret", run, rounds, losses)
+    losses = _losses(jax.vmap(play, (None, 0)), apply, u, rounds)
+    return _curve(run, rounds, losses)
 
 
 @public
@@ -85,8 +85,8 @@ def shifting_regret(
     us: parameters with a leading axis of rounds on every leaf.
     """
     play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    losses = _losses("shifting_regret", jax.vmap(play), apply, us, rounds)
-    return _curve("shifting_regret", run, rounds, losses)
+    losses = _losses(jax.vmap(play), apply, us, rounds)
+    return _curve(run, rounds, losses)
 
 
 @public
@@ -95,19 +95,19 @@ def comparator_losses(
 ) -> Float[Array, " T"]:
     """The loss of `u` in every round, not multiplied by weights."""
     play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    return _losses("comparator_losses", jax.vmap(play, (None, 0)), apply, u, rounds)
+    return _losses(jax.vmap(play, (None, 0)), apply, u, rounds)
 
 
 @public
 def interval_regret(curve: Float[Array, " T"], start: int, stop: int) -> Array:
     """The regret on the rounds from `start` up to, not including, `stop`."""
-    padded = _padded("interval_regret", curve)
+    padded = _padded(curve)
     if not all(isinstance(at, int | np.integer | jax.Array) for at in (start, stop)):
         seen = f"{check.quote(start)} and {check.quote(stop)}"
-        raise TypeError(f"interval_regret: `start` and `stop` must be integers, got {seen}.")
+        raise RefusedType(f"`start` and `stop` must be integers, got {seen}.")
     if not isinstance(start, jax.Array | bool) and not 0 <= start <= stop < padded.shape[-1]:
-        raise ValueError(
-            f"interval_regret: there are {padded.shape[-1] - 1} rounds, got those from {start} to "
+        raise RefusedValue(
+            f"there are {padded.shape[-1] - 1} rounds, got those from {start} to "
             f"{stop}; give 0 <= start <= stop."
         )
     return padded[..., stop] - padded[..., start]
@@ -122,7 +122,7 @@ def worst_interval(curve: Float[Array, " T"]) -> Interval:
     >>> int(worst.start), int(worst.stop), float(worst.regret)
     (2, 4, 4.0)
     """
-    padded = _padded("worst_interval", curve)
+    padded = _padded(curve)
     least = jax.lax.cummin(padded, axis=padded.ndim - 1)[..., :-1]
     gains = padded[..., 1:] - least
     last = jnp.argmax(gains, axis=-1)
@@ -135,23 +135,23 @@ def worst_interval(curve: Float[Array, " T"]) -> Interval:
 def variation(us: PyTree, norm: Norm | None = None) -> Array:
     r"""$\sum_{t \ge 2} \|u_t - u_{t-1}\|$, Euclidean if `norm` is None."""
     norm = norms.l2() if norm is None else norm
-    check.instance("variation", "norm", norm, Norm)
-    check_sequence("variation", us)
+    check.instance("norm", norm, Norm)
+    check_sequence(us)
     return jnp.sum(jax.vmap(norm.primal)(jax.tree.map(lambda u: jnp.diff(u, axis=0), us)))
 
 
 @public
 def shifts(us: PyTree) -> Array:
     """The number of rounds in which a comparator changes."""
-    check_sequence("shifts", us)
+    check_sequence(us)
     changed = lambda u: jnp.any((u[1:] != u[:-1]).reshape(u.shape[0] - 1, -1), axis=1)
     return jnp.sum(jnp.any(jnp.stack([changed(u) for u in jax.tree.leaves(us)]), axis=0))
 
 
-def check_sequence(owner: str, us: PyTree) -> None:
-    check.numbers(owner, "us", us)
+def check_sequence(us: PyTree) -> None:
+    check.numbers("us", us)
     if any(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(us)):
-        raise TypeError(f"{owner}: `us` holds a number; every leaf needs a leading axis of rounds.")
+        raise RefusedType("`us` holds a number; every leaf needs a leading axis of rounds.")
 
 
 def weights(rounds: Rounds, dtype: Any) -> Float[Array, " T"]:
@@ -161,17 +161,15 @@ def weights(rounds: Rounds, dtype: Any) -> Float[Array, " T"]:
     return jnp.ones(jax.tree.leaves(rounds)[0].shape[0], dtype)
 
 
-def _losses(owner: str, play: Callable, apply: Model, u: PyTree, rounds: Rounds) -> Array:
+def _losses(play: Callable, apply: Model, u: PyTree, rounds: Rounds) -> Array:
     """The losses of a comparator; refuses one that does not have one number per round."""
-    check.instance(owner, "rounds", rounds, Rounds)
+    check.instance("rounds", rounds, Rounds)
     try:
         losses = play(u, rounds)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{owner}: {_why(apply, u, rounds)} ({str(error).splitlines()[0]})."
-        ) from error
+        raise RefusedType(f"{_why(apply, u, rounds)} ({str(error).splitlines()[0]}).") from error
     if losses.ndim != 1:
-        raise TypeError(f"{owner}: {_why(apply, u, rounds)}.")
+        raise RefusedType(f"{_why(apply, u, rounds)}.")
     return losses
 
 
@@ -189,15 +187,15 @@ def _why(apply: Model, u: PyTree, rounds: Rounds) -> str:
     )
 
 
-def _curve(owner: str, run: Run, rounds: Rounds, losses: Array) -> Array:
-    check.instance(owner, "run", run, Run)
+def _curve(run: Run, rounds: Rounds, losses: Array) -> Array:
+    check.instance("run", run, Run)
     if isinstance(run.losses, NotKept | None):
-        raise TypeError(f"{owner}: the run kept no losses; play it without `keep`.")
+        raise RefusedType("the run kept no losses; play it without `keep`.")
     return jnp.cumsum(weights(rounds, losses.dtype) * (run.losses - losses), axis=-1)
 
 
-def _padded(owner: str, curve: Float[Array, "... T"]) -> Float[Array, "... T1"]:
-    check.array(owner, "curve", curve, *range(1, 9))
+def _padded(curve: Float[Array, "... T"]) -> Float[Array, "... T1"]:
+    check.array("curve", curve, *range(1, 9))
     return jnp.concatenate([jnp.zeros_like(curve[..., :1]), curve], axis=-1)
 
 
@@ -216,13 +214,13 @@ def expert_regrets(learner: Learner, run: Run) -> Float[Array, "T N"]:
     >>> expert_regrets(learner, run).round(2).tolist()
     [[-0.5, 0.5], [-0.5, 0.5]]
     """
-    check.instance("expert_regrets", "learner", learner, Learner)
+    check.instance("learner", learner, Learner)
     if not isinstance(learner.hparams, ExpertHparams):
-        raise TypeError(
-            "expert_regrets: `learner` must be one of `olx.experts` that see all losses, got one "
+        raise RefusedType(
+            "`learner` must be one of `olx.experts` that see all losses, got one "
             f"of `{learner.update_fn.__module__}`."
         )
-    trace, hp = trace_of("expert_regrets", learner, run), learner.hparams
+    trace, hp = trace_of(learner, run), learner.hparams
     regrets = jax.vmap(lambda state, feedback: seen(hp, state, feedback).regret)(*trace)
     return unit_of(hp) * jnp.cumsum(regrets, axis=0)
 
@@ -233,8 +231,8 @@ def quantile_regret(regrets: Float[Array, "T N"], epsilon: float) -> Float[Array
 
     epsilon: above 0 and up to 1; 1/N or less gives the regret to the best expert.
     """
-    check.array("quantile_regret", "regrets", regrets, 2)
-    rank = rank_of("quantile_regret", regrets.shape[1], epsilon)
+    check.array("regrets", regrets, 2)
+    rank = rank_of(regrets.shape[1], epsilon)
     return -jnp.sort(-regrets, axis=1)[:, rank - 1]
 
 
@@ -249,7 +247,7 @@ class Piece(NamedTuple):
 @public
 def upward_variation(us: PyTree) -> Array:
     r"""$\sum_t \sum_i [u_{t,i} - u_{t-1,i}]_+$ with $u_0 = 0$."""
-    check_sequence("upward_variation", us)
+    check_sequence(us)
     flat = jax.vmap(lambda u: ravel_pytree(u)[0])(us)
     before = jnp.concatenate([jnp.zeros_like(flat[:1]), flat[:-1]])
     return jnp.sum(jnp.maximum(flat - before, 0.0))
@@ -264,8 +262,8 @@ def intervals(sequence: Float[Array, " T"]) -> list[Piece]:
 Piece(weight=1.0, start=1, stop=2), Piece(weight=1.0, start=4, stop=5)]
     """
     given = np.asarray(sequence)
-    check.array("intervals", "sequence", given, 1)
-    given = check.non_negative("intervals", "sequence", given.astype(float), each=True)
+    check.array("sequence", given, 1)
+    given = check.non_negative("sequence", given.astype(float), each=True)
     pieces, unfinished = [], [(0.0, 0)]  # open intervals: their level and start
     for t, value in enumerate([*given.tolist(), 0.0]):
         while unfinished[-1][0] > value:

@@ -27,7 +27,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Loss, Rounds
 from olx.experts.paths import on_edges, path_losses
 from olx.hindsight.regret import weights
@@ -55,16 +55,13 @@ def best_shifting_expert(losses: Float[Array, "T N"], shifts: int) -> ShiftingEx
     ([0, 0, 1, 1], 0.0)
     """
     if not isinstance(shifts, int | np.integer) or isinstance(shifts, bool) or shifts < 0:
-        raise ValueError(
-            "best_shifting_expert: `shifts` must be a non-negative integer, got "
-            f"{check.quote(shifts)}."
-        )
+        raise RefusedValue(f"`shifts` must be a non-negative integer, got {check.quote(shifts)}.")
     if np.ndim(losses) != 2:
-        raise TypeError(
-            "best_shifting_expert: `losses` must have one row per round and one column per expert, "
+        raise RefusedType(
+            "`losses` must have one row per round and one column per expert, "
             f"got shape {np.shape(losses)}."
         )
-    check.array("best_shifting_expert", "losses", losses, 2)
+    check.array("losses", losses, 2)
 
     def forward(cost: Array, loss: Array) -> tuple[Array, tuple]:
         leader, least = jnp.argmin(cost, axis=1), jnp.min(cost, axis=1)
@@ -107,16 +104,14 @@ def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " 
     """
     above = np.asarray(parents)
     if above.ndim != 1 or np.any(above >= np.arange(above.size)) or np.any(above < -1):
-        raise ValueError(
-            "best_pruning_in_hindsight: `parents` must hold -1 or a smaller number for every edge, "
-            f"got {above.tolist()}."
+        raise RefusedValue(
+            f"`parents` must hold -1 or a smaller number for every edge, got {above.tolist()}."
         )
-    check.array("best_pruning_in_hindsight", "losses", losses, 1)
+    check.array("losses", losses, 1)
     losses = jnp.asarray(losses)
     if losses.shape != above.shape:
-        raise TypeError(
-            f"best_pruning_in_hindsight: there are {above.size} edges and {losses.size} losses; "
-            "give one loss per edge."
+        raise RefusedType(
+            f"there are {above.size} edges and {losses.size} losses; give one loss per edge."
         )
     count = above.size
     inner = jnp.asarray(np.isin(np.arange(count), above))
@@ -140,12 +135,12 @@ def best_pruning_in_hindsight(parents: Int[Array, " E"], losses: Float[Array, " 
 @public
 def edge_losses(loss: Loss, rounds: Rounds, edges: int) -> Float[Array, " E"]:
     """The total loss of the advice below every edge, over the rounds that take it."""
-    check.instance("edge_losses", "rounds", rounds, Rounds)
-    check.takes("edge_losses", "loss", loss, "action", "outcome")
-    check.count("edge_losses", "edges", edges)
+    check.instance("rounds", rounds, Rounds)
+    check.takes("loss", loss, "action", "outcome")
+    check.count("edges", edges)
     if not hasattr(rounds.context, "edges"):
-        raise TypeError(
-            "edge_losses: rounds.context must hold paths of a tree, as `best_pruning` takes them, "
+        raise RefusedType(
+            "rounds.context must hold paths of a tree, as `best_pruning` takes them, "
             f"got {check.quote(type(rounds.context))}."
         )
     follow = lambda one: path_losses(lambda advice: loss(advice, one.outcome), one.context)

@@ -40,7 +40,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._cache import compiled
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.arguments import check_game
@@ -93,14 +93,14 @@ def is_whole(leaf: Any) -> bool:
 
 
 def starts_of(
-    owner: str, parts: Play, params: PyTree, rounds: int, searches: int, key: Array
+    parts: Play, params: PyTree, rounds: int, searches: int, key: Array
 ) -> tuple[Play, Play]:
     """The start of each search, and the sizes of the sets; refuses an unbounded set."""
     starts, lengths = _draw(parts, params, rounds, searches, key)
     names = Play("streams.context", "streams.outcome", "comparators")
     for name, part, seen in zip(names, parts, lengths, strict=True):
         if part is not None:
-            refuse_unbounded(owner, name, part, seen)
+            refuse_unbounded(name, part, seen)
     return starts, jax.tree.map(lambda seen: seen[0], lengths)
 
 
@@ -231,7 +231,7 @@ def linear_losses(gradients: ConvexSet) -> StreamSet:
     >>> linear_losses(sets.ball(1.0)).context is None
     True
     """
-    return StreamSet(linear_loss, _part("linear_losses", "gradients", gradients))
+    return StreamSet(linear_loss, _part("gradients", gradients))
 
 
 @public
@@ -241,9 +241,9 @@ def score_losses(loss: Loss, rows: ConvexSet, outcomes: ConvexSet) -> StreamSet:
     rows: `sets.ball(X)` for rows of at most that length.
     outcomes: `sets.box(-Y, Y)` for targets of at most that size.
     """
-    check.takes("score_losses", "loss", loss, "score", "outcome")
-    outcome = _part("score_losses", "outcomes", outcomes, jnp.zeros(()))
-    return StreamSet(as_tree(loss), outcome, _part("score_losses", "rows", rows))
+    check.takes("loss", loss, "score", "outcome")
+    outcome = _part("outcomes", outcomes, jnp.zeros(()))
+    return StreamSet(as_tree(loss), outcome, _part("rows", rows))
 
 
 @public
@@ -252,9 +252,9 @@ def label_losses(loss: Loss, rows: ConvexSet) -> StreamSet:
 
     The labels of a search are drawn at its start, and it moves the rows alone.
     """
-    check.takes("label_losses", "loss", loss, "score", "label")
+    check.takes("loss", loss, "score", "label")
     labels = Part(Partial(_sign), jnp.zeros(()), bounded=True)
-    return StreamSet(as_tree(loss), labels, _part("label_losses", "rows", rows))
+    return StreamSet(as_tree(loss), labels, _part("rows", rows))
 
 
 def draw_values(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Array]:
@@ -274,18 +274,18 @@ def draw_values(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTre
     return project(jax.vmap(mix)(shares, near, other)), jnp.stack(lengths)
 
 
-def refuse_unbounded(owner: str, name: str, part: Part, lengths: Array) -> None:
+def refuse_unbounded(name: str, part: Part, lengths: Array) -> None:
     """Refuse a set that has no bound, by the lengths that `draw_values` gave."""
     if not part.bounded and bool(lengths[1] > 10 * lengths[0]):
-        raise ValueError(
-            f"{owner}: `{name}` must be bounded, got a set that holds points of length "
+        raise RefusedValue(
+            f"`{name}` must be bounded, got a set that holds points of length "
             f"{float(lengths[1]):.3g}; without a bound the regret has none. Give a bounded set, as "
             "`sets.ball(1.0)`."
         )
 
 
-def _part(owner: str, name: str, domain: ConvexSet, like: PyTree = None) -> Part:
-    check.instance(owner, name, domain, ConvexSet)
+def _part(name: str, domain: ConvexSet, like: PyTree = None) -> Part:
+    check.instance(name, domain, ConvexSet)
     return Part(domain.project, like, domain.bounded)
 
 
@@ -371,26 +371,25 @@ def worst_case(
     >>> round(float(worst.regret), 2), round(float(worst.looseness["gradient_descent"].right), 2)
     (2.0, 1.0)
     """
-    owner = "worst_case"
-    check.count(owner, "rounds", rounds)
-    check.instance(owner, "streams", streams, StreamSet)
-    check.instance(owner, "comparators", comparators, ConvexSet)
-    check.takes(owner, "apply", apply, "u", "context")
-    check_game(owner, learner, streams.loss)
-    check_params(owner, params)
-    check.count(owner, "searches", searches)
-    check.count(owner, "steps", steps)
-    pace = check.positive(owner, "pace", pace)
+    check.count("rounds", rounds)
+    check.instance("streams", streams, StreamSet)
+    check.instance("comparators", comparators, ConvexSet)
+    check.takes("apply", apply, "u", "context")
+    check_game(learner, streams.loss)
+    check_params(params)
+    check.count("searches", searches)
+    check.count("steps", steps)
+    pace = check.positive("pace", pace)
     key = jax.random.key(0) if key is None else key
-    check.key(owner, key)
+    check.key(key)
     params = jax.tree.map(jnp.asarray, params)
     u = Part(comparators.project, None, comparators.bounded)
     parts = Play(streams.context, streams.outcome, u)
-    starts, sizes = starts_of(owner, parts, params, rounds, searches, key)
+    starts, sizes = starts_of(parts, params, rounds, searches, key)
     _check_needs(learner, streams, params, starts)
     game = Game(learner, streams.loss, as_tree(apply), params)
     first = rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
-    with errors_explained(owner, learner, streams.loss, params, first):
+    with errors_explained(learner, streams.loss, params, first):
         jax.eval_shape(lambda u: comparator_losses(streams.loss, first, u, apply), params)
         climb = ascend(game, parts, starts, sizes, pace, steps)
     _refuse(learner, params, climb)
@@ -407,16 +406,16 @@ def worst_case(
 def _check_needs(learner: Learner, streams: StreamSet, params: PyTree, starts: Play) -> None:
     """Refuse a set with streams that the learner or the loss does not take."""
     if streams.context is None and isinstance(learner.hparams, LiftHparams):
-        raise TypeError(
-            "worst_case: the learner predicts from rows, and the rounds of `streams` have no "
+        raise RefusedType(
+            "the learner predicts from rows, and the rounds of `streams` have no "
             "context; give `score_losses` or `label_losses`."
         )
     flat = lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])
     rows = jax.tree.map(flat, rounds_of(starts))
     try:
-        judge("worst_case", needs_of(learner, streams.loss), params, rows)
+        judge(needs_of(learner, streams.loss), params, rows)
     except ValueError as error:
-        raise ValueError(
+        raise RefusedValue(
             f"{error} This is a row of a stream of `streams`; make its sets smaller."
         ) from error
 
@@ -425,21 +424,20 @@ def _refuse(learner: Learner, params: PyTree, climb: Climb) -> None:
     """Refuse searches whose gradients say nothing about the regret."""
     for name, seen in zip(_integers(learner, params), climb.integers, strict=True):
         if not np.all(seen == seen[:1, :1]):
-            raise TypeError(
-                f"worst_case: {name} of the state of the learner is an integer that depends on the "
+            raise RefusedType(
+                f"{name} of the state of the learner is an integer that depends on the "
                 "stream, and no gradient passes through it; play all streams of a small set with "
                 "`olx.rollout`, or an adversary of `olx.streams` with `olx.play`."
             )
     if not np.all(climb.finite):
         count, total = int(np.sum(~climb.finite)), climb.finite.size
-        raise ValueError(
-            f"worst_case: {count} of {total} searches diverge: the regret or its gradient is not "
-            "finite. Give smaller sets, on which the loss is finite, or a smaller step size of the "
-            "learner."
+        raise RefusedValue(
+            f"{count} of {total} searches diverge: the regret or its gradient is not finite. Give "
+            "smaller sets, on which the loss is finite, or a smaller step size of the learner."
         )
     if not np.any(climb.moves):
-        raise ValueError(
-            "worst_case: the regret has gradient 0 at every first stream, so the search cannot "
+        raise RefusedValue(
+            "the regret has gradient 0 at every first stream, so the search cannot "
             "climb; give a loss with a slope, as `olx.losses.hinge` in place of `zero_one`."
         )
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from olx import _check as check
+from olx._refusal import RefusedValue
 from olx.core import Learner
 from olx.first_order.adagrad import adagrad
 from olx.frameworks.affine import as_linear, is_affine
@@ -10,30 +11,30 @@ from olx.frameworks.lift import linear
 from olx.losses.entropic import cross_entropy, logistic
 from olx.losses.score import ScoreLoss
 
+_DIVERGED = (
+    "the scores are not finite, since the learner diverged or its range of losses was broken; "
+    "scale the features and the target, or change the numbers of the learner."
+)
 
-class Diverged(ValueError):
+
+class Diverged(RefusedValue):
     """The scores of a learner are not finite."""
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(
-            f"{type(estimator).__name__}: the scores are not finite, since the learner diverged or "
-            "its range of losses was broken; scale the features and the target, or change the "
-            "numbers of the learner."
-        )
+    def __init__(self, said: str = _DIVERGED) -> None:
+        super().__init__(said)
 
 
 def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
     """The learner and the loss of an estimator; what was not given is the usual one."""
-    owner = type(estimator).__name__
     learner = linear(adagrad(1.0)) if estimator.learner is None else estimator.learner
     loss = usual if estimator.loss is None else estimator.loss
-    check.instance(owner, "learner", learner, Learner)
-    check.instance(owner, "loss", loss, ScoreLoss)
+    check.instance("learner", learner, Learner)
+    check.instance("loss", loss, ScoreLoss)
     if not is_affine(learner):
         return learner, loss
     if not estimator.fit_intercept:
-        raise ValueError(
-            f"{owner}: `olx.affine` plays an intercept, but fit_intercept=False; take `olx.linear`."
+        raise RefusedValue(
+            "`olx.affine` plays an intercept, but fit_intercept=False; take `olx.linear`."
         )
     return as_linear(learner), loss  # the intercept is the weight of a column of ones
 

@@ -13,14 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from olx._refusal import public
 from olx.core import Batch, Learner, Rounds
 from olx.lab.extra import explained
 from olx.lab.spelled import spelled
 from olx.streams import Stream
 
 
-@public
 @explained
 def compare(
     learners: Mapping[str, Any],

@@ -23,6 +23,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from olx._refusal import own_name
 from olx.engine.threads import threads_of
 from olx.lab.config import ConfigError
 
@@ -93,7 +94,8 @@ class _Pools:
 
     def __init__(self, count: int):
         self.count = count
-        cores = max(threads_of("executor", None) // count, 1)
+        with own_name("executor"):
+            cores = max(threads_of(None) // count, 1)
         started = functools.partial(_started, str(cores))
         spawn = multiprocessing.get_context("spawn")
         self._make = lambda: ProcessPoolExecutor(1, spawn, initializer=started)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
+from olx._refusal import own_name
 from olx.core import Learner, Rounds
 from olx.engine.game import first_state
 from olx.lab.config import ConfigError
@@ -51,13 +52,13 @@ def training_rows(experiment: Experiment, data: Dataset, length: int | None = No
 def check_fit(plan: Plan, data: Dataset, loss: Any, rounds: Rounds) -> None:
     """Refuse a learner that cannot play on the data, or not from its first decision."""
     start = first_decision(plan, data, np.float32)
-    owner = f"{plan.where} on {data.name}"
     for part in plan.parts:
         learner = part.first()
         _check_decision(plan, data, learner, start)
         try:
-            judge(owner, needs_of(learner, loss), start, rounds)
-            first_state(owner, learner, start)
+            with own_name(f"{plan.where} on {data.name}"):
+                judge(needs_of(learner, loss), start, rounds)
+                first_state(learner, start)
         except (TypeError, ValueError) as error:
             hint = " In a config that is first = a number, or uniform."
             raise ConfigError(f"{error}{hint if 'params' in str(error) else ''}") from error

@@ -21,6 +21,7 @@ import jax
 
 import olx
 from olx import _archive as archive
+from olx._refusal import own_name
 from olx.core import Learner
 from olx.engine.savable import check_trust
 from olx.lab import outside, store
@@ -93,7 +94,8 @@ def read(
     trust: the names of modules outside olx whose functions the model may name, such as your own.
         They are imported from the usual search path, never from inside a result.
     """
-    trust = check_trust("models.read", trust)
+    with own_name("models.read"):
+        trust = check_trust(trust)
     folder = Path(folder)
     best = _best(folder)
     datasets = list(dict.fromkeys(name for name, _ in best))

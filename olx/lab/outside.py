@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from olx._refusal import in_words
 from olx.lab.refusals import ConfigError, nearest
 
 FORM = re.compile(r"((?:[^\W\d]\w*\.)*[^\W\d]\w*):([^\W\d]\w*)")
@@ -135,10 +136,8 @@ def _import(where: str, name: str) -> Any:
 
 
 def _failed(where: str, name: str, error: BaseException) -> ConfigError:
-    said = " ".join(str(error).split()).rstrip(".")
-    return ConfigError(
-        f"{where}: the module {name} cannot be imported: {type(error).__name__}: {said}."
-    )
+    said = " ".join(in_words(error).split()).rstrip(".")
+    return ConfigError(f"{where}: the module {name} cannot be imported: {said}.")
 
 
 def _remember(where: str, name: str, module: Any, thing: Any) -> None:

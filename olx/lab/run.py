@@ -15,6 +15,7 @@ from typing import Any
 import jax
 from tqdm import tqdm
 
+from olx._refusal import own_name
 from olx._terminal import as_line, say_aside
 from olx.engine import checkpoint
 from olx.lab import models, stopping, store
@@ -65,12 +66,11 @@ def run(
         refuse_foreign(folder, force)
         shelf = Shelf(experiment)
         jobs, digests = prepare(experiment, shelf)
-        with (
-            checkpoint.lock_folder(
-                "lab", folder, "result", _say_waiting if wait else None
-            ) as waited,
-            stopping.held() as signals,
-        ):
+        with contextlib.ExitStack() as stack:
+            with own_name("lab"):
+                lock = checkpoint.lock_folder(folder, "result", _say_waiting if wait else None)
+                waited = stack.enter_context(lock)
+            signals = stack.enter_context(stopping.held())
             if waited:  # the data may have changed since
                 shelf = Shelf(experiment)
                 jobs, digests = prepare(experiment, shelf)

@@ -24,6 +24,7 @@ from jax.tree_util import Partial
 
 import olx
 from olx import _archive as archive
+from olx._refusal import in_words
 from olx.core import Feedback
 from olx.engine.savable import is_in
 from olx.lab import models, outcomes, outside
@@ -78,7 +79,7 @@ def predict(
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             f"{result}: how the model of {about['learner']} reads a file cannot be read "
-            f"({type(error).__name__}: {error}); run its config again."
+            f"({in_words(error)}); run its config again."
         ) from error
     rows = table.apply(data, allow_unknown=allow_unknown).astype(about["precision"])
     with jax.enable_x64(about["precision"] == "float64"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from olx._refusal import RefusedValue
 from olx.core import Rounds
 from olx.lab import baselines, outcomes
 from olx.lab.baselines import Baseline
@@ -172,8 +173,8 @@ TASKS = {task.name: task for task in EVERY}
 METRICS = {metric.name: metric for task in TASKS.values() for metric in task.metrics}
 
 
-def find(owner: str, name: str) -> Task:
+def find(name: str) -> Task:
     """The task called `name`."""
     if name not in TASKS:
-        raise ValueError(f"{owner}: there is no task {name!r}; {nearest(name, list(TASKS))}")
+        raise RefusedValue(f"there is no task {name!r}; {nearest(name, list(TASKS))}")
     return TASKS[name]

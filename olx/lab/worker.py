@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 
 from olx import _archive as archive
+from olx._refusal import in_words
 from olx.lab import outside, stopping, store
 from olx.lab.config import ConfigError
 from olx.lab.environment import environment
@@ -98,8 +99,8 @@ def play(folder: str, digest: str, name: str, attempt: int) -> Outcome:
     except BlockingIOError:  # a worker that was thought to be lost still plays it
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        return Outcome(failed=f"on {platform.node()}: {said}\n{traceback.format_exc()}")
+        said = f"on {platform.node()}: {in_words(error)}"
+        return Outcome(failed=f"{said}\n{traceback.format_exc()}")
 
 
 class _Bench:

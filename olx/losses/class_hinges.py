@@ -36,7 +36,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses._classes import balanced, checked, dual, of_classes, top_sums
@@ -44,6 +44,7 @@ from olx.losses.margin import counted, highest, hot, margin, pick, rival
 from olx.losses.score import ScoreLoss
 
 
+@public
 def margin_multiclass_hinge(margin: Scalar) -> ScoreLoss:
     r"""The multiclass hinge with margin $\gamma$ = `margin`, a positive number.
 
@@ -51,7 +52,7 @@ def margin_multiclass_hinge(margin: Scalar) -> ScoreLoss:
     >>> float(margin_multiclass_hinge(2.0)(jnp.array([0.5, 1.0, 0.0]), 1))
     1.5
     """
-    margin = check.positive("margin_multiclass_hinge", "margin", margin)
+    margin = check.positive("margin", margin)
     return of_classes(
         "multiclass_hinge",
         _hinge,
@@ -75,11 +76,11 @@ def max_of_hinges(cost: Float[Array, "k k"]) -> ScoreLoss:
     3.0
     """
     if not isinstance(cost, Tracer):
-        legal = check.non_negative("max_of_hinges", "cost", np.asarray(cost), each=True)
+        legal = check.non_negative("cost", np.asarray(cost), each=True)
         cost = jnp.asarray(legal, float)
     if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or cost.shape[0] < 2:
-        raise ValueError(
-            "max_of_hinges: `cost` must be a square matrix with one row per class, for 2 classes "
+        raise RefusedValue(
+            "`cost` must be a square matrix with one row per class, for 2 classes "
             f"or more, got shape {cost.shape}."
         )
     return of_classes(
@@ -92,14 +93,14 @@ def max_of_hinges(cost: Float[Array, "k k"]) -> ScoreLoss:
     )
 
 
+@own_name("max_of_hinges")
 def _prices(cost: Scalar, score: Array, own: Array) -> Scalar:
     """The cost of every class for the label: a number for all, or a row of the matrix."""
     if jnp.ndim(cost) == 0:
         return cost
     if jnp.shape(cost)[-1] != score.shape[-1]:
-        raise TypeError(
-            f"max_of_hinges: `cost` is about {jnp.shape(cost)[-1]} classes, the score has "
-            f"{score.shape[-1]}."
+        raise RefusedType(
+            f"`cost` is about {jnp.shape(cost)[-1]} classes, the score has {score.shape[-1]}."
         )
     return jnp.sum(jnp.where(own[..., :, None], jnp.asarray(cost, score.dtype), 0.0), -2)
 

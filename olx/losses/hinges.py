@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._refusal import public
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
 from olx.losses.margin import counted
@@ -31,13 +32,14 @@ from olx.losses.score import ScoreLoss
 from olx.losses.signs import signs
 
 
+@public
 def margin_hinge(margin: Scalar) -> ScoreLoss:
     r"""The hinge loss with margin $\gamma$ = `margin`, a positive number.
 
     >>> float(margin_hinge(2.0)(0.5, 1.0))
     1.5
     """
-    margin = check.positive("margin_hinge", "margin", margin)
+    margin = check.positive("margin", margin)
     return ScoreLoss(
         margin,
         lipschitz=1.0,

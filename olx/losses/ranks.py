@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._check import seen_as
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Scalar
 from olx.losses.margin import ROUNDING
 from olx.losses.score import ScoreLoss
@@ -44,7 +44,7 @@ def label_hinge(margin: Scalar = 1.0) -> ScoreLoss:
     >>> float(label_hinge()(jnp.array([2.0, 1.5, 1.0, 0.0]), relevant))
     1.5
     """
-    margin = check.positive("label_hinge", "margin", margin)
+    margin = check.positive("margin", margin)
     return ScoreLoss(margin, value_fn=_label_hinge, needs=(masks("label_hinge"),))
 
 
@@ -62,13 +62,13 @@ def degrees(owner: str) -> Need:
 
 
 def parted(
-    owner: str, scores: Array, relevant: Any
+    scores: Array, relevant: Any
 ) -> tuple[Bool[Array, " k"], Float[Array, ""], Float[Array, ""]]:
     """The relevant labels, the lowest score among them and the highest among the others.
 
     The two scores are the largest and the lowest finite number if there is no such label.
     """
-    check_length(owner, scores, relevant)
+    check_length(scores, relevant)
     inside, top = jnp.asarray(relevant).astype(bool), jnp.finfo(scores.dtype).max
     return (
         inside,
@@ -77,18 +77,18 @@ def parted(
     )
 
 
-def check_length(owner: str, scores: Any, outcome: Any) -> None:
+def check_length(scores: Any, outcome: Any) -> None:
     """Refuse scores that are no floats, and an outcome that does not have one number per score."""
     for name, given, kinds in (("scores", scores, ""), ("outcome", outcome, "iub")):
         kind = getattr(given, "dtype", None)
         if kind is None or not (jnp.issubdtype(kind, jnp.floating) or kind.kind in kinds):
-            raise TypeError(
-                f"{owner}: the {name} must be an array of numbers, got {kind or seen_as(given)}; "
+            raise RefusedType(
+                f"the {name} must be an array of numbers, got {kind or seen_as(given)}; "
                 f"give jnp.asarray({name}, float)."
             )
     if jnp.ndim(scores) != 1 or jnp.shape(scores) != jnp.shape(outcome):
-        raise TypeError(
-            f"{owner}: the outcome has shape {jnp.shape(outcome)}, the scores have shape "
+        raise RefusedType(
+            f"the outcome has shape {jnp.shape(outcome)}, the scores have shape "
             f"{jnp.shape(scores)}; give one number per label or row."
         )
 
@@ -108,19 +108,20 @@ def pairs(relevance: Array) -> Bool[Array, "m m"]:
     return above & (relevance >= 0)[None, :]
 
 
+@own_name("label_hinge")
 def _label_hinge(margin: Scalar, scores: Array, relevant: Array) -> Array:
-    inside, low, high = parted("label_hinge", scores, relevant)
+    inside, low, high = parted(scores, relevant)
     proper = is_proper(inside)
     gap = jnp.where(proper, margin - low + high, 0.0)
     return jnp.where(gap <= 0, 0.0, gap)
 
 
-def _gaps(owner: str, scores: Array, relevance: Array) -> tuple[Array, Array]:
+def _gaps(scores: Array, relevance: Array) -> tuple[Array, Array]:
     """The losses of all pairs, 0 where there is no pair, and the pairs.
 
     A gap that is only rounding error is 0: its sign means nothing, and its slope would count.
     """
-    check_length(owner, scores, relevance)
+    check_length(scores, relevance)
     relevance = jnp.asarray(relevance).astype(scores.dtype)
     counted = pairs(relevance)
     gap = (relevance[:, None] - relevance[None, :]) - (scores[:, None] - scores[None, :])
@@ -129,15 +130,17 @@ def _gaps(owner: str, scores: Array, relevance: Array) -> tuple[Array, Array]:
     return jnp.where(counted & ~(gap <= noise), gap, 0.0), counted
 
 
+@own_name("max_pairs")
 def _max_pairs(_: PyTree, scores: Array, relevance: Array) -> Array:
-    gap, _ = _gaps("max_pairs", scores, relevance)
+    gap, _ = _gaps(scores, relevance)
     flat = gap.reshape(-1)
     worst = jax.lax.stop_gradient(jnp.argmax(flat))  # the slope of one pair, also if several tie
     return jnp.sum(jnp.where(jnp.arange(flat.size) == worst, flat, 0.0))
 
 
+@own_name("average_pairs")
 def _average_pairs(_: PyTree, scores: Array, relevance: Array) -> Array:
-    gap, counted = _gaps("average_pairs", scores, relevance)
+    gap, counted = _gaps(scores, relevance)
     return safe.divide(jnp.sum(gap), jnp.sum(jnp.where(counted, jnp.ones_like(gap), 0.0)))
 
 

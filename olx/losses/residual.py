@@ -34,7 +34,7 @@ def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
     >>> float(epsilon_insensitive(0.5)(3.0, 1.0))
     1.5
     """
-    epsilon = check.non_negative("epsilon_insensitive", "epsilon", epsilon)
+    epsilon = check.non_negative("epsilon", epsilon)
     return ScoreLoss(
         epsilon,
         lipschitz=1.0,
@@ -52,7 +52,7 @@ def power(p: Scalar) -> ScoreLoss:
     >>> float(power(3.0)(3.0, 1.0))
     8.0
     """
-    p = check.between("power", "p", p, 2.0, jnp.inf)
+    p = check.between("p", p, 2.0, jnp.inf)
     constants = BallConstants(_power_lipschitz, _power_smooth, _power_excess)
     return ScoreLoss(
         p,
@@ -72,7 +72,7 @@ def huber(delta: Scalar) -> ScoreLoss:
     >>> float(huber(1.0)(3.0, 1.0)), float(huber(1.0)(1.5, 1.0))
     (1.5, 0.125)
     """
-    delta = check.positive("huber", "delta", delta)
+    delta = check.positive("delta", delta)
     return ScoreLoss(
         delta,
         lipschitz=delta,

@@ -32,6 +32,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx._pytree import call, numbers, pytree, static
+from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.convex import scalar
 from olx.core import Scalar
 from olx.losses.ball import BallConstants
@@ -91,15 +92,17 @@ class ScoreLoss:
         value, slope = self.value_and_slope_fn(self.hparams, score, outcome)
         return value, jnp.asarray(slope, jnp.result_type(score))
 
+    @own_name("ScoreLoss.conjugate")
     def conjugate(self, tau: Any, outcome: Any) -> Array:
         r"""$\sup_s \tau s - \ell(s, y)$; infinite outside its domain."""
         if self.conjugate_fn is not None:
             return self.conjugate_fn(self.hparams, tau, outcome)
-        check_convex("ScoreLoss.conjugate", self)
+        check_convex(self)
         f = Partial(of_score, self, outcome)
         (tau,) = _alike(f, tau)
         return scalar.conjugate(f, tau, self.start)
 
+    @own_name("ScoreLoss.prox")
     def prox(self, step: Any, center: Any, outcome: Any) -> Array:
         r"""$\arg\min_s$ `step` $\ell(s, y) + \tfrac12 (s - $ `center` $)^2$."""
         if self.prox_fn is not None:
@@ -107,7 +110,7 @@ class ScoreLoss:
         if self.pull_fn is not None:
             moved = self.pull_fn(self.hparams, step, center, outcome)
             return center - (jnp.asarray(step)[..., None] if self.of_classes else step) * moved
-        check_convex("ScoreLoss.prox", self)
+        check_convex(self)
         f = Partial(of_score, self, outcome)
         step, center = _alike(f, step, center)
         return scalar.prox(f, step, center, self.start)
@@ -119,11 +122,11 @@ class ScoreLoss:
         return (center - self.prox(step, center, outcome)) / step
 
 
-def check_convex(owner: str, loss: ScoreLoss) -> None:
+def check_convex(loss: ScoreLoss) -> None:
     """Refuse a loss that is not convex at some test scores; a traced loss is not tested."""
     if loss.of_classes:
-        raise TypeError(
-            f"{owner}: this loss of classes has no conjugate or no proximal map; give it the "
+        raise RefusedType(
+            "this loss of classes has no conjugate or no proximal map; give it the "
             "`conjugate_fn` and the `pull_fn`, or play it with `olx.linear`, which needs neither."
         )
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(loss)):
@@ -134,8 +137,8 @@ def check_convex(owner: str, loss: ScoreLoss) -> None:
             values = jnp.asarray(loss(scores, jnp.full_like(scores, outcome)))
             above, tried = np.asarray(above_line(values)), np.asarray(scores[1:-1])
         if np.max(above) > 0:
-            raise ValueError(
-                f"{owner}: `loss` must be convex in the score; this one is not, near a score of "
+            raise RefusedValue(
+                f"`loss` must be convex in the score; this one is not, near a score of "
                 f"{tried[np.argmax(above)]:g} for the outcome {outcome:g}."
             )
 

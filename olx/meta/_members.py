@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import RefusedType, own_name
 from olx.core import Batch, Feedback, Learner
 from olx.theorem import Certificate
 
@@ -30,6 +31,7 @@ def over(function: Callable[..., Any], experts: Any, own: PyTree) -> PyTree:
     return tuple(function(*one) for one in zip(experts, own, strict=True))
 
 
+@own_name("mix")
 def each(function: Callable[..., Any], experts: Any, *own: PyTree) -> tuple[PyTree, PyTree]:
     """`function(learner, *own)` per learner: the next states, and its second result stacked."""
     if not isinstance(experts, tuple):
@@ -37,7 +39,7 @@ def each(function: Callable[..., Any], experts: Any, *own: PyTree) -> tuple[PyTr
     pairs = [function(*one) for one in zip(experts, *own, strict=True)]
     seen = [jax.tree.map(jnp.asarray, other) for _, other in pairs]
     for other in seen:
-        check.same_shape("mix", "an action of `inner`", other, "that of the first", seen[0])
+        check.same_shape("an action of `inner`", other, "that of the first", seen[0])
     return tuple(own for own, _ in pairs), jax.tree.map(lambda *rows: jnp.stack(rows), *seen)
 
 
@@ -54,21 +56,23 @@ def stacked(proofs: tuple[Certificate, ...]) -> Certificate:
     )
 
 
+@own_name("mix")
 def check_members(experts: tuple[Learner, ...]) -> None:
     if not experts or any(isinstance(expert, Batch) for expert in experts):
-        raise TypeError(
-            "mix: `inner` must be a tuple of learners, at least one and none of them a batch, or "
+        raise RefusedType(
+            "`inner` must be a tuple of learners, at least one and none of them a batch, or "
             "one batch; mix the batch first, and its mixture with the others."
         )
 
 
+@own_name("mix")
 def count(experts: Learner | tuple[Learner, ...]) -> int:
     if isinstance(experts, tuple):
         return len(experts)
     shapes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(experts)}
     if len(shapes) != 1 or shapes == {()}:
-        raise TypeError(
-            "mix: `inner` must be a batch, every number with a leading axis of learners, as from "
+        raise RefusedType(
+            "`inner` must be a batch, every number with a leading axis of learners, as from "
             f"`olx.batch`; its leaves start with axes {sorted(shapes)}."
         )
     return shapes.pop()[0]

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import RefusedValue
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
 from olx.meta._members import its_own, mean
@@ -42,11 +43,11 @@ class AdaptiveState(NamedTuple):
     now: Int[Array, ""]  # the number of the next round, from 1
 
 
-def check_arguments(owner: str, inner: Learner, levels: int) -> None:
-    check.instance(owner, "inner", inner, Learner)
-    check.count(owner, "levels", levels)
+def check_arguments(inner: Learner, levels: int) -> None:
+    check.instance("inner", inner, Learner)
+    check.count("levels", levels)
     if levels > 29:
-        raise ValueError(f"{owner}: `levels` must be at most 29, got {levels}.")
+        raise RefusedValue(f"`levels` must be at most 29, got {levels}.")
 
 
 def start(hp: AdaptiveHparams, params: PyTree, log_weights: Float[Array, " K"]) -> AdaptiveState:
@@ -107,7 +108,7 @@ class Account(NamedTuple):
 
 
 def open_account(state: AdaptiveState, u: Float[Array, " K"], *conditions: str) -> Account:
-    check.comparator("certify", u, state.log_weights)
+    check.comparator(u, state.log_weights)
     zeros, met = jnp.zeros_like(state.log_weights), jnp.ones((), bool)
     sums = zeros, zeros
     return Account(zeros, zeros, sums, zeros, zeros, used(state), dict.fromkeys(conditions, met))

@@ -28,7 +28,7 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._numeric import Sum
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.schedules.decay import as_schedule
@@ -68,8 +68,8 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     >>> run.losses.tolist(), averaged(run.state).tolist()
     ([0.0, -1.0, -2.0, -3.0], [-1.5])
     """
-    check.instance("average", "inner", inner, Learner)
-    hparams = AverageHparams(inner, as_schedule("average", "weights", weights, WEIGHT))
+    check.instance("inner", inner, Learner)
+    hparams = AverageHparams(inner, as_schedule("weights", weights, WEIGHT))
     needs = lift_needs(INNER, inner)
     theorems = lift_theorems(INNER, inner)
     alone = _keeps_decision(inner) and hparams.weights.separable
@@ -83,7 +83,7 @@ def averaged(state: AverageState) -> PyTree:
 
     The state of a sweep gives one mean for each configuration.
     """
-    check.state("averaged", state, AverageState, "average")
+    check.state(state, AverageState, "average")
     total = state.total.value
     below = lambda mean: jnp.reshape(total, total.shape + (1,) * (mean.ndim - total.ndim))
     return jax.tree.map(
@@ -103,7 +103,7 @@ def rising(shift: Scalar = 1.0) -> Process:
     >>> float(weights.at(weights.init(jnp.zeros(2))))
     2.0
     """
-    shift = check.non_negative("rising", "shift", shift)
+    shift = check.non_negative("shift", shift)
     return Process(shift, clock.start, clock.tick, _later, WEIGHT, separable=True)
 
 
@@ -118,8 +118,9 @@ def predict(hp: AverageHparams, state: AverageState, context: PyTree) -> PyTree:
     return hp.inner.predict(state.inner, context)
 
 
+@own_name("average")
 def update(hp: AverageHparams, state: AverageState, feedback: Feedback) -> AverageState:
-    check.same_shape("average", "the action", feedback.action, "`params`", state.mean)
+    check.same_shape("the action", feedback.action, "`params`", state.mean)
     inner = hp.inner.update(state.inner, feedback)
     own = feedback.weight * hp.weights.at(state.stats, feedback.context)
     total = _numeric.add(state.total, own)

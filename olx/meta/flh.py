@@ -44,8 +44,8 @@ def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
     >>> bool(play(flh(average, 1.0, 7)).total < 0.3 * play(average).total)
     True
     """
-    adaptive.check_arguments("flh", inner, levels)
-    eta = check.positive("flh", "eta", eta)
+    adaptive.check_arguments(inner, levels)
+    eta = check.positive("eta", eta)
     period, phase = [], []
     for k in range(levels):
         top = k == levels - 1  # even multiples start copies of the top level too

@@ -55,14 +55,14 @@ def mix(inner: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner
     >>> bool(tuned.total < 1.2 * olx.sweep(grid, *game).total.min())
     True
     """
-    check.instance("mix", "mixer", mixer, Learner)
+    check.instance("mixer", mixer, Learner)
     if isinstance(inner, Batch):
         inner = inner.learners
     members = inner if isinstance(inner, tuple) else (inner,)
     if isinstance(inner, tuple):
         check_members(inner)
     for member in members:
-        check.instance("mix", "inner", member, Learner)
+        check.instance("inner", member, Learner)
     if isinstance(inner, tuple):
         needs = tuple(
             need

@@ -18,7 +18,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Scalar
 from olx.wrapper import INNER, lift_needs, lift_theorems
 
@@ -53,8 +53,8 @@ def random_stop(inner: Learner, key: Array) -> Learner:
     >>> stopped(run.state).item() in {0.0, -1.0, -2.0, -3.0}
     True
     """
-    check.key("random_stop", key)
-    check.instance("random_stop", "inner", inner, Learner)
+    check.key(key)
+    check.instance("inner", inner, Learner)
     hparams = RandomStopHparams(inner, key)
     needs = lift_needs(INNER, inner)
     theorems = lift_theorems(INNER, inner)
@@ -64,7 +64,7 @@ def random_stop(inner: Learner, key: Array) -> Learner:
 @public
 def stopped(state: RandomStopState) -> PyTree:
     """The decision kept, from the state of a `random_stop`, lifted or not."""
-    check.state("stopped", state, RandomStopState, "random_stop")
+    check.state(state, RandomStopState, "random_stop")
     return state.reservoir.kept
 
 
@@ -76,8 +76,9 @@ def predict(hp: RandomStopHparams, state: RandomStopState, context: PyTree) -> P
     return hp.inner.predict(state.inner, context)
 
 
+@own_name("random_stop")
 def update(hp: RandomStopHparams, state: RandomStopState, feedback: Feedback) -> RandomStopState:
-    check.same_shape("random_stop", "the action", feedback.action, "`params`", stopped(state))
+    check.same_shape("the action", feedback.action, "`params`", stopped(state))
     drawn = draw(hp.key, state.reservoir, feedback.action, feedback.weight)
     return RandomStopState(hp.inner.update(state.inner, feedback), drawn)
 

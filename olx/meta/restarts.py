@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Loss, Rounds
 from olx.meta.random_stop import Reservoir, draw, reservoir
 from olx.wrapper import INNER, lift_needs
@@ -51,10 +51,10 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
     >>> run.losses.tolist(), candidates(run.state).shape
     ([0.0, -1.0, 0.0, -1.0, 0.0, -1.0], (3, 1))
     """
-    check.key("restarts", key)
-    check.instance("restarts", "inner", inner, Learner)
-    check.count("restarts", "length", length)
-    check.size("restarts", "blocks", blocks)
+    check.key(key)
+    check.instance("inner", inner, Learner)
+    check.count("length", length)
+    check.size("blocks", blocks)
     hparams, needs = RestartsHparams(inner, key, length, blocks), lift_needs(INNER, inner)
     return Learner(hparams, init, predict, update, needs=needs)
 
@@ -62,7 +62,7 @@ def restarts(inner: Learner, length: int, blocks: int, key: Array) -> Learner:
 @public
 def candidates(state: RestartsState) -> PyTree:
     """The decisions kept; every leaf has a leading axis of blocks."""
-    check.state("candidates", state, RestartsState, "restarts")
+    check.state(state, RestartsState, "restarts")
     return state.candidates
 
 
@@ -74,10 +74,10 @@ def validated(
 
     apply: `(decision, context) -> action`: `olx.dot`, or `olx.hindsight.itself`.
     """
-    check.numbers("validated", "candidates", candidates)
-    check.takes("validated", "loss", loss, "action", "outcome")
-    check.instance("validated", "rounds", rounds, Rounds)
-    check.takes("validated", "apply", apply, "w", "x")
+    check.numbers("candidates", candidates)
+    check.takes("loss", loss, "action", "outcome")
+    check.instance("rounds", rounds, Rounds)
+    check.takes("apply", apply, "w", "x")
 
     def total(w: PyTree) -> Array:
         paid = jax.vmap(lambda x, y: loss(apply(w, x), y))(rounds.context, rounds.outcome)
@@ -97,9 +97,10 @@ def predict(hp: RestartsHparams, state: RestartsState, context: PyTree) -> PyTre
     return hp.inner.predict(state.inner, context)
 
 
+@own_name("restarts")
 def update(hp: RestartsHparams, state: RestartsState, feedback: Feedback) -> RestartsState:
     kept = state.reservoir
-    check.same_shape("restarts", "the action", feedback.action, "`params`", kept.kept)
+    check.same_shape("the action", feedback.action, "`params`", kept.kept)
     first = kept.rounds % hp.length == 0
     emptied = kept._replace(total=jnp.where(first, 0.0, kept.total))
     drawn = draw(hp.key, emptied, feedback.action, feedback.weight)

@@ -46,8 +46,8 @@ def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     >>> bool(play(saol(average, 7)).total < 0.5 * play(average).total)
     True
     """
-    adaptive.check_arguments("saol", inner, levels)
-    span = check.positive("saol", "span", span)
+    adaptive.check_arguments(inner, levels)
+    span = check.positive("span", span)
     period = tuple(2**k for k in range(levels))
     hparams = AdaptiveHparams(inner, span, period, (0,) * levels)
     needs = lift_needs(INNER, inner)

@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 from olx._cache import cached, compiled
 from olx._pytree import as_tree
+from olx._refusal import RefusedType, RefusedValue
 
 _OFFSETS = (  # their sum is 0, so that the total does not change
     np.array([-1.0, 0.3, 0.7]),
@@ -68,8 +69,8 @@ def _check(
     size = seen.shape[-1]
     finite = [curvature for curvature in seen if np.all(np.isfinite(curvature))]
     if not finite:
-        raise ValueError(
-            f"mirror_map: `{name}` has no finite curvature around points whose coordinates are "
+        raise RefusedValue(
+            f"`{name}` has no finite curvature around points whose coordinates are "
             f"all {center:g}; give a `start` inside its domain{remedy}."
         )
     whole = np.eye(size)
@@ -79,20 +80,20 @@ def _check(
         largest = np.max(np.abs(curvature))
         least = np.min(np.linalg.eigvalsh(plane.T @ curvature @ plane))
         if least < -_ROUNDING * largest:
-            raise ValueError(
-                f"mirror_map: `{name}` must be convex; it has the curvature {least:.3g} near "
+            raise RefusedValue(
+                f"`{name}` must be convex; it has the curvature {least:.3g} near "
                 f"points whose coordinates are all {center:g}{remedy}."
             )
         apart = np.max(np.abs(curvature - np.diag(np.diag(curvature))))
         if separable and apart > _ROUNDING * largest:
-            raise ValueError(
-                f"mirror_map: `{name}` is not a sum over coordinates, which `separable=True` "
+            raise RefusedValue(
+                f"`{name}` is not a sum over coordinates, which `separable=True` "
                 "promises; leave out `separable`."
             )
         flat &= bool(largest == 0 or (strict and least <= 1e-6 * largest))
     if flat:
-        raise ValueError(
-            f"mirror_map: `{name}` must be strictly convex and differentiable; it has a direction "
+        raise RefusedValue(
+            f"`{name}` must be strictly convex and differentiable; it has a direction "
             f"without curvature near points whose coordinates are all {center:g}{remedy}."
         )
 
@@ -110,9 +111,7 @@ def _curvatures(
         return None
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
-        raise TypeError(
-            f"mirror_map: `{name}` must give one real number, got {dtype} of shape {shape}."
-        )
+        raise RefusedType(f"`{name}` must give one real number, got {dtype} of shape {shape}.")
     seen = _second_derivatives(as_tree(function), points)
     return None if isinstance(seen, Tracer) else np.asarray(seen, float)
 

@@ -20,7 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.core import Scalar
@@ -154,18 +154,18 @@ def mirror_map(
     """
     for name, function in (("potential", potential), ("conjugate", conjugate)):
         if function is not None:
-            check.takes("mirror_map", name, function, "w")
-    check.between("mirror_map", "start", start, -float("inf"), float("inf"))
+            check.takes(name, function, "w")
+    check.between("start", start, -float("inf"), float("inf"))
     if total is not None:
-        check.between("mirror_map", "total", total, -float("inf"), float("inf"))
+        check.between("total", total, -float("inf"), float("inf"))
     if modulus is not None:
-        check.positive("mirror_map", "modulus", modulus)
+        check.positive("modulus", modulus)
     if norm is not None:
-        check.instance("mirror_map", "norm", norm, Norm)
+        check.instance("norm", norm, Norm)
     if contains is not None:
-        check.takes("mirror_map", "contains", contains, "w")
+        check.takes("contains", contains, "w")
     if total is not None and potential is None:
-        raise TypeError("mirror_map: `total` restricts a potential; a conjugate has it built in.")
+        raise RefusedType("`total` restricts a potential; a conjugate has it built in.")
     if potential is not None:
         alone = conjugate is None
         check_curvature("potential", potential, start, total, separable, alone, alone)
@@ -180,7 +180,7 @@ def mirror_map(
         dual = as_tree(conjugate)
         primal = legendre.transform(dual, start, None, separable)
     else:
-        raise TypeError("mirror_map: give a potential, a conjugate or both.")
+        raise RefusedType("give a potential, a conjugate or both.")
     return MirrorMap(
         primal,
         dual,

@@ -33,7 +33,7 @@ def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
     >>> binary_entropy().to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
     [0.5, 0.75]
     """
-    scale = check.positive("binary_entropy", "scale", scale)
+    scale = check.positive("scale", scale)
     return MirrorMap(
         Partial(_potential, scale),
         Partial(_conjugate, scale),

@@ -19,7 +19,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap
 
@@ -40,9 +40,9 @@ def leafwise(maps: PyTree) -> MirrorMap:
     """
     parts = jax.tree.leaves(maps, is_leaf=_is(MirrorMap))
     if not parts:
-        raise TypeError("leafwise: `maps` holds no mirror map; give a tree of them.")
+        raise RefusedType("`maps` holds no mirror map; give a tree of them.")
     for part in parts:
-        check.instance("leafwise", "maps", part, MirrorMap)
+        check.instance("maps", part, MirrorMap)
     pick = lambda choose: jax.tree.map(choose, maps, is_leaf=_is(MirrorMap))
     norm = None
     if all(part.norm is not None for part in parts):
@@ -69,7 +69,7 @@ def leafwise(maps: PyTree) -> MirrorMap:
 @public
 def each_leaf(mirror: MirrorMap) -> MirrorMap:
     """The same mirror map on every leaf of a decision, for example one simplex per leaf."""
-    check.instance("each_leaf", "mirror", mirror, MirrorMap)
+    check.instance("mirror", mirror, MirrorMap)
     return _repeated(mirror, Partial(_over_leaves))
 
 
@@ -82,7 +82,7 @@ def rowwise(mirror: MirrorMap) -> MirrorMap:
     >>> rowwise(negative_entropy()).to_primal(jnp.zeros((2, 4))).sum(axis=1).tolist()
     [1.0, 1.0]
     """
-    check.instance("rowwise", "mirror", mirror, MirrorMap)
+    check.instance("mirror", mirror, MirrorMap)
     return _repeated(mirror, Partial(_over_rows))
 
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, mirror_map
@@ -28,8 +28,8 @@ from olx.mirrors.base import MirrorMap, mirror_map
 @public
 def scale(mirror: MirrorMap, factor: Scalar) -> MirrorMap:
     """The potential times a positive `factor`."""
-    check.instance("scale", "mirror", mirror, MirrorMap)
-    factor = check.positive("scale", "factor", factor)
+    check.instance("mirror", mirror, MirrorMap)
+    factor = check.positive("factor", factor)
     return MirrorMap(
         Partial(_times, factor, mirror.potential),
         Partial(_perspective, factor, mirror.conjugate),
@@ -56,8 +56,8 @@ def shift(mirror: MirrorMap, center: PyTree) -> MirrorMap:
     >>> moved.to_primal(jnp.zeros(2)).tolist()
     [3.0, 0.0]
     """
-    check.instance("shift", "mirror", mirror, MirrorMap)
-    center = check.finite("shift", "center", center, each=True)
+    check.instance("mirror", mirror, MirrorMap)
+    center = check.finite("center", center, each=True)
     return MirrorMap(
         Partial(_moved, center, mirror.potential),
         Partial(_tilted, center, mirror.conjugate),
@@ -82,10 +82,10 @@ def precompose(mirror: MirrorMap, matrix: Float[Array, "d d"]) -> MirrorMap:
     >>> ellipse.to_primal(jnp.array([1.0, 1.0])).tolist()
     [1.0, 0.25]
     """
-    check.instance("precompose", "mirror", mirror, MirrorMap)
-    check.array("precompose", "matrix", matrix, 2)
+    check.instance("mirror", mirror, MirrorMap)
+    check.array("matrix", matrix, 2)
     if jnp.ndim(matrix) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise TypeError(f"precompose: `matrix` must be square, got shape {jnp.shape(matrix)}.")
+        raise RefusedType(f"`matrix` must be square, got shape {jnp.shape(matrix)}.")
     forth = lambda function: Partial(_after_matrix, matrix, function)
     back = lambda function: Partial(_after_inverse, matrix, function)
     return MirrorMap(
@@ -126,13 +126,13 @@ def add(
     >>> mirror.to_primal(jnp.zeros(4)).round(6).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    check.instance("add", "mirror", mirror, MirrorMap)
-    check.instance("add", "other", other, MirrorMap)
-    check.flag("add", "separable", separable)
+    check.instance("mirror", mirror, MirrorMap)
+    check.instance("other", other, MirrorMap)
+    check.flag("separable", separable)
     pair = (mirror, other)
     domains = [each.contains for each in pair if each.contains is not None]
     if domains and start is None and total is None:
-        raise TypeError("add: give `start` or `total`, since one of the potentials has a domain.")
+        raise RefusedType("give `start` or `total`, since one of the potentials has a domain.")
     norm, modulus = _stronger(mirror, other)
     return mirror_map(
         Partial(_sum, [each.potential for each in pair]),

@@ -39,7 +39,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.mirrors.base import MirrorMap
@@ -69,8 +69,8 @@ def convex_network(
     levels, widths = jnp.asarray(levels), jnp.asarray(widths)
     matrix = None if matrix is None else jnp.asarray(matrix)
     _check_shapes(levels, widths, matrix)
-    levels = check.positive("convex_network", "levels", levels, each=True)
-    widths = _increasing(check.positive("convex_network", "widths", widths, each=True))
+    levels = check.positive("levels", levels, each=True)
+    widths = _increasing(check.positive("widths", widths, each=True))
     top = jnp.max(levels, axis=-1)
     conjugate = Partial(_conjugate, levels, widths, matrix)
     return MirrorMap(
@@ -128,29 +128,29 @@ def _increasing(widths: Array) -> Array:
     falls = np.any(np.diff(rows, axis=-1) <= 0, axis=-1)
     if np.any(falls):
         seen = rows[falls][0].tolist()
-        raise ValueError(f"convex_network: `widths` must increase along each row, got {seen}.")
+        raise RefusedValue(f"`widths` must increase along each row, got {seen}.")
     return widths
 
 
 def _check_shapes(levels: Array, widths: Array, matrix: Array | None) -> None:
     (*rows, steps), seen = widths.shape or (0,), (levels.shape, widths.shape)
     if levels.ndim not in (1, 2) or steps == 0 or levels.shape != (*rows, steps + 1):
-        raise TypeError(
-            "convex_network: `levels` must be a row, or one row per direction, with one number "
+        raise RefusedType(
+            "`levels` must be a row, or one row per direction, with one number "
             f"more than the row of `widths`; got shapes {seen[0]} and {seen[1]}."
         )
     if matrix is None:
         return
     if jnp.ndim(matrix) != 2 or rows not in ([], [matrix.shape[0]]):
-        raise TypeError(
-            "convex_network: `matrix` must have one direction per row, and `levels` one row per "
+        raise RefusedType(
+            "`matrix` must have one direction per row, and `levels` one row per "
             f"direction or one in all; got shapes {jnp.shape(matrix)} and {seen[0]}."
         )
     if isinstance(matrix, Tracer):
         return
     rank, columns = np.linalg.matrix_rank(np.asarray(matrix)), matrix.shape[1]
     if rank < columns:
-        raise ValueError(
-            "convex_network: the columns of `matrix` must be linearly independent, got rank "
+        raise RefusedValue(
+            "the columns of `matrix` must be linearly independent, got rank "
             f"{rank} with {columns} columns; add directions, as those of the identity."
         )

@@ -36,9 +36,9 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
     >>> mirror.to_primal(jnp.log(jnp.array([1.0, 3.0]))).round(6).tolist()
     [0.25, 0.75]
     """
-    scale = check.positive("negative_entropy", "scale", scale)
+    scale = check.positive("scale", scale)
     if prior is not None:
-        prior = check.positive("negative_entropy", "prior", prior, each=True)
+        prior = check.positive("prior", prior, each=True)
     return MirrorMap(
         Partial(_potential, scale, prior),
         Partial(_conjugate, scale, prior),

@@ -39,7 +39,7 @@ def euclidean(domain: ConvexSet | None = None) -> MirrorMap:
             separable=True,
             identity=True,
         )
-    check.instance("euclidean", "domain", domain, ConvexSet)
+    check.instance("domain", domain, ConvexSet)
     return with_argmax(
         Partial(_half),
         domain.project,

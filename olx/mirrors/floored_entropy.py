@@ -38,8 +38,8 @@ def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
     >>> floored_entropy(0.25).to_primal(jnp.array([0.0, 100.0])).tolist()
     [0.25, 0.75]
     """
-    floor = check.between("floored_entropy", "floor", floor, 0, 1)
-    scale = check.positive("floored_entropy", "scale", scale)
+    floor = check.between("floor", floor, 0, 1)
+    scale = check.positive("scale", scale)
     return with_argmax(
         Partial(_potential, scale),
         Partial(_argmax, floor, scale),

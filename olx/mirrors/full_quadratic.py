@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex import _domain
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty
@@ -71,9 +71,9 @@ def full_quadratic(
     [1.0, 0.0]
     """
     matrix = _positive_definite(matrix)
-    strength = check.non_negative("full_quadratic", "strength", strength)
+    strength = check.non_negative("strength", strength)
     if penalty is not None:
-        check.instance("full_quadratic", "penalty", penalty, Penalty)
+        check.instance("penalty", penalty, Penalty)
     problem = None if penalty is None else Problem(matrix, penalty, strength)
     return with_argmax(
         Partial(_potential, matrix, penalty, strength),
@@ -148,18 +148,16 @@ def _forward(problem: Problem, step: Array, theta: Array, w: Array) -> Array:
 
 def _positive_definite(matrix: Array) -> Array:
     if jnp.ndim(matrix) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise TypeError(
-            f"full_quadratic: `matrix` must be square, got shape {jnp.shape(matrix)}; for a "
+        raise RefusedType(
+            f"`matrix` must be square, got shape {jnp.shape(matrix)}; for a "
             "diagonal use `quadratic`."
         )
     if isinstance(matrix, Tracer):
         return matrix
     seen = np.asarray(matrix)
     if not np.allclose(seen, seen.T, rtol=1e-5, atol=1e-6 * np.max(np.abs(seen))):
-        raise ValueError("full_quadratic: `matrix` must be symmetric.")
+        raise RefusedValue("`matrix` must be symmetric.")
     least = np.linalg.eigvalsh(seen)[0]
     if not least > 0:
-        raise ValueError(
-            f"full_quadratic: `matrix` must be positive definite, got an eigenvalue of {least:.3g}."
-        )
+        raise RefusedValue(f"`matrix` must be positive definite, got an eigenvalue of {least:.3g}.")
     return matrix

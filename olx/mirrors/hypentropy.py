@@ -33,7 +33,7 @@ def hypentropy(beta: Scalar) -> MirrorMap:
     >>> hypentropy(2.0).to_primal(jnp.arcsinh(jnp.array([-1.0, 3.0]))).round(6).tolist()
     [-2.0, 6.0]
     """
-    beta = check.positive("hypentropy", "beta", beta)
+    beta = check.positive("beta", beta)
     return MirrorMap(
         Partial(_potential, beta),
         Partial(_conjugate, beta),

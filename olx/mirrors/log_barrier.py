@@ -34,7 +34,7 @@ def log_barrier(scale: Scalar = 1.0) -> MirrorMap:
     >>> log_barrier(2.0).to_primal(jnp.array([-1.0, -4.0])).tolist()
     [2.0, 0.5]
     """
-    scale = check.positive("log_barrier", "scale", scale)
+    scale = check.positive("scale", scale)
     return MirrorMap(
         Partial(_potential, scale),
         Partial(_conjugate, scale),
@@ -52,7 +52,7 @@ def log_barrier_simplex(scale: Scalar = 1.0) -> MirrorMap:
     >>> log_barrier_simplex().to_primal(jnp.array([-3.0, 0.0, -3.0])).sum().round(6).item()
     1.0
     """
-    scale = check.positive("log_barrier_simplex", "scale", scale)
+    scale = check.positive("scale", scale)
     return with_argmax(
         Partial(_on_simplex, scale),
         Partial(_argmax, scale),

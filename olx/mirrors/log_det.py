@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex._spectral import symmetrize
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
@@ -31,7 +31,7 @@ def log_det(scale: Scalar = 1.0) -> MirrorMap:
     >>> log_det().to_primal(-4.0 * jnp.ones((1, 1))).tolist()
     [[0.25]]
     """
-    scale = check.positive("log_det", "scale", scale)
+    scale = check.positive("scale", scale)
     return MirrorMap(
         Partial(_potential, scale),
         Partial(_conjugate, scale),
@@ -53,10 +53,11 @@ def _contains(w: Array) -> Array:
     return jnp.all(jnp.abs(w - w.T) <= rounding) & jnp.isfinite(_log_det(w))
 
 
+@own_name("log_det")
 def _log_det(a: Array) -> Array:
     """The log-determinant; minus infinity with a NaN gradient if not positive definite."""
     if jnp.ndim(a) != 2 or a.shape[0] != a.shape[1]:
-        raise TypeError(f"log_det: a decision must be a square matrix, got {jnp.shape(a)}.")
+        raise RefusedType(f"a decision must be a square matrix, got {jnp.shape(a)}.")
     factor = jnp.linalg.cholesky(symmetrize(a))
     value = 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
     return jnp.where(jnp.isnan(value), -jnp.inf, value)

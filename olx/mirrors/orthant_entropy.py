@@ -35,9 +35,9 @@ def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mi
     >>> unnormalized_entropy().to_primal(jnp.log(jnp.array([2.0, 5.0]))).round(6).tolist()
     [2.0, 5.0]
     """
-    scale = check.positive("unnormalized_entropy", "scale", scale)
+    scale = check.positive("scale", scale)
     if prior is not None:
-        prior = check.positive("unnormalized_entropy", "prior", prior, each=True)
+        prior = check.positive("prior", prior, each=True)
     return MirrorMap(
         Partial(_potential, scale, prior),
         Partial(_conjugate, scale, prior),

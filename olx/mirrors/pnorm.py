@@ -36,7 +36,7 @@ def pnorm(q: Scalar) -> MirrorMap:
     >>> pnorm(1.5).to_primal(jnp.array([3.0, 0.0])).round(6).tolist()
     [1.5, 0.0]
     """
-    q = check.above("pnorm", "q", q, 1, 2)
+    q = check.above("q", q, 1, 2)
     return MirrorMap(
         Partial(_squared, q),
         Partial(_squared, q / (q - 1)),
@@ -53,8 +53,8 @@ def weighted_pnorm(q: Scalar, weights: PyTree) -> MirrorMap:
 
     weights: $a$, non-negative, shaped like a decision. A coordinate of weight 0 is always 0.
     """
-    q = check.above("weighted_pnorm", "q", q, 1, 2)
-    weights = check.non_negative("weighted_pnorm", "weights", weights, each=True)
+    q = check.above("q", q, 1, 2)
+    weights = check.non_negative("weights", weights, each=True)
     return MirrorMap(
         Partial(_stretched, q, weights),
         Partial(_shrunk, q, weights),

@@ -20,7 +20,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import like
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.convex.prox import Penalty
 from olx.core import Scalar
@@ -44,13 +44,13 @@ def quadratic(
     >>> quadratic(curvature, l1(), 0.5).to_primal(jnp.array([0.25, -4.5, 0.0])).tolist()
     [0.0, -2.0, 0.0]
     """
-    curvature = check.non_negative("quadratic", "curvature", curvature, each=True)
-    strength = check.non_negative("quadratic", "strength", strength)
+    curvature = check.non_negative("curvature", curvature, each=True)
+    strength = check.non_negative("strength", strength)
     if penalty is not None:
-        check.instance("quadratic", "penalty", penalty, Penalty)
+        check.instance("penalty", penalty, Penalty)
         if not penalty.separable and not _single(curvature):
-            raise TypeError(
-                "quadratic: a penalty that mixes coordinates needs one curvature for all of them; "
+            raise RefusedType(
+                "a penalty that mixes coordinates needs one curvature for all of them; "
                 "give a number, a separable penalty such as `l1`, or use `full_quadratic`."
             )
     return with_argmax(

@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import largest, schatten_norm
@@ -37,7 +37,7 @@ def schatten(q: Scalar) -> MirrorMap:
     >>> schatten(1.5).to_primal(jnp.array([[3.0, 4.0]])).round(6).tolist()
     [[1.5, 2.0]]
     """
-    q = 1.0 * check.above("schatten", "q", q, 1, 2)
+    q = 1.0 * check.above("q", q, 1, 2)
     p = q / (q - 1)
     return MirrorMap(
         Partial(_half_square, q),
@@ -48,10 +48,11 @@ def schatten(q: Scalar) -> MirrorMap:
     )
 
 
+@own_name("schatten")
 def _half_square(q: Scalar, w: Array) -> Array:
     if jnp.ndim(w) != 2:
-        raise TypeError(
-            f"schatten: a decision must be a matrix, got shape {jnp.shape(w)}; reshape it, or use "
+        raise RefusedType(
+            f"a decision must be a matrix, got shape {jnp.shape(w)}; reshape it, or use "
             "one map for each matrix."
         )
     top = lax.stop_gradient(largest(w))

@@ -45,7 +45,7 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
     >>> signed_entropy(3.0).to_primal(jnp.array([0.0, -0.5])).round(4).tolist()
     [0.0, -1.9054]
     """
-    total = check.positive("signed_entropy", "total", total)
+    total = check.positive("total", total)
     unit = MirrorMap(
         Partial(_signed_potential),
         Partial(_signed_conjugate),

@@ -38,9 +38,9 @@ def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
     >>> bool(jnp.allclose(mirror.to_primal(mirror.to_dual(w)), w))
     True
     """
-    alpha = check.positive("tsallis", "alpha", alpha)
-    alpha = alpha + 0 * check.positive("tsallis", "1 - alpha", 1 - alpha)  # keeps a NaN
-    scale = check.positive("tsallis", "scale", scale)
+    alpha = check.positive("alpha", alpha)
+    alpha = alpha + 0 * check.positive("1 - alpha", 1 - alpha)  # keeps a NaN
+    scale = check.positive("scale", scale)
     return with_argmax(
         Partial(_potential, alpha, scale),
         Partial(_argmax, alpha, scale),

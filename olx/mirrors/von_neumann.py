@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import trace_norm
 from olx.core import Scalar
@@ -37,7 +37,7 @@ def von_neumann(scale: Scalar = 1.0) -> MirrorMap:
     >>> von_neumann().to_primal(jnp.diag(jnp.log(jnp.array([1.0, 3.0])))).round(3).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """
-    scale = check.positive("von_neumann", "scale", scale)
+    scale = check.positive("scale", scale)
     return MirrorMap(
         Partial(_potential, scale),
         Partial(_conjugate, scale),
@@ -81,7 +81,8 @@ def _contains(w: Array) -> Array:
     return symmetric & positive & (jnp.abs(jnp.trace(w) - 1) <= rounding)
 
 
+@own_name("von_neumann")
 def _symmetric(a: Array) -> Array:
     if jnp.ndim(a) != 2 or a.shape[0] != a.shape[1]:
-        raise TypeError(f"von_neumann: a decision must be a square matrix, got {jnp.shape(a)}.")
+        raise RefusedType(f"a decision must be a square matrix, got {jnp.shape(a)}.")
     return spectral.symmetrize(a)

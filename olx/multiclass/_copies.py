@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
+from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.core import Feedback, Learner
 from olx.facts import AddsContext, Facts, of_wrapper
 from olx.frameworks import copies
@@ -70,14 +71,15 @@ def votes_of(
 ) -> Float[Array, " copies"]:
     """The scores of the copies."""
     votes = copies.act(hp.inner, state.copies, context)
-    if not hasattr(votes, "shape") or votes.ndim != 1:
-        shape = jax.tree.map(lambda leaf: leaf.shape[1:], votes)
-        raise TypeError(
-            f"{hp.owner}: `inner` must predict one score, it gives an action of shape {shape}; "
-            "make a point learner a predictor with `olx.linear`, and start from the `params` of "
-            "the binary predictor, such as jnp.zeros(d)."
+    if hasattr(votes, "shape") and votes.ndim == 1:
+        return votes
+    shape = jax.tree.map(lambda leaf: leaf.shape[1:], votes)
+    with own_name(hp.owner):
+        raise RefusedType(
+            f"`inner` must predict one score, it gives an action of shape {shape}; make a point "
+            "learner a predictor with `olx.linear`, and start from the `params` of the binary "
+            "predictor, such as jnp.zeros(d)."
         )
-    return votes
 
 
 def signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
@@ -117,11 +119,11 @@ def _facts(inner: Learner, linked: bool) -> Facts:
 def reduced(
     owner: str, inner: Learner, code: np.ndarray, loss: ScoreLoss, linked: bool = True
 ) -> Learner:
-    check.instance(owner, "inner", inner, Learner)
-    check.instance(owner, "loss", loss, ScoreLoss)
+    check.instance("inner", inner, Learner)
+    check.instance("loss", loss, ScoreLoss)
     if loss.of_classes:
-        raise TypeError(
-            f"{owner}: `loss` must be a binary loss, by which each copy learns; give the loss of "
+        raise RefusedType(
+            "`loss` must be a binary loss, by which each copy learns; give the loss of "
             "classes to the driver."
         )
     small = Code(code.astype(np.int8).tobytes(), code.shape[0])
@@ -146,9 +148,9 @@ def _are_labels(hp: ReductionHparams, params: PyTree, rounds: Any) -> Any:
     return jax.tree.map(lambda label: below(label, hp.code.classes), rounds.outcome)
 
 
-def check_classes(owner: str, k: int, name: str = "`k`") -> None:
+def check_classes(k: int, name: str = "`k`") -> None:
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 2:
-        raise ValueError(
-            f"{owner}: {name} must be an integer of at least 2, got {check.quote(k)}; for one "
+        raise RefusedValue(
+            f"{name} must be an integer of at least 2, got {check.quote(k)}; for one "
             "class there is nothing to predict."
         )

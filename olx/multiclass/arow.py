@@ -73,7 +73,7 @@ def arow(r: Scalar) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.1).holds)
     True
     """
-    r = check.positive("multiclass.arow", "r", r)
+    r = check.positive("r", r)
     return by_classes("multiclass.arow", Rule(r, score, step), (updates_made,))
 
 

@@ -77,8 +77,8 @@ def banditron(gamma: Scalar, key: Array) -> Learner:
     >>> bool(olx.certify(learner, run, u).holds), bool(run.losses[200:].mean() < 0.4)
     (True, True)
     """
-    check.key("banditron", key)
-    gamma = check.above("banditron", "gamma", gamma, 0.0, 1.0)
+    check.key(key)
+    gamma = check.above("gamma", gamma, 0.0, 1.0)
     return Learner(
         BanditronHparams(gamma, key),
         init,
@@ -136,7 +136,7 @@ class Account(NamedTuple):
 
 
 def start(hp: BanditronHparams, state: BanditronState, u: PyTree) -> Account:
-    u, w = check.comparator("certify", u, state.w), state.w
+    u, w = check.comparator(u, state.w), state.w
     return Account(jnp.sqrt(jnp.vdot(u, u)), jnp.vdot(u, w), jnp.vdot(w, w), ZERO, MET)
 
 
@@ -172,12 +172,11 @@ def banditron_bound(
     size: $\|V\|$.
     row: $X$, the largest $\|x_t\|$.
     """
-    owner = "banditron_bound"
-    gamma = check.above(owner, "gamma", gamma, 0.0, 1.0)
-    check.count(owner, "k", k)
-    rounds = check.positive(owner, "rounds", rounds, each=True)
-    loss, size = check.non_negative(owner, "loss", loss), check.non_negative(owner, "size", size)
-    row = check.non_negative(owner, "row", row)
+    gamma = check.above("gamma", gamma, 0.0, 1.0)
+    check.count("k", k)
+    rounds = check.positive("rounds", rounds, each=True)
+    loss, size = check.non_negative("loss", loss), check.non_negative("size", size)
+    row = check.non_negative("row", row)
     p = 1 - gamma + gamma / k
     steady = size * row * jnp.sqrt((1 - p) / p * rounds)
     return gamma * rounds + solved(loss + steady, size * row * jnp.sqrt(k / gamma + 1))

@@ -36,5 +36,4 @@ def soft_confidence_weighted(
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    owner = "multiclass.soft_confidence_weighted"
-    return versus(owner, soft_rule(owner, confidence, c, squared))
+    return versus("multiclass.soft_confidence_weighted", soft_rule(confidence, c, squared))

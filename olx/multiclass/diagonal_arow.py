@@ -63,7 +63,7 @@ def diagonal_arow(r: Scalar) -> Learner:
     True
     """
     owner = "multiclass.diagonal_arow"
-    hparams = DiagonalAROWHparams(check.positive(owner, "r", r))
+    hparams = DiagonalAROWHparams(check.positive("r", r))
     facts, needs = Facts(coordinates=Rowwise()), (labels(owner), of_classes(owner))
     return Learner(hparams, init, predict, update, facts=facts, needs=needs)
 

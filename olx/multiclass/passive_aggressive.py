@@ -44,7 +44,7 @@ def passive_aggressive_1(aggressiveness: Scalar) -> Learner:
 
     aggressiveness: positive; smaller for more noise.
     """
-    most = check.positive("multiclass.passive_aggressive_1", "aggressiveness", aggressiveness)
+    most = check.positive("aggressiveness", aggressiveness)
     return learner(multiclass_hinge, most)
 
 
@@ -54,5 +54,5 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
 
     aggressiveness: positive; smaller for more noise.
     """
-    c = check.positive("multiclass.passive_aggressive_2", "aggressiveness", aggressiveness)
+    c = check.positive("aggressiveness", aggressiveness)
     return learner(multiclass_hinge, softness=1 / (2 * c))

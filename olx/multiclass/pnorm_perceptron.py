@@ -36,6 +36,6 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     >>> olx.rollout(pnorm_perceptron(4.0), loss, rounds, jnp.zeros((3, 3))).losses.tolist()
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
-    p = check.between("multiclass.pnorm_perceptron", "p", p, 2, float("inf"))
+    p = check.between("p", p, 2, float("inf"))
     learner = dual_ascent(1.0, pnorm(p / (p - 1)), multiclass_hinge, conservative())
     return learner.carrying(perceptron_mistakes)

@@ -31,7 +31,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Learner
 from olx.losses.hinges import hinge
 from olx.losses.margin import mistaken
@@ -65,8 +65,8 @@ def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     >>> olx.rollout(learner, loss, rounds, jnp.zeros(3)).losses.tolist()
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
-    check_classes("one_vs_rest", k)
-    check.size("one_vs_rest", "k", k, k)
+    check_classes(k)
+    check.size("k", k, k)
     made = reduced("one_vs_rest", inner, 2 * np.eye(k) - 1, loss, linked=False)
     return made.carrying(copies_mistakes)
 
@@ -77,8 +77,8 @@ def one_vs_one(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
 
     inner, k, loss: as in `one_vs_rest`.
     """
-    check_classes("one_vs_one", k)
-    check.size("one_vs_one", "k", k, k * (k - 1) // 2)
+    check_classes(k)
+    check.size("k", k, k * (k - 1) // 2)
     pairs = list(itertools.combinations(range(k), 2))
     code = np.zeros((k, len(pairs)))
     for copy, (first, second) in enumerate(pairs):
@@ -101,23 +101,23 @@ def output_codes(
     >>> learner.predict(learner.init(jnp.zeros(5)), jnp.ones(5)).shape
     (4,)
     """
-    check.numbers("output_codes", "code", code)
+    check.numbers("code", code)
     seen = np.asarray(code, float)
     if seen.ndim != 2 or not np.all(np.isin(seen, (-1, 0, 1))):
-        raise ValueError(
-            "output_codes: `code` must be a matrix of -1, 0 and 1 with one row per class, got "
+        raise RefusedValue(
+            "`code` must be a matrix of -1, 0 and 1 with one row per class, got "
             f"shape {seen.shape} and the entries {np.unique(seen)[:5].tolist()}."
         )
-    check_classes("output_codes", seen.shape[0], "the number of rows of `code`")
+    check_classes(seen.shape[0], "the number of rows of `code`")
     if len(np.unique(seen, axis=0)) < len(seen):
-        raise ValueError("output_codes: two rows of `code` are equal; no copy could tell them.")
+        raise RefusedValue("two rows of `code` are equal; no copy could tell them.")
     if not ((seen == -1).any() and (seen == 1).any()):
-        raise ValueError(
-            f"output_codes: `code` holds {np.unique(seen).tolist()}; it must hold 1 and -1, or no "
+        raise RefusedValue(
+            f"`code` holds {np.unique(seen).tolist()}; it must hold 1 and -1, or no "
             "copy learns two labels. A code of 0 and 1 is 2 * code - 1 here: 0 leaves out a class."
         )
     for copy in np.flatnonzero(~seen.any(0)):
-        raise ValueError(f"output_codes: column {copy} of `code` is 0; its copy would never learn.")
+        raise RefusedValue(f"column {copy} of `code` is 0; its copy would never learn.")
     return reduced("output_codes", inner, seen, loss)
 
 

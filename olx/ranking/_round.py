@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from olx._pytree import pytree, static
+from olx._refusal import own_name
 from olx.core import Scalar
 from olx.losses.margin import short
 from olx.losses.ranks import is_proper, parted
@@ -75,8 +76,9 @@ class Update:
     counts_fn: Callable[..., Any] = static()  # (ranked) -> whether the loss of the round counts
 
 
+@own_name("label_ranking")
 def ranked(scores: Array, relevant: Any, x: Array, margin: Scalar, c: Scalar, weight: Any):
-    inside, low, high = parted("label_ranking", scores, relevant)
+    inside, low, high = parted(scores, relevant)
     mixed, moves = is_proper(inside), jnp.any(x != 0)
     weight = jnp.asarray(weight, scores.dtype)
     return Ranked(scores, inside, x, low, high, mixed, moves, margin, c, weight)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Rounds
 from olx.losses.ranks import PADDING
 
@@ -25,31 +25,31 @@ def group_rows(rows: Any, relevance: Any, sizes: Any) -> Rounds:
     """
     rows, relevance, sizes = np.asarray(rows), np.asarray(relevance), np.asarray(sizes)
     if rows.ndim != 2:
-        raise TypeError(f"group_rows: `rows` must have the shape (n, d), got {rows.shape}.")
+        raise RefusedType(f"`rows` must have the shape (n, d), got {rows.shape}.")
     if rows.dtype.kind not in "fiub":
-        raise TypeError(f"group_rows: `rows` holds {rows.dtype}; give real numbers.")
-    check.numbers("group_rows", "relevance", relevance)
-    check.finite("group_rows", "rows", rows.astype(float), each=True)
+        raise RefusedType(f"`rows` holds {rows.dtype}; give real numbers.")
+    check.numbers("relevance", relevance)
+    check.finite("rows", rows.astype(float), each=True)
     if relevance.shape != rows.shape[:1]:
-        raise TypeError(
-            f"group_rows: `relevance` has shape {relevance.shape} for {len(rows)} rows; give one "
+        raise RefusedType(
+            f"`relevance` has shape {relevance.shape} for {len(rows)} rows; give one "
             "degree per row."
         )
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not np.all(sizes > 0):
-        raise ValueError(
-            "group_rows: `sizes` must be integers of at least 1, one per group, got "
+        raise RefusedValue(
+            "`sizes` must be integers of at least 1, one per group, got "
             f"{np.array2string(sizes, threshold=6)}; drop empty groups."
         )
     if sizes.sum() != len(rows):
-        raise ValueError(
-            f"group_rows: `sizes` sums to {sizes.sum()}, there are {len(rows)} rows; rows of a "
+        raise RefusedValue(
+            f"`sizes` sums to {sizes.sum()}, there are {len(rows)} rows; rows of a "
             "group are adjacent, so np.unique(group, return_counts=True)[1] counts sorted groups."
         )
     legal = np.isfinite(relevance) & (relevance >= 0)
     if not np.all(legal):
         at = int(np.argmin(legal))
-        raise ValueError(
-            f"group_rows: `relevance` must be finite and not negative, got {relevance[at]} in row "
+        raise RefusedValue(
+            f"`relevance` must be finite and not negative, got {relevance[at]} in row "
             f"{at}; add a number to all degrees of a group: only differences count."
         )
     dtype = rows.dtype if rows.dtype.kind == "f" else np.dtype(np.float32)

@@ -32,7 +32,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.ranks import average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
@@ -69,11 +69,11 @@ def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
     >>> olx.rollout(learner, olx.losses.average_pairs, play, jnp.zeros(2)).losses.tolist()
     [1.0, 0.0]
     """
-    eta = check.positive("instance_ranking", "eta", eta)
-    check.instance("instance_ranking", "loss", loss, ScoreLoss)
+    eta = check.positive("eta", eta)
+    check.instance("loss", loss, ScoreLoss)
     if loss.value_fn not in (average_pairs.value_fn, max_pairs.value_fn):
-        raise TypeError(
-            "instance_ranking: `loss` must be `olx.losses.average_pairs` or "
+        raise RefusedType(
+            "`loss` must be `olx.losses.average_pairs` or "
             "`olx.losses.max_pairs`; for others play `olx.ranking.rank_rows` of a point learner."
         )
     return Learner(
@@ -121,7 +121,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: InstanceRankingHparams, state: InstanceRankingState, u: PyTree) -> Account:
-    u = check.comparator("certify", u, state.w)
+    u = check.comparator(u, state.w)
     zero = jnp.zeros((), state.w.dtype)
     return Account(zero + jnp.sum(u * u) / (2 * hp.eta), *(zero,) * 7)
 

@@ -71,7 +71,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks, parted
@@ -125,14 +125,14 @@ def label_ranking(
     >>> [round(float(loss), 4) for loss in run.losses]
     [1.0, 1.0, 0.0]
     """
-    check.instance("label_ranking", "mirror", mirror, MirrorMap)
-    check.instance("label_ranking", "update", update, Update)
-    eta = as_schedule("label_ranking", "eta", eta)
-    margin = check.positive("label_ranking", "margin", margin)
+    check.instance("mirror", mirror, MirrorMap)
+    check.instance("update", update, Update)
+    eta = as_schedule("eta", eta)
+    margin = check.positive("margin", margin)
     entropic = _is_entropy(mirror)
     if not entropic and not mirror.identity:
-        raise TypeError(
-            "label_ranking: `mirror` must be `olx.mirrors.euclidean()` without a domain, or "
+        raise RefusedType(
+            "`mirror` must be `olx.mirrors.euclidean()` without a domain, or "
             "`olx.mirrors.negative_entropy()` without a prior; for other maps play "
             "`olx.linear(olx.omd(eta, olx.mirrors.rowwise(mirror)))` on `olx.losses.label_hinge()`."
         )
@@ -155,21 +155,23 @@ def label_ranking(
     )
 
 
+@own_name("label_ranking")
 def init(hp: LabelRankingHparams, params: PyTree) -> PyTree:
     shape = np.shape(params) if hasattr(params, "shape") else None
     if shape is None or len(shape) != 2 or shape[0] < 2:
-        raise TypeError(
-            f"label_ranking: `params` has {'no shape' if shape is None else f'shape {shape}'}; it "
+        raise RefusedType(
+            f"`params` has {'no shape' if shape is None else f'shape {shape}'}; it "
             "must have one row of weights per label, for 2 labels or more: jnp.zeros((k, d))."
         )
     return begin(hp, params)
 
 
+@own_name("label_ranking")
 def predict(hp: LabelRankingHparams, state: PyTree, context: PyTree) -> Array:
     shape = np.shape(weights_of(state))[1:]
     if np.shape(context) != shape:
-        raise TypeError(
-            f"label_ranking: the context has shape {np.shape(context)}, the weights of a label "
+        raise RefusedType(
+            f"the context has shape {np.shape(context)}, the weights of a label "
             f"have shape {shape}; they must agree."
         )
     return geometry_of(hp).scores(seen(hp, state, context), context)
@@ -184,9 +186,8 @@ def _below_one(margin: Scalar) -> Scalar:
     if isinstance(margin, Tracer):
         return jnp.where(margin < 1, margin, jnp.nan)
     if not margin < 1:
-        raise ValueError(
-            "label_ranking: `margin` must be below 1 for the entropy, whose scores lie in [0, 1], "
-            f"got {margin}."
+        raise RefusedValue(
+            f"`margin` must be below 1 for the entropy, whose scores lie in [0, 1], got {margin}."
         )
     return margin
 
@@ -229,7 +230,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> Account:
-    u = check.comparator("certify", u, weights_of(state))
+    u = check.comparator(u, weights_of(state))
     geometry, zero = geometry_of(hp), jnp.zeros((), weights_of(state).dtype)
     c = zero + (rate(hp, state, None) if is_fixed(hp) else 0.0)
     complexity, size = zero + geometry.price(u), c * geometry.offset(u)
@@ -243,7 +244,7 @@ def add_round(
     counts = hp.update.counts_fn(now)
     only = lambda value: jnp.where(counts & (now.gap > 0), value, 0.0)
     own = only(now.weight * now.gap)
-    _, low, high = parted("certify", u @ now.x, feedback.outcome)
+    _, low, high = parted(u @ now.x, feedback.outcome)
     other = jnp.where(counts, now.weight * jnp.maximum(now.margin - low + high, 0.0), 0.0)
     drift, square = only(geometry.drift(now)), only(now.weight**2 * geometry.square(now.x) / now.c)
     change, constants = _change(hp, account, state, now)

@@ -30,7 +30,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.losses.margin import short
 from olx.losses.ranks import check_length, is_degree
 
@@ -43,7 +43,7 @@ def mistake(scores: Array, relevance: Array) -> Array:
     >>> float(mistake(jnp.array([2.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 0.0])))
     1.0
     """
-    relevant, other, sure = _sides("mistake", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     low = jnp.min(jnp.where(relevant, scores, _most(scores)))
     high = jnp.max(jnp.where(other, scores, -_most(scores)))
     return sure * _number(short(low, high) & jnp.any(relevant) & jnp.any(other), scores)
@@ -52,7 +52,7 @@ def mistake(scores: Array, relevance: Array) -> Array:
 @public
 def one_error(scores: Array, relevance: Array) -> Array:
     """Whether the best score is not strictly that of a relevant entry."""
-    relevant, other, sure = _sides("one_error", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     best = jnp.max(jnp.where(relevant, scores, -_most(scores)))
     high = jnp.max(jnp.where(other, scores, -_most(scores)))
     return sure * _number(~(best > high) & jnp.any(relevant) & jnp.any(other), scores)
@@ -61,7 +61,7 @@ def one_error(scores: Array, relevance: Array) -> Array:
 @public
 def coverage(scores: Array, relevance: Array) -> Array:
     """How many entries of the ranked list are needed to hold all relevant ones."""
-    relevant, other, sure = _sides("coverage", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     low = jnp.min(jnp.where(relevant, scores, _most(scores)))
     needed = _count((relevant | other) & ~(scores < low), scores)
     return sure * jnp.where(jnp.any(relevant), needed, 0.0)
@@ -70,7 +70,7 @@ def coverage(scores: Array, relevance: Array) -> Array:
 @public
 def ranking_loss(scores: Array, relevance: Array) -> Array:
     """The share of pairs of a relevant and another entry that are not in the right order."""
-    relevant, other, sure = _sides("ranking_loss", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     wrong = ~(scores[:, None] > scores[None, :]) & relevant[:, None] & other[None, :]
     pairs = _count(relevant, scores) * _count(other, scores)
     return sure * safe.divide(_count(wrong, scores), pairs)
@@ -85,7 +85,7 @@ def average_precision(scores: Array, relevance: Array) -> Array:
     >>> round(float(average_precision(jnp.array([4.0, 3.0, 2.0, 1.0]), relevance)), 4)
     0.8333
     """
-    relevant, other, sure = _sides("average_precision", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     above = ~(scores[None, :] < scores[:, None])  # row i: the entries that are not below i
     hits = jnp.sum(_number(above & relevant[None, :], scores), axis=1)
     rank = jnp.sum(_number(above & (relevant | other)[None, :], scores), axis=1)
@@ -96,7 +96,7 @@ def average_precision(scores: Array, relevance: Array) -> Array:
 @public
 def reciprocal_rank(scores: Array, relevance: Array) -> Array:
     """One over the rank of the first relevant entry; its mean over rounds is known as MRR."""
-    relevant, other, sure = _sides("reciprocal_rank", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     best = jnp.max(jnp.where(relevant, scores, -_most(scores)))
     rank = 1 + _count(other & ~(scores < best), scores)
     return sure * jnp.where(jnp.any(relevant), 1 / rank, 0.0)
@@ -124,10 +124,10 @@ def ndcg(
     >>> round(float(ndcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([0.0, 1.0, 1.0]))), 4)
     0.6934
     """
-    relevant, other, sure = _sides("ndcg", scores, relevance)
+    relevant, other, sure = _sides(scores, relevance)
     if top is not None:
-        check.count("ndcg", "top", top)
-    check.takes("ndcg", "discount", discount, "rank")
+        check.count("top", top)
+    check.takes("discount", discount, "rank")
     counted, gains = relevant | other, jnp.where(relevant, relevance, 0).astype(scores.dtype)
     ranks = jnp.arange(1, scores.size + 1, dtype=scores.dtype)
     weights = discount(ranks) if top is None else jnp.where(ranks <= top, discount(ranks), 0.0)
@@ -146,16 +146,16 @@ def _discounted(keys: Array, gains: Array, counted: Array, sums: Array) -> Array
     return jnp.sum(jnp.where(counted, gains * share, 0.0))
 
 
-def _sides(owner: str, scores: Any, relevance: Any) -> tuple[Array, Array, Array]:
+def _sides(scores: Any, relevance: Any) -> tuple[Array, Array, Array]:
     """The relevant entries, the others without padding, and 1; NaN if a traced number is illegal.
 
     The scores of padding do not count, but must be finite as well.
     """
-    check_length(owner, scores, relevance)
-    check.finite(owner, "scores", scores, each=True)
+    check_length(scores, relevance)
+    check.finite("scores", scores, each=True)
     if not isinstance(relevance, Tracer) and not np.all(is_degree(np.asarray(relevance))):
-        raise ValueError(
-            f"{owner}: `relevance` must be 1 or 0, or a degree from 0 on, or -1 for padding, got "
+        raise RefusedValue(
+            f"`relevance` must be 1 or 0, or a degree from 0 on, or -1 for padding, got "
             f"{np.asarray(relevance).tolist()}."
         )
     relevance = jnp.asarray(relevance).astype(scores.dtype)

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Learner
 from olx.frameworks.lift import model
 
@@ -22,7 +22,7 @@ def rank_rows(inner: Learner) -> Learner:
     >>> run.state.theta.tolist()
     [0.5, -0.5]
     """
-    check.instance("rank_rows", "inner", inner, Learner)
+    check.instance("inner", inner, Learner)
     return model(inner, row_scores)
 
 
@@ -30,8 +30,8 @@ def rank_rows(inner: Learner) -> Learner:
 def row_scores(w: Array, rows: Array) -> Array:
     r"""The scores $X w$ of the rows $X$ of a group."""
     if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:
-        raise TypeError(
-            f"row_scores: the rows have shape {np.shape(rows)}, the weights {np.shape(w)}; a group "
+        raise RefusedType(
+            f"the rows have shape {np.shape(rows)}, the weights {np.shape(w)}; a group "
             "is an array of rows (m, d) for weights (d,)."
         )
     return rows @ w

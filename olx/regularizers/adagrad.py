@@ -45,10 +45,10 @@ def adagrad(penalty: Penalty | None = None, delta: Scalar = 1.0, rate: Scalar = 
     delta: positive; the bound of the paper needs at least the square of the largest gradient.
     rate: the step size of the learner, for the regret on penalized losses.
     """
-    delta = check.positive("adagrad", "delta", delta)
-    rate = check.non_negative("adagrad", "rate", rate)
+    delta = check.positive("delta", delta)
+    rate = check.non_negative("rate", rate)
     if penalty is not None:
-        check.instance("adagrad", "penalty", penalty, Penalty)
+        check.instance("penalty", penalty, Penalty)
     separable = penalty is None or penalty.separable
     hparams = AdaGradHparams(delta, penalty, rate)
     return Process(hparams, init, update, at, REGULARIZER, separable=separable)

@@ -36,9 +36,9 @@ def composite(penalty: Penalty, rate: Scalar, power: Scalar = 0.5) -> Process:
 
     rate: the step size of the learner, for the regret on penalized losses.
     """
-    check.instance("composite", "penalty", penalty, Penalty)
-    rate = check.non_negative("composite", "rate", rate)
-    power = check.non_negative("composite", "power", power)
+    check.instance("penalty", penalty, Penalty)
+    rate = check.non_negative("rate", rate)
+    power = check.non_negative("power", power)
     hparams = CompositeHparams(penalty, rate, power)
     return Process(hparams, clock.start, clock.tick, at, REGULARIZER, separable=penalty.separable)
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import _spectral as spectral
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
@@ -28,13 +28,14 @@ def full_adagrad(delta: Scalar = 1.0) -> Process:
 
     delta: positive; the bound of the paper needs at least the norm of the largest gradient.
     """
-    delta = check.positive("full_adagrad", "delta", delta)
+    delta = check.positive("delta", delta)
     return Process(delta, init, update, at, REGULARIZER)
 
 
+@own_name("full_adagrad")
 def init(delta: Scalar, params: PyTree) -> Float[Array, "d d"]:
     if getattr(params, "ndim", 0) != 1:
-        raise TypeError("full_adagrad: `params` must be one vector; `adagrad` takes trees.")
+        raise RefusedType("`params` must be one vector; `adagrad` takes trees.")
     return jnp.zeros((params.size, params.size), params.dtype)
 
 

@@ -28,8 +28,8 @@ class GrowingHparams:
 @public
 def growing(mirror: MirrorMap, power: Scalar = 0.5) -> Process:
     """The potential of `mirror` times $t^p$, with $t$ the round number and `power` $p$."""
-    check.instance("growing", "mirror", mirror, MirrorMap)
-    power = check.non_negative("growing", "power", power)
+    check.instance("mirror", mirror, MirrorMap)
+    power = check.non_negative("power", power)
     hparams = GrowingHparams(mirror, power)
     return Process(hparams, clock.start, clock.tick, at, REGULARIZER, separable=mirror.separable)
 

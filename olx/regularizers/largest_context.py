@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import REGULARIZER, Feedback, Process
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
@@ -26,9 +26,9 @@ def largest_context(mirror: MirrorMap) -> Process:
 
     mirror: must state its norm and modulus.
     """
-    check.instance("largest_context", "mirror", mirror, MirrorMap)
+    check.instance("mirror", mirror, MirrorMap)
     if mirror.norm is None or mirror.modulus is None:
-        raise TypeError("largest_context: `mirror` must state its norm and its modulus.")
+        raise RefusedType("`mirror` must state its norm and its modulus.")
     return Process(mirror, init, update, at, REGULARIZER)
 
 
@@ -47,8 +47,9 @@ def at(mirror: MirrorMap, largest: Array, context: PyTree) -> MirrorMap:
     return scale(mirror, jnp.where(seen == 0, 1.0, seen * seen / mirror.modulus))
 
 
+@own_name("largest_context")
 def _see(mirror: MirrorMap, largest: Array, context: PyTree) -> Array:
     if context is None:
-        raise TypeError("largest_context: there is no context; put the learner in `olx.linear`.")
+        raise RefusedType("there is no context; put the learner in `olx.linear`.")
     assert mirror.norm is not None
     return jnp.maximum(largest, mirror.norm.dual(context))

@@ -20,7 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.quadratic import quadratic
@@ -44,7 +44,7 @@ def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
 
     lipschitz: $L$ of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
-    lipschitz = check.positive("scale_invariant_adagrad", "lipschitz", lipschitz)
+    lipschitz = check.positive("lipschitz", lipschitz)
     hparams = ScaleInvariantAdaGradHparams(lipschitz)
     return Process(hparams, init, update, at, REGULARIZER, separable=True)
 
@@ -55,19 +55,21 @@ def init(hp: ScaleInvariantAdaGradHparams, params: PyTree) -> ScaleInvariantAdaG
     return ScaleInvariantAdaGradStats(zeros, zeros, dimension)
 
 
+@own_name("scale_invariant_adagrad")
 def update(
     hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, feedback: Feedback
 ) -> ScaleInvariantAdaGradStats:
-    largest = larger("scale_invariant_adagrad", stats.largest, feedback.context)
+    largest = larger(stats.largest, feedback.context)
     scaled = jax.tree.map(ratio, tree.scale(feedback.weight, feedback.grad), largest)
     squares = jax.tree.map(lambda square, g: square + g * g, stats.squares, scaled)
     return ScaleInvariantAdaGradStats(largest, squares, stats.dimension)
 
 
+@own_name("scale_invariant_adagrad")
 def at(
     hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, context: PyTree
 ) -> MirrorMap:
-    largest = larger("scale_invariant_adagrad", stats.largest, context)
+    largest = larger(stats.largest, context)
     steep = lambda b, a: jnp.sqrt(stats.dimension) * b * b * a
     return quadratic(jax.tree.map(steep, largest, level(hp, stats)))
 

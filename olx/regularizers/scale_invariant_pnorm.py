@@ -26,7 +26,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex import norms
 from olx.convex.norms import Norm
 from olx.core import REGULARIZER, Feedback, Process, Scalar
@@ -50,7 +50,7 @@ def scale_invariant_pnorm(lipschitz: Scalar = 1.0) -> Process:
 
     lipschitz: $L$ of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
-    lipschitz = check.positive("scale_invariant_pnorm", "lipschitz", lipschitz)
+    lipschitz = check.positive("lipschitz", lipschitz)
     return Process(ScaleInvariantPNormHparams(lipschitz), init, update, at, REGULARIZER)
 
 
@@ -97,16 +97,17 @@ def ratio(top: Array, bottom: Array) -> Array:
     return safe.divide(top, bottom, 0.0, bottom != 0)
 
 
-def larger(owner: str, largest: PyTree, context: PyTree) -> PyTree:
+def larger(largest: PyTree, context: PyTree) -> PyTree:
     """The largest absolute value of every feature so far, including `context`."""
     if context is None:
-        raise TypeError(f"{owner}: there is no context; put the learner inside `olx.linear`.")
-    check.same_shape(owner, "context", context, "decision", largest)
+        raise RefusedType("there is no context; put the learner inside `olx.linear`.")
+    check.same_shape("context", context, "decision", largest)
     return jax.tree.map(lambda b, x: jnp.maximum(b, jnp.abs(x)), largest, context)
 
 
+@own_name("scale_invariant_pnorm")
 def _see(stats: ScaleInvariantPNormStats, context: PyTree) -> ScaleInvariantPNormStats:
-    largest = larger("scale_invariant_pnorm", stats.largest, context)
+    largest = larger(stats.largest, context)
     count = lambda x: jnp.sum(x != 0, dtype=stats.support.dtype)
     support = jnp.maximum(stats.support, tree.sum(jax.tree.map(count, context)))
     return ScaleInvariantPNormStats(largest, support, stats.paid)

@@ -27,19 +27,19 @@ class DecayHparams:
 @public
 def decay(eta: Scalar, power: Scalar = 0.5) -> Process:
     r"""The step size $\eta t^{-p}$ in round $t$, with `power` $p$."""
-    eta = check.positive("decay", "eta", eta)
-    power = check.non_negative("decay", "power", power)
+    eta = check.positive("eta", eta)
+    power = check.non_negative("power", power)
     return Process(DecayHparams(eta, power), clock.start, clock.tick, at, STEP, separable=True)
 
 
-def as_schedule(owner: str, name: str, eta: Scalar | Process, gives: str = STEP) -> Process:
+def as_schedule(name: str, eta: Scalar | Process, gives: str = STEP) -> Process:
     """Turn a positive number into a constant process; return a process as it is.
 
     gives: the kind of quantity.
     """
     if isinstance(eta, Process):
-        return eta.must_give(owner, name, gives)
-    eta = check.positive(owner, name, eta)
+        return eta.must_give(name, gives)
+    eta = check.positive(name, eta)
     return Process(eta, _scalar.no_stats, _scalar.no_news, _itself, gives, separable=True)
 
 

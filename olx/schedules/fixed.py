@@ -44,9 +44,9 @@ def lipschitz_horizon(rounds: Scalar, energy: Scalar, complexity: Scalar) -> Pro
     >>> float(lipschitz_horizon(100.0, 0.5, 2.0).at(None))
     0.2
     """
-    rounds = check.positive("lipschitz_horizon", "rounds", rounds)
-    energy = check.positive("lipschitz_horizon", "energy", energy)
-    complexity = check.positive("lipschitz_horizon", "complexity", complexity)
+    rounds = check.positive("rounds", rounds)
+    energy = check.positive("energy", energy)
+    complexity = check.positive("complexity", complexity)
     hparams = LipschitzHorizonHparams(rounds, energy, complexity)
     return Process(hparams, _scalar.no_stats, _scalar.no_news, at_horizon, STEP, separable=True)
 
@@ -62,9 +62,9 @@ def self_bounded(self_bound: Scalar, complexity: Scalar, loss: Scalar) -> Proces
     >>> round(float(self_bounded(1.0, 1.0, 3.0).at(None)), 4)
     0.3333
     """
-    self_bound = check.positive("self_bounded", "self_bound", self_bound)
-    complexity = check.positive("self_bounded", "complexity", complexity)
-    loss = check.non_negative("self_bounded", "loss", loss)
+    self_bound = check.positive("self_bound", self_bound)
+    complexity = check.positive("complexity", complexity)
+    loss = check.non_negative("loss", loss)
     hparams = SelfBoundedHparams(self_bound, complexity, loss)
     return Process(hparams, _scalar.no_stats, _scalar.no_news, at_bounded, STEP, separable=True)
 

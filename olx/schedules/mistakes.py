@@ -23,7 +23,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
 from olx.losses.margin import mistaken
@@ -55,8 +55,8 @@ def mistakes(complexity: Scalar, norm: Norm) -> Process:
     >>> float(schedule.at(schedule.init(jnp.zeros(2)), jnp.array([6.0, 8.0])))
     0.2
     """
-    complexity = check.positive("mistakes", "complexity", complexity)
-    check.instance("mistakes", "norm", norm, Norm)
+    complexity = check.positive("complexity", complexity)
+    check.instance("norm", norm, Norm)
     return Process(MistakesHparams(complexity, norm), init, update, at, STEP)
 
 
@@ -67,8 +67,8 @@ def structured(complexity: Scalar, norm: Norm) -> Process:
     complexity: $U$, the largest $f(u)$ to compete with.
     norm: the norm of the mirror map; rows are measured in its dual norm.
     """
-    complexity = check.positive("structured", "complexity", complexity)
-    check.instance("structured", "norm", norm, Norm)
+    complexity = check.positive("complexity", complexity)
+    check.instance("norm", norm, Norm)
     return Process(MistakesHparams(2 * complexity, norm), init, update_on_mistakes, at, STEP)
 
 
@@ -104,10 +104,11 @@ def _count(stats: MistakesStats, feedback: Feedback) -> tuple[Clock, Array]:
     return clock.advance(stats.mistakes, wrong), stats.beyond + beyond
 
 
+@own_name("mistakes")
 def _wrong(feedback: Feedback) -> Array:
     if [jnp.ndim(leaf) for leaf in jax.tree.leaves(feedback.action)] != [0]:
-        raise TypeError(
-            "mistakes: this schedule counts mistakes of a score, which a point learner does not "
+        raise RefusedType(
+            "this schedule counts mistakes of a score, which a point learner does not "
             "have; give it to `olx.dual_ascent`."
         )
     return mistaken(feedback.action, feedback.outcome)

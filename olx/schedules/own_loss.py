@@ -45,8 +45,8 @@ def own_loss(start: Scalar, rate: Scalar) -> Process:
     >>> round(float(schedule.at(schedule.init(jnp.zeros(3)))), 4)
     0.3333
     """
-    start = check.positive("own_loss", "start", start)
-    rate = check.positive("own_loss", "rate", rate)
+    start = check.positive("start", start)
+    rate = check.positive("rate", rate)
     return Process(OwnLossHparams(start, rate), init, update, at, STEP, separable=True)
 
 
@@ -58,9 +58,9 @@ def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Pro
     self_bound: $L$, the self-bounding constant in the score times the largest $\|x_t\|_*^2$.
     complexity: $U$, the largest $f(u)$ on the domain.
     """
-    largest = check.positive("bounded_loss", "largest", largest)
-    self_bound = check.positive("bounded_loss", "self_bound", self_bound)
-    complexity = check.positive("bounded_loss", "complexity", complexity)
+    largest = check.positive("largest", largest)
+    self_bound = check.positive("self_bound", self_bound)
+    complexity = check.positive("complexity", complexity)
     hparams = OwnLossHparams(largest, 8**0.25 * (self_bound / complexity) ** 0.5, complexity)
     return Process(hparams, init, update, at, STEP, separable=True)
 

@@ -52,9 +52,9 @@ def root_lipschitz(lipschitz: Scalar, complexity: Scalar, norm: Norm) -> Process
     >>> float(schedule.at(schedule.init(jnp.zeros(2)), jnp.array([6.0, 8.0])))
     0.2
     """
-    lipschitz = check.positive("root_lipschitz", "lipschitz", lipschitz)
-    complexity = check.positive("root_lipschitz", "complexity", complexity)
-    check.instance("root_lipschitz", "norm", norm, Norm)
+    lipschitz = check.positive("lipschitz", lipschitz)
+    complexity = check.positive("complexity", complexity)
+    check.instance("norm", norm, Norm)
     return Process(RootNormsHparams(lipschitz**2 / 2, complexity, norm), init, update, at, STEP)
 
 
@@ -65,8 +65,8 @@ def root_norms(complexity: Scalar, norm: Norm) -> Process:
     complexity: $U$, the largest $f(u)$ to compete with.
     norm: the norm of the mirror map; rows are measured in its dual norm.
     """
-    complexity = check.positive("root_norms", "complexity", complexity)
-    check.instance("root_norms", "norm", norm, Norm)
+    complexity = check.positive("complexity", complexity)
+    check.instance("norm", norm, Norm)
     return Process(RootNormsHparams(1.0, complexity, norm), init, update, at, STEP)
 
 

@@ -35,8 +35,8 @@ def root_rounds(energy: Scalar, complexity: Scalar) -> Process:
     >>> float(schedule.at(schedule.init(jnp.zeros(3))))
     0.5
     """
-    energy = check.positive("root_rounds", "energy", energy)
-    complexity = check.positive("root_rounds", "complexity", complexity)
+    energy = check.positive("energy", energy)
+    complexity = check.positive("complexity", complexity)
     hparams = RootRoundsHparams(energy, complexity)
     return Process(hparams, clock.start, clock.tick, at, STEP, separable=True)
 

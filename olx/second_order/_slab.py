@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from olx import _check as check
 from olx._pytree import pytree
+from olx._refusal import RefusedType
 from olx.core import Feedback, Scalar
 from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, latest
 
@@ -28,27 +29,26 @@ class SlabHparams:
 
 
 def numbers(
-    owner: str,
     bound: Scalar | None,
     curvature: Scalar | None,
     lipschitz: Scalar | None,
     used: bool = True,
 ) -> SlabHparams:
-    """The numbers of a Newton step on slabs; refuses illegal ones in the name of `owner`.
+    """The numbers of a Newton step on slabs; refuses illegal ones.
 
     used: whether the step uses the curvature, so that one of the last two numbers must be given.
     """
     if used and curvature is None and lipschitz is None:
-        raise TypeError(
-            f"{owner}: give `curvature` if the loss has it, else `lipschitz`, the largest slope."
+        raise RefusedType(
+            "give `curvature` if the loss has it, else `lipschitz`, the largest slope."
         )
     if bound is not None:
-        bound = check.positive(owner, "bound", bound)
+        bound = check.positive("bound", bound)
     elif lipschitz is not None:
-        raise TypeError(f"{owner}: `lipschitz` needs `bound`: it bounds the slopes on the slabs.")
-    sigma = 0.0 if curvature is None else check.positive(owner, "curvature", curvature)
+        raise RefusedType("`lipschitz` needs `bound`: it bounds the slopes on the slabs.")
+    sigma = 0.0 if curvature is None else check.positive("curvature", curvature)
     if lipschitz is not None:
-        lipschitz = check.positive(owner, "lipschitz", lipschitz)
+        lipschitz = check.positive("lipschitz", lipschitz)
     return SlabHparams(bound, sigma, lipschitz)
 
 

@@ -40,6 +40,6 @@ def adagrad_full(eta: Scalar, delta: Scalar = 1.0) -> Learner:
     >>> [round(w, 5) for w in run.trace[1].tolist()]
     [-0.5, -0.66667]
     """
-    eta = check.positive("adagrad_full", "eta", eta)
-    regularizer = full_adagrad(check.positive("adagrad_full", "delta", delta))
+    eta = check.positive("eta", eta)
+    regularizer = full_adagrad(check.positive("delta", delta))
     return ftrl(eta, regularizer).carrying(composite_regret(regularizer))

@@ -65,7 +65,7 @@ def arow(r: Scalar) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.1).holds)
     True
     """
-    r = check.positive("arow", "r", r)
+    r = check.positive("r", r)
     return rank_one(Rule(r, score, step), needs=(signs("arow"),), theorems=(updates_made,))
 
 

@@ -58,7 +58,7 @@ def arow_original(r: Scalar) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.1).holds)
     True
     """
-    r = check.positive("arow_original", "r", r)
+    r = check.positive("r", r)
     needs = (signs("arow_original"),)
     return rank_one(Rule(r, score, step), needs=needs, theorems=(mistakes_made,))
 

@@ -31,7 +31,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import alike
 from olx.frameworks.omd import OMDHparams, OMDState
@@ -53,16 +53,16 @@ def best_matrix(gradients: Float[Array, "t d"], size: Scalar) -> Float[Array, "d
     >>> best_matrix(jnp.eye(2), 0.5).tolist()
     [[2.0, 0.0], [0.0, 2.0]]
     """
-    size = check.positive("best_matrix", "size", size)
+    size = check.positive("size", size)
     if np.ndim(gradients) != 2:
-        raise TypeError(
-            f"best_matrix: `gradients` has shape {np.shape(gradients)}; give one gradient per row."
+        raise RefusedType(
+            f"`gradients` has shape {np.shape(gradients)}; give one gradient per row."
         )
     gram = np.asarray(gradients, float).T @ np.asarray(gradients, float)
     least = np.linalg.eigvalsh(gram)[0] if np.all(np.isfinite(gram)) else np.nan
     if not least > np.finfo(float).eps * len(gram) * np.trace(gram):
-        raise ValueError(
-            "best_matrix: the gradients must span all coordinates, got a smallest eigenvalue of "
+        raise RefusedValue(
+            "the gradients must span all coordinates, got a smallest eigenvalue of "
             f"{least:.3g}; leave out coordinates that are always 0, or turn the others."
         )
     rounds, width = np.shape(gradients)
@@ -87,14 +87,14 @@ def fixed_matrix_regret(size: Scalar) -> Theorem:
 
     size: $C L$, positive.
     """
-    size = check.positive("fixed_matrix_regret", "size", size)
+    size = check.positive("size", size)
     parts = terms, Partial(both_sides, size), start
     source = "Luo 2016, propositions 1 and 2"
     return summed("fixed_matrix_regret", source, *parts, about=_FIXED)
 
 
 def start(hp: OMDHparams, state: OMDState, u: PyTree) -> Account:
-    u = check.comparator("certify", u, state.theta)
+    u = check.comparator(u, state.theta)
     first = jnp.all(hp.mirror.to_primal(state.theta) == 0)
     return Account(first, jnp.zeros((u.size, u.size), u.dtype), ZERO, ZERO, ZERO, MET)
 

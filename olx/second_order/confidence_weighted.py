@@ -35,7 +35,7 @@ from jaxtyping import Array
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order.rank_one import Row, Rule, Step, rank_one
@@ -63,7 +63,7 @@ def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    hparams = ConfidenceHparams(_quantile("confidence_weighted", confidence), None)
+    hparams = ConfidenceHparams(_quantile(confidence), None)
     needs = (signs("confidence_weighted"),)
     return rank_one(Rule(hparams, score, exact_step), needs=needs)
 
@@ -86,14 +86,14 @@ def soft_confidence_weighted(
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    owner = "soft_confidence_weighted"
-    return rank_one(soft_rule(owner, confidence, c, squared), needs=(signs(owner),))
+    needs = (signs("soft_confidence_weighted"),)
+    return rank_one(soft_rule(confidence, c, squared), needs=needs)
 
 
-def soft_rule(owner: str, confidence: Scalar, c: Scalar, squared: bool) -> Rule:
+def soft_rule(confidence: Scalar, c: Scalar, squared: bool) -> Rule:
     """The rule of SCW-I, or of SCW-II if `squared`."""
-    check.flag(owner, "squared", squared)
-    hparams = ConfidenceHparams(_quantile(owner, confidence), check.positive(owner, "c", c))
+    check.flag("squared", squared)
+    hparams = ConfidenceHparams(_quantile(confidence), check.positive("c", c))
     return Rule(hparams, score, squared_step if squared else exact_step)
 
 
@@ -140,9 +140,9 @@ def _phi(hp: ConfidenceHparams, row: Row) -> Array:
     return jnp.asarray(hp.phi, row.spread.dtype)
 
 
-def _quantile(owner: str, confidence: Scalar) -> Array:
-    legal = check.between(owner, "confidence", confidence, 0.5, 1.0)
+def _quantile(confidence: Scalar) -> Array:
+    legal = check.between("confidence", confidence, 0.5, 1.0)
     inside = (legal > 0.5) & (legal < 1)  # the ends give a phi of 0 and of infinity
     if not isinstance(inside, Tracer) and not inside:
-        raise ValueError(f"{owner}: `confidence` must lie in (0.5, 1), got {confidence}.")
+        raise RefusedValue(f"`confidence` must lie in (0.5, 1), got {confidence}.")
     return ndtri(jnp.where(inside, jnp.asarray(legal, float), jnp.nan))

@@ -24,7 +24,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import of_wrapper
 from olx.wrapper import WrapperView, lift_needs, lift_refresh, lift_theorems
@@ -60,9 +60,9 @@ def diagonal_adaptation(inner: Learner, start: Scalar = 0.1, current: bool = Fal
     >>> run.state.squares[0] > 1 + 9  # the first slope is -1
     Array(True, dtype=bool)
     """
-    check.instance("diagonal_adaptation", "inner", inner, Learner)
-    start = check.positive("diagonal_adaptation", "start", start)
-    check.instance("diagonal_adaptation", "current", current, bool)
+    check.instance("inner", inner, Learner)
+    start = check.positive("start", start)
+    check.instance("current", current, bool)
     return Learner(
         AdaptationHparams(inner, start, current),
         init,
@@ -79,11 +79,12 @@ def init(hp: AdaptationHparams, params: PyTree) -> AdaptationState:
     return AdaptationState(hp.inner.init(params), squares)
 
 
+@own_name("diagonal_adaptation")
 def predict(hp: AdaptationHparams, state: AdaptationState, context: PyTree) -> Array:
     score = hp.inner.predict(state.inner, _scaled(state, context))
     if np.shape(score) != ():
-        raise TypeError(
-            "diagonal_adaptation: `inner` must predict one score, got an action of shape "
+        raise RefusedType(
+            "`inner` must predict one score, got an action of shape "
             f"{np.shape(score)}; lift a learner of points: `olx.linear(inner)`."
         )
     return score
@@ -97,8 +98,9 @@ def update(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) ->
     return AdaptationState(inner.update(state.inner, told), squares)
 
 
+@own_name("diagonal_adaptation")
 def _scaled(state: AdaptationState, context: PyTree) -> PyTree:
-    check.same_shape("diagonal_adaptation", "the context", context, "`params`", state.squares)
+    check.same_shape("the context", context, "`params`", state.squares)
     return jax.tree.map(lambda x, d: x / jnp.sqrt(d), context, state.squares)
 
 

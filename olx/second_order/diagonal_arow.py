@@ -65,7 +65,7 @@ def diagonal_arow(r: Scalar) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.1).holds)
     True
     """
-    hparams = DiagonalAROWHparams(check.positive("diagonal_arow", "r", r))
+    hparams = DiagonalAROWHparams(check.positive("r", r))
     facts, needs = Facts(coordinates=Rowwise()), (signs("diagonal_arow"),)
     theorems = (updates_made,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
@@ -88,7 +88,7 @@ def update(
 
 
 def start(hp: DiagonalAROWHparams, state: DiagonalAROWState, u: PyTree) -> Tally:
-    u = check.comparator("certify", u, state.theta)
+    u = check.comparator(u, state.theta)
     return sketch.first_tally(jnp.asarray(tree.vdot(u, u)))
 
 

@@ -68,7 +68,7 @@ def epoch_frequent_directions(size: int) -> Sketch:
     >>> bool(run.state.small.lost < 1e-3)  # three directions are enough
     True
     """
-    check_size("epoch_frequent_directions", size)
+    check_size(size)
     hparams = DirectionsHparams(size)
     parts = init, update, solve, energy, is_due, basis, rebased
     return Sketch(hparams, size, *parts, THEOREMS)

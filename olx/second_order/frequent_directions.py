@@ -64,7 +64,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
@@ -113,7 +113,7 @@ def frequent_directions(size: int) -> Sketch:
     >>> bool(run.state.small.lost < 1e-3)  # three directions are enough
     True
     """
-    check_size("frequent_directions", size)
+    check_size(size)
     hparams = DirectionsHparams(size)
     parts = init, update, solve, energy, is_due, basis, rebased
     return Sketch(hparams, size, *parts, THEOREMS)
@@ -178,10 +178,10 @@ def rebased(small: Directions) -> Directions:
     )
 
 
-def check_size(owner: str, size: int) -> None:
-    check.size(owner, "size", size)
+def check_size(size: int) -> None:
+    check.size("size", size)
     if size < 2:
-        raise ValueError(f"{owner}: `size` must be at least 2, got {size}: one row is not kept.")
+        raise RefusedValue(f"`size` must be at least 2, got {size}: one row is not kept.")
 
 
 class Shrunk(NamedTuple):
@@ -268,7 +268,7 @@ class Account(NamedTuple):
 
 
 def start(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
-    u = check.comparator("certify", u, state.base)
+    u = check.comparator(u, state.base)
     apart = tree.sub(u, state.base)
     first = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
     rows = jnp.zeros_like(first) + len(state.small.frame)

@@ -83,7 +83,7 @@ def invariant_newton(
     >>> bool(jnp.allclose(one.losses, other.losses, rtol=1e-2))
     True
     """
-    hparams = _slab.numbers("invariant_newton", bound, curvature, lipschitz)
+    hparams = _slab.numbers(bound, curvature, lipschitz)
     return Learner(hparams, init, predict, update, theorems=(slab_regret,))
 
 
@@ -130,7 +130,7 @@ def look(hp: SlabHparams, state: InvariantState, x: Float[Array, " d"]) -> Look:
 
 
 def start(hp: SlabHparams, state: InvariantState, u: PyTree) -> _slab.Account:
-    check.comparator("certify", vector(u), state.w)
+    check.comparator(vector(u), state.w)
     return _slab.START
 
 

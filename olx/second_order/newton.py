@@ -80,8 +80,8 @@ def newton(
     >>> bool(olx.certify(learner, run, 0 * u).holds)
     True
     """
-    alpha = check.positive("newton", "alpha", alpha)
-    rule = Rule(_slab.numbers("newton", bound, curvature, lipschitz), score, step)
+    alpha = check.positive("alpha", alpha)
+    rule = Rule(_slab.numbers(bound, curvature, lipschitz), score, step)
     return rank_one(rule, alpha, theorems=(slab_regret,))
 
 

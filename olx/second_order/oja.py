@@ -53,7 +53,7 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._numeric import Sum
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedValue, own_name, public
 from olx.core import Scalar
 from olx.second_order import sketch
 from olx.second_order.sketch import PERIOD, Sketch, columns, orthonormal
@@ -90,27 +90,28 @@ def oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     >>> bool(jnp.allclose(rows @ rows.T, jnp.eye(2), atol=1e-6))
     True
     """
-    check.key("oja", key)
-    return _make("oja", size, rate, key, _falling)
+    check.key(key)
+    return _make(size, rate, key, _falling)
 
 
 @public
 def adaptive_oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
     """Oja's sketch with rates that adapt to the lengths of the sketched vectors."""
-    check.key("adaptive_oja", key)
-    return _make("adaptive_oja", size, rate, key, _adaptive)
+    check.key(key)
+    return _make(size, rate, key, _adaptive)
 
 
-def _make(name: str, size: int, rate: Scalar, key: Array, rates: Callable) -> Sketch:
-    check.size(name, "size", size)
-    hparams = OjaHparams(size, check.positive(name, "rate", rate), key, rates)
+def _make(size: int, rate: Scalar, key: Array, rates: Callable) -> Sketch:
+    check.size("size", size)
+    hparams = OjaHparams(size, check.positive("rate", rate), key, rates)
     return Sketch(hparams, size, init, update, solve, energy, is_due, basis, rebased)
 
 
+@own_name("oja")
 def init(hp: OjaHparams, alpha: Scalar, params: PyTree) -> tuple[OjaState, PyTree]:
     if hp.size > columns(params):
-        raise ValueError(
-            f"oja: `size` must be at most the number of coordinates, got {hp.size} for "
+        raise RefusedValue(
+            f"`size` must be at most the number of coordinates, got {hp.size} for "
             f"{columns(params)}; use the full matrix instead."
         )
     flat, unravel = ravel_pytree(params)

@@ -92,8 +92,8 @@ def random_projection(size: int, key: Array) -> Sketch:
     >>> bool(jnp.allclose(small.root @ small.root.T, inverse, atol=1e-6))
     True
     """
-    check.key("random_projection", key)
-    check.size("random_projection", "size", size)
+    check.key(key)
+    check.size("size", size)
     return Sketch(ProjectionHparams(size, key), size, init, update, solve, energy)
 
 
@@ -141,7 +141,7 @@ def projection_terms(epsilon: Scalar) -> Theorem:
 
     epsilon: in [0, 1).
     """
-    epsilon = check.between("projection_terms", "epsilon", epsilon, 0.0, 0.999999)
+    epsilon = check.between("epsilon", epsilon, 0.0, 0.999999)
     parts = (Partial(part, epsilon) for part in (open_account, add_round, both_sides))
     return Theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
 
@@ -206,8 +206,8 @@ def projection_drift(delta: Scalar, rate: Scalar) -> Theorem:
     rate: $\lambda$, positive, fixed before the draws. The best one is about
         $\sqrt{m \ln(1 / \delta) / (2 \sum_s a_s^2 |z_s|^2)}$.
     """
-    delta = check.above("projection_drift", "delta", delta, 0.0, 1.0)
-    rate = check.positive("projection_drift", "rate", rate)
+    delta = check.above("delta", delta, 0.0, 1.0)
+    rate = check.positive("rate", rate)
     parts = open_drift, Partial(add_drift, rate), Partial(drift_sides, delta, rate)
     return Theorem("projection_drift", "Luo 2016, theorem 17 (1)", *parts, about=_PROJECTION)
 

@@ -113,8 +113,8 @@ def rank_one(
     The context is shaped like `params`: an array, or a tree of arrays, which is read as one vector.
     Only the shape of `params` is used: the first weights are 0.
     """
-    check.instance("rank_one", "rule", rule, Rule)
-    prior = check.positive("rank_one", "prior", prior)
+    check.instance("rule", rule, Rule)
+    prior = check.positive("prior", prior)
     hparams = RankOneHparams(rule, prior)
     facts = Facts(refresh=Refresh(is_due, folded)) if grows else Facts()
     begin = init_classes if classes else init
@@ -179,7 +179,7 @@ def weight_if(counts: Array, feedback: Feedback) -> Array:
 
 def comparator(state: RankOneState, u: PyTree) -> Float[Array, " d"]:
     """The comparator of a theorem as one vector; refuses one of another size."""
-    return check.comparator("certify", vector(u), state.w)
+    return check.comparator(vector(u), state.w)
 
 
 def adding(row: Row, r: Scalar, z: Scalar, weight: Scalar = 1.0) -> Step:

@@ -61,8 +61,8 @@ def ridge(a: Scalar, forget: Scalar = 1.0) -> Learner:
     >>> run.trace.round(6).tolist()
     [0.0, 1.0]
     """
-    a = check.positive("ridge", "a", a)
-    forget = check.above("ridge", "forget", forget, 0, 1)
+    a = check.positive("a", a)
+    forget = check.above("forget", forget, 0, 1)
     rule = Rule(forget, score, step)
     return rank_one(rule, a, grows=True, theorems=(least_squares,))
 

@@ -62,7 +62,7 @@ def second_order_perceptron(a: Scalar = 1.0) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.1).holds)
     True
     """
-    a = check.positive("second_order_perceptron", "a", a)
+    a = check.positive("a", a)
     needs = (signs("second_order_perceptron"),)
     return rank_one(Rule(None, score, step), a, needs=needs, theorems=(mistakes_made,))
 

@@ -44,7 +44,7 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh, Refreshed, Rowwise
 from olx.frameworks.lift import dot
@@ -121,10 +121,10 @@ def sketched_newton(
     >>> bool(total(oja(1, key=jax.random.key(1))) < 0.5 * total(None))
     True
     """
-    alpha = check.positive("sketched_newton", "alpha", alpha)
-    slab = _slab.numbers("sketched_newton", bound, curvature, lipschitz, used=sketch is not None)
+    alpha = check.positive("alpha", alpha)
+    slab = _slab.numbers(bound, curvature, lipschitz, used=sketch is not None)
     sketch = nothing() if sketch is None else sketch
-    check.instance("sketched_newton", "sketch", sketch, Sketch)
+    check.instance("sketch", sketch, Sketch)
     changing = Facts(coordinates=Refreshed(), refresh=Refresh(is_due, refreshed, gram))
     facts = Facts(coordinates=Rowwise()) if sketch.due_fn is None else changing
     return Learner(
@@ -153,9 +153,10 @@ def update(
     return step(hp, state, feedback).after
 
 
+@own_name("sketched_newton")
 def score(state: SketchedNewtonState, x: PyTree, zx: Array) -> Array:
     """The score before the projection."""
-    check.same_shape("sketched_newton", "the context", x, "`params`", state.base)
+    check.same_shape("the context", x, "`params`", state.base)
     return dot(state.base, x) + jnp.sum(state.mix * zx)
 
 
@@ -215,7 +216,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
-    u = check.comparator("certify", u, state.base)
+    u = check.comparator(u, state.base)
     apart = tree.sub(u, state.base)
     start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
     return Account(first_sums(_slab.START, start), start, jnp.zeros_like(start))

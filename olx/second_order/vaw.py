@@ -59,7 +59,7 @@ def vaw(a: Scalar) -> Learner:
     >>> bool(olx.certify(learner, run, u).holds)
     True
     """
-    a = check.positive("vaw", "a", a)
+    a = check.positive("a", a)
     return rank_one(Rule(None, score, step), a, theorems=(logarithmic_regret,))
 
 

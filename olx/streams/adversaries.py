@@ -19,7 +19,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.adversary import Adversary
 from olx.core import Loss, Rounds, Scalar
 from olx.streams.checks import check_rounds
@@ -43,7 +43,7 @@ def contradicting(loss: Loss) -> Adversary:
     The learner makes a mistake in every round. The better of the two constant labels is wrong in at
     most half of them. So no deterministic classifier has small regret in mistakes.
     """
-    return Adversary(None, _checked("contradicting", loss), _nothing, _ask_one, _contradict)
+    return Adversary(None, _checked(loss), _nothing, _ask_one, _contradict)
 
 
 @public
@@ -53,7 +53,7 @@ def random_signs(key: Array) -> Adversary:
     On $[-1, 1]$ it forces an expected regret of $E|\sum_t \sigma_t|$, about $\sqrt{2 T / \pi}$; on
     the box $[-1, 1]^d$, the same per coordinate. The action is an array.
     """
-    check.key("random_signs", key)
+    check.key(key)
     return Adversary(key, Partial(tree.vdot), _first_key, _ask_nothing, _answer_signs)
 
 
@@ -65,8 +65,8 @@ def unit_vectors(rounds: int, loss: Loss) -> Adversary:
     least 1 in every round, but 0 for $u = (y_1, \dots, y_T)$. So the regret is at least
     $T = \|u\|^2$, and the complexity of the comparator must enter any bound.
     """
-    check.count("unit_vectors", "rounds", rounds)
-    loss = _checked("unit_vectors", loss)
+    check.count("rounds", rounds)
+    loss = _checked(loss)
     return Adversary(Size(rounds), loss, _first_round, _ask_unit, _answer_unit)
 
 
@@ -79,8 +79,8 @@ def threshold(candidates: int, loss: Loss) -> Adversary:
     candidate is left, the labels are those of this candidate. Forces $\lfloor \log_2 n \rfloor$
     mistakes, although one candidate makes none and the class has VC dimension 1.
     """
-    check.count("threshold", "candidates", candidates)
-    loss = _checked("threshold", loss)
+    check.count("candidates", candidates)
+    loss = _checked(loss)
     return Adversary(Size(candidates), loss, _all_candidates, _ask_halves, _answer_halves)
 
 
@@ -101,12 +101,12 @@ def steepest(radius: Scalar) -> Adversary:
     round is `radius` $\|w_t\|$, never negative. So the regret to a ball of radius $D$ is at least
     $D$ times the length of the sum of gradients.
     """
-    radius = check.positive("steepest", "radius", radius)
+    radius = check.positive("radius", radius)
     return Adversary(radius, Partial(tree.vdot), _nothing, _ask_nothing, _answer_steepest)
 
 
-def _checked(owner: str, loss: Loss) -> Loss:
-    check.function(owner, "loss", loss)
+def _checked(loss: Loss) -> Loss:
+    check.function("loss", loss)
     return as_tree(loss)
 
 
@@ -196,13 +196,13 @@ def replaying(loss: Loss, rounds: Rounds) -> Adversary:
     >>> olx.play(olx.ogd(0.5), nature, jnp.zeros(1), 4).rounds.outcome[:, 0].tolist()
     [1.0, -1.0, 1.0, -1.0]
     """
-    check.takes("replaying", "loss", loss, "action", "outcome")
-    check_rounds("replaying", rounds)
+    check.takes("loss", loss, "action", "outcome")
+    check_rounds(rounds)
     if isinstance(rounds.context, SparseRows):
-        raise TypeError("replaying: sparse rows are not supported; pass `rows.toarray()`.")
+        raise RefusedType("sparse rows are not supported; pass `rows.toarray()`.")
     if rounds.weight is not None:
-        raise ValueError(
-            "replaying: an adversary gives every round the weight 1, got rounds with weights; play "
+        raise RefusedValue(
+            "an adversary gives every round the weight 1, got rounds with weights; play "
             "them with `olx.run`."
         )
     rounds = jax.tree.map(jnp.asarray, rounds)

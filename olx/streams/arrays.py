@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Rounds
 from olx.streams.checks import refuse_masked
 from olx.streams.sparse_rows import SparseRows, sparse_rows
@@ -36,7 +36,7 @@ def from_arrays(
     >>> rounds.context.tolist(), rounds.outcome.tolist()
     ([[0.0, 1.0], [2.0, 3.0]], [1.0, -1.0])
     """
-    check.flag("from_arrays", "labels", labels)
+    check.flag("labels", labels)
     context, outcome = _each(_read, "context", context), _each(_read, "outcome", outcome)
     weight = None if weight is None else _read("weight", weight)
     _check_lengths(Rounds(context, outcome, weight))
@@ -51,7 +51,7 @@ def from_arrays(
     if weight is not None:
         weight = as_floats("weight", weight)
         if weight.ndim != 1:
-            raise TypeError(f"from_arrays: weight has shape {weight.shape}; give one per round.")
+            raise RefusedType(f"weight has shape {weight.shape}; give one per round.")
         _refuse("weight", weight, weight < 0, "; weights are non-negative")
     return jax.tree.map(jnp.asarray, Rounds(context, outcome, weight))
 
@@ -62,16 +62,15 @@ def _each(function: Callable[[str, Any], np.ndarray], name: str, tree: PyTree) -
 
 
 def _read(name: str, value: Any) -> np.ndarray:
-    refuse_masked("from_arrays", name, value)
+    refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:
         _refuse_ragged(name, value)
         raise
     if array.ndim == 0:
-        raise TypeError(
-            f"from_arrays: {name} is a {type(value).__name__}; give a dense array with one "
-            "row per round."
+        raise RefusedType(
+            f"{name} is a {type(value).__name__}; give a dense array with one row per round."
         )
     if np.issubdtype(array.dtype, np.integer) or array.dtype == bool or _real(array):
         return array
@@ -102,7 +101,7 @@ def _refuse(name: str, array: np.ndarray, wrong: np.ndarray, demand: str) -> Non
     place = f"row {row}" + (f", column {', '.join(map(str, rest))}" if rest else "")
     entry = array[(row, *rest)]
     shown = entry if isinstance(entry, Real) else repr(entry)
-    raise ValueError(f"from_arrays: {name} holds {shown} at {place}{demand}.")
+    raise RefusedValue(f"{name} holds {shown} at {place}{demand}.")
 
 
 def _refuse_ragged(name: str, rows: list) -> None:
@@ -110,24 +109,23 @@ def _refuse_ragged(name: str, rows: list) -> None:
     lengths = [row.size if row.ndim else 0 for row in arrays]
     for row, length in enumerate(lengths):
         if length != lengths[0]:
-            raise TypeError(
-                f"from_arrays: {name} is ragged: row {row} has {length} entries, row 0 has "
-                f"{lengths[0]}."
+            raise RefusedType(
+                f"{name} is ragged: row {row} has {length} entries, row 0 has {lengths[0]}."
             )
 
 
 def _check_lengths(rounds: Rounds) -> None:
     if not jax.tree.leaves(rounds.outcome):
-        raise TypeError("from_arrays: outcome holds no array.")
+        raise RefusedType("outcome holds no array.")
     lengths = {
         jax.tree_util.keystr(path).lstrip("."): len(leaf)
         for path, leaf in jax.tree_util.tree_leaves_with_path(rounds)
     }
     if len(set(lengths.values())) > 1:
         seen = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-        raise TypeError(f"from_arrays: numbers of rows differ ({seen}).")
+        raise RefusedType(f"numbers of rows differ ({seen}).")
     if 0 in lengths.values():
-        raise ValueError("from_arrays: there are no rows.")
+        raise RefusedValue("there are no rows.")
 
 
 def _real(array: np.ndarray) -> bool:
@@ -145,11 +143,11 @@ def with_intercept(rounds: Rounds) -> Rounds:
     >>> with_intercept(olx.Rounds(np.array([[5.0, 6.0]]), np.array([1.0]))).context.tolist()
     [[5.0, 6.0, 1.0]]
     """
-    check.instance("with_intercept", "rounds", rounds, Rounds)
-    return rounds._replace(context=appended("with_intercept", rounds.context))
+    check.instance("rounds", rounds, Rounds)
+    return rounds._replace(context=appended(rounds.context))
 
 
-def appended(owner: str, rows: Any) -> Any:
+def appended(rows: Any) -> Any:
     """The rows with a column of ones after the others."""
     if isinstance(rows, SparseRows):
         import scipy.sparse  # loaded when it is needed: `import olx` stays quick
@@ -163,8 +161,8 @@ def appended(owner: str, rows: Any) -> Any:
         values = np.concatenate([rows.values[there], np.ones(shape[0], rows.dtype)])
         return sparse_rows(scipy.sparse.coo_array((values, index), shape=shape))
     if np.ndim(rows) < 2:
-        raise TypeError(
-            f"{owner}: the context must be an array with a row of features per round, got "
+        raise RefusedType(
+            f"the context must be an array with a row of features per round, got "
             f"{type(rows).__name__}."
         )
     library = np if isinstance(rows, np.ndarray) else jnp

@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, PyTree
 
+from olx._refusal import RefusedType, RefusedValue
 from olx.core import Learner, Rounds
 from olx.needs import Need
 from olx.streams.sparse_rows import SparseRows
@@ -33,84 +34,80 @@ class _Name(NamedTuple):
         return self.form.format(jax.tree_util.keystr(self.path))
 
 
-def check_iterable(owner: str, stream: Any) -> None:
+def check_iterable(stream: Any) -> None:
     """Refuse all but rounds and iterables of them; also iterables that hold something else."""
     if isinstance(stream, Rounds):
         return
     tables = isinstance(stream, Stream | str | dict) or is_array(stream) or is_frame(stream)
     if tables or not isinstance(stream, Iterable) or hasattr(stream, "tocsr"):
-        refuse(owner, stream)
+        refuse(stream)
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], Rounds):
-        refuse(owner, stream)
+        refuse(stream)
 
 
-def check_piece(owner: str, piece: Any) -> None:
+def check_piece(piece: Any) -> None:
     """Refuse a piece of an iterable that is not a legal `Rounds`."""
     if not isinstance(piece, Rounds):
-        refuse_piece(owner, piece)
-    check_rounds(owner, piece)
+        refuse_piece(piece)
+    check_rounds(piece)
 
 
-def check_rounds(owner: str, rounds: Rounds) -> int:
+def check_rounds(rounds: Rounds) -> int:
     """The number of rounds; refuses leaves of different lengths."""
     if not isinstance(rounds, Rounds):
-        refuse(owner, rounds)
+        refuse(rounds)
     leaves = jax.tree_util.tree_leaves_with_path(rounds)
     if not leaves:
-        raise TypeError(f"{owner}: `rounds` holds no array; give `olx.Rounds(contexts, outcomes)`.")
+        raise RefusedType("`rounds` holds no array; give `olx.Rounds(contexts, outcomes)`.")
     for path, leaf in leaves:
-        refuse_stranger(owner, _Name(path), leaf)
+        refuse_stranger(_Name(path), leaf)
         if np.ndim(leaf) == 0:
-            _refuse_scalar(owner, rounds, path)
-        check_kind(owner, _Name(path), leaf)
+            _refuse_scalar(rounds, path)
+        check_kind(_Name(path), leaf)
     lengths = [np.shape(leaf)[0] for _, leaf in leaves]
     if len(set(lengths)) > 1:
         pairs = zip(leaves, lengths, strict=True)
         seen = ", ".join(f"{_Name(path)}: {length}" for (path, _), length in pairs)
-        raise TypeError(
-            f"{owner}: leaves of `rounds` differ in length ({seen}); give one row per round."
-        )
+        raise RefusedType(f"leaves of `rounds` differ in length ({seen}); give one row per round.")
     length = lengths[0]
     if length == 0:
-        raise ValueError(f"{owner}: `rounds` is empty.")
+        raise RefusedValue("`rounds` is empty.")
     if rounds.weight is not None and np.ndim(rounds.weight) != 1:
         shape = np.shape(rounds.weight)
-        raise TypeError(f"{owner}: rounds.weight has shape {shape}; give one number per round.")
+        raise RefusedType(f"rounds.weight has shape {shape}; give one number per round.")
     return length
 
 
-def _refuse_scalar(owner: str, rounds: Rounds, path: tuple) -> None:
+def _refuse_scalar(rounds: Rounds, path: tuple) -> None:
     part = getattr(rounds, path[0].name)
     if isinstance(part, list):
-        raise TypeError(
-            f"{owner}: rounds.{path[0].name} is a list, and every leaf needs a leading axis of "
+        raise RefusedType(
+            f"rounds.{path[0].name} is a list, and every leaf needs a leading axis of "
             f"rounds; give an array, as np.array({path[0].name})."
         )
-    raise TypeError(
-        f"{owner}: rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a leading axis "
+    raise RefusedType(
+        f"rounds{jax.tree_util.keystr(path)} is a scalar; every leaf needs a leading axis "
         "of rounds, as np.full(T, 1.0)."
     )
 
 
-def check_params(owner: str, params: PyTree) -> None:
+def check_params(params: PyTree) -> None:
     """Refuse `params` that are not finite floats."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if not leaves:
-        raise TypeError(f"{owner}: `params` holds no array; give a start, as jnp.zeros(d).")
+        raise RefusedType("`params` holds no array; give a start, as jnp.zeros(d).")
     if type(params) in (list, tuple) and all(isinstance(leaf, int | float) for leaf in params):
         kind = type(params).__name__
-        raise TypeError(
-            f"{owner}: `params` is a {kind} of numbers; give an array, as jnp.zeros(d)."
-        )
+        raise RefusedType(f"`params` is a {kind} of numbers; give an array, as jnp.zeros(d).")
     for path, leaf in leaves:
         if isinstance(leaf, Tracer):
             continue
         name = _Name(path, "`params{}`")
-        check_kind(owner, name, leaf)
+        check_kind(name, leaf)
         kind = dtype_of(leaf)
         if not jnp.issubdtype(kind, jnp.floating):
-            raise TypeError(f"{owner}: {name} holds {kind}; give floats, as jnp.zeros(d).")
-        check_finite(owner, name, np.asarray(leaf), 0, "entry")
+            raise RefusedType(f"{name} holds {kind}; give floats, as jnp.zeros(d).")
+        check_finite(name, np.asarray(leaf), 0, "entry")
 
 
 def needs_of(learner: Any, loss: Any) -> list[tuple[Need, Any]]:
@@ -128,7 +125,6 @@ def _needs(thing: Any) -> tuple[Need, ...]:
 
 
 def judge(
-    owner: str,
     needs: list[tuple[Need, Any]],
     params: PyTree,
     part: Rounds,
@@ -152,24 +148,23 @@ def judge(
         if is_traced(legal):
             traced += [jnp.asarray(mask) for mask in jax.tree.leaves(legal)]
         else:
-            _refuse_rows(owner, need, part, legal, start)
+            _refuse_rows(need, part, legal, start)
     if part.weight is not None:
         light = part.weight >= 0
         if is_traced(light):
             traced.append(light)
         elif not np.all(light):
             where, value = first_of(~light, part.weight, start, "row")
-            raise ValueError(f"{owner}: rounds.weight must be non-negative, got {value}{where}.")
+            raise RefusedValue(f"rounds.weight must be non-negative, got {value}{where}.")
     decision = widest_float(params) if decision is None else decision
     for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(part)):
         if number not in skip and not is_traced(leaf):
             known = path[0].name in told
-            check_finite(owner, _Name(path), leaf, start, decision=decision, told=known)
+            check_finite(_Name(path), leaf, start, decision=decision, told=known)
     return traced
 
 
 def refuse_unknown(
-    owner: str,
     needs: list[tuple[Need, Any]],
     part: Rounds,
     losses: list[np.ndarray],
@@ -189,7 +184,7 @@ def refuse_unknown(
             if any(np.isnan(leaf[first]).any() for leaf in leaves):
                 where = f"got nan in rounds.{need.where}, row {start + first}"
                 said = f"{need.unknown}, {where}{remedy_of(need)}"
-                raise ValueError(f"{owner}: {need.owner}: {said}.")
+                raise RefusedValue(f"{need.owner}: {said}.")
 
 
 def legal_so_far(traced: list[Array]) -> Bool[Array, " T"]:
@@ -209,7 +204,7 @@ def is_traced(tree: PyTree) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def _refuse_rows(owner: str, need: Need, part: Rounds, legal: PyTree, start: int) -> None:
+def _refuse_rows(need: Need, part: Rounds, legal: PyTree, start: int) -> None:
     if all(np.all(mask) for mask in jax.tree.leaves(legal)):
         return
     given = getattr(part, need.where)
@@ -223,7 +218,7 @@ def _refuse_rows(owner: str, need: Need, part: Rounds, legal: PyTree, start: int
             where, value = first_of(~np.asarray(mask), leaf, start, "row")
             name = f"rounds.{need.where}{jax.tree_util.keystr(path)}"
             seen = f"got {value} in {name}{where}"
-            raise ValueError(f"{owner}: {need.owner}: {need.demand}, {seen}{remedy_of(need)}.")
+            raise RefusedValue(f"{need.owner}: {need.demand}, {seen}{remedy_of(need)}.")
 
 
 def remedy_of(need: Need) -> str:
@@ -235,13 +230,13 @@ _ORDER = "The order is (learner, loss, rounds, params)"
 _ARRAYS = "put arrays into `olx.Rounds(contexts, outcomes)`, one row per round"
 
 
-def refuse(owner: str, given: Any) -> NoReturn:
+def refuse(given: Any) -> NoReturn:
     """Refuse what is given in place of `rounds`."""
     seen = type(given).__name__
-    raise TypeError(f"{owner}: `rounds` must be a Rounds, got {seen}; {_remedy(given)}.")
+    raise RefusedType(f"`rounds` must be a Rounds, got {seen}; {_remedy(given)}.")
 
 
-def refuse_piece(owner: str, piece: Any) -> NoReturn:
+def refuse_piece(piece: Any) -> NoReturn:
     """Refuse what an iterable gives in place of `Rounds`."""
     if isinstance(piece, tuple) and len(piece) == 2 and is_array(piece[0]):
         remedy = (
@@ -251,13 +246,13 @@ def refuse_piece(owner: str, piece: Any) -> NoReturn:
     else:
         remedy = _remedy(piece)
     seen = type(piece).__name__
-    raise TypeError(f"{owner}: `rounds` must be a Rounds, got {seen} in an iterable; {remedy}.")
+    raise RefusedType(f"`rounds` must be a Rounds, got {seen} in an iterable; {remedy}.")
 
 
 _SPARSE = "`olx.streams.sparse_rows(matrix)` makes sparse rows of it"
 
 
-def refuse_stranger(owner: str, name: object, leaf: Any, remedy: str = _SPARSE) -> None:
+def refuse_stranger(name: object, leaf: Any, remedy: str = _SPARSE) -> None:
     """Refuse a part of the rounds that is a table or a SciPy matrix, which no driver can cut.
 
     remedy: what to do with a SciPy matrix.
@@ -265,12 +260,12 @@ def refuse_stranger(owner: str, name: object, leaf: Any, remedy: str = _SPARSE) 
     if isinstance(leaf, np.ndarray | jax.Array | SparseRows):
         return
     if is_frame(leaf):
-        raise TypeError(
-            f"{owner}: {name} is a {type(leaf).__name__}; give its numbers, as `frame.to_numpy()`, "
+        raise RefusedType(
+            f"{name} is a {type(leaf).__name__}; give its numbers, as `frame.to_numpy()`, "
             f"or the whole table: {_FRAME}."
         )
     if hasattr(leaf, "tocsr"):
-        raise TypeError(f"{owner}: {name} is a SciPy {type(leaf).__name__}; {remedy}.")
+        raise RefusedType(f"{name} is a SciPy {type(leaf).__name__}; {remedy}.")
 
 
 def is_array(thing: Any) -> bool:
@@ -300,18 +295,17 @@ def _remedy(given: Any) -> str:
     return _ARRAYS
 
 
-def check_kind(owner: str, name: Any, leaf: Any) -> None:
+def check_kind(name: Any, leaf: Any) -> None:
     """Refuse arrays that are masked or do not hold real numbers. `name` is shown in the message."""
-    refuse_masked(owner, name, leaf)
+    refuse_masked(name, leaf)
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     letter = getattr(kind, "kind", "V")
     if letter in "OSUMmc":
         remedy = _LABELS if letter in "OSU" and "outcome" in str(name) else ""
-        raise TypeError(f"{owner}: {name} holds {kind}; give real numbers{remedy}.")
+        raise RefusedType(f"{name} holds {kind}; give real numbers{remedy}.")
     if isinstance(kind, np.dtype) and not _is_of_jax(kind):
-        raise TypeError(
-            f"{owner}: {name} holds {kind}, which JAX does not have; cast it, as "
-            "x.astype(np.float64)."
+        raise RefusedType(
+            f"{name} holds {kind}, which JAX does not have; cast it, as x.astype(np.float64)."
         )
 
 
@@ -328,16 +322,14 @@ def _is_of_jax(kind: np.dtype) -> bool:
     return kind.isnative and (known or (kind.kind == "V" and jnp.issubdtype(kind, jnp.number)))
 
 
-def refuse_masked(owner: str, name: Any, leaf: Any) -> None:
+def refuse_masked(name: Any, leaf: Any) -> None:
     if isinstance(leaf, np.ma.MaskedArray):
-        raise TypeError(
-            f"{owner}: {name} is a masked array, whose mask would be lost; fill it, or drop the "
-            "masked rows."
+        raise RefusedType(
+            f"{name} is a masked array, whose mask would be lost; fill it, or drop the masked rows."
         )
 
 
 def check_finite(
-    owner: str,
     name: Any,
     leaf: Any,
     start: int = 0,
@@ -374,11 +366,10 @@ def check_finite(
     leaf = leaf.toarray() if isinstance(leaf, SparseRows) else leaf
     where, value = first_of(~legal(leaf), leaf, start, row)
     if np.isfinite(value):
-        raise ValueError(
-            f"{owner}: {name} holds {value}{where}, which does not fit into {kind}; rescale it, or "
-            f"{remedy}."
+        raise RefusedValue(
+            f"{name} holds {value}{where}, which does not fit into {kind}; rescale it, or {remedy}."
         )
-    raise ValueError(f"{owner}: {name} holds {value}{where}; clean it first.")
+    raise RefusedValue(f"{name} holds {value}{where}; clean it first.")
 
 
 def widest_float(tree: PyTree) -> Any:

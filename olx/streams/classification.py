@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Rounds, Scalar
 from olx.streams.stream import Stream, coins, directions, whole
 
@@ -38,10 +38,10 @@ def linear_classification(
     >>> bool(jnp.all(stream.rounds.outcome * (stream.rounds.context @ stream.truth) > 0.499))
     True
     """
-    check.key("linear_classification", key)
-    _check("linear_classification", rounds, features)
-    margin = check.non_negative("linear_classification", "margin", margin)
-    noise = check.between("linear_classification", "noise", noise, 0.0, 1.0)
+    check.key(key)
+    _check(rounds, features)
+    margin = check.non_negative("margin", margin)
+    noise = check.between("noise", noise, 0.0, 1.0)
     for_rows, for_truth, for_flips = jax.random.split(key, 3)
     truth = directions(for_truth, (features,))
     drawn = jax.random.normal(for_rows, (rounds, features))
@@ -61,9 +61,9 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
     The truth minimizes the expected logistic loss. Tests log-loss learners, and classification with
     noise that grows towards the boundary.
     """
-    check.key("logistic_labels", key)
-    _check("logistic_labels", rounds, features)
-    scale = check.non_negative("logistic_labels", "scale", scale)
+    check.key(key)
+    _check(rounds, features)
+    scale = check.non_negative("scale", scale)
     for_rows, for_truth, for_labels = jax.random.split(key, 3)
     truth = scale * directions(for_truth, (features,))
     context = jax.random.normal(for_rows, (rounds, features))
@@ -88,10 +88,10 @@ def stretched_classification(
     >>> bool(jnp.all(rounds.outcome * (rounds.context @ u) > 0))
     True
     """
-    check.key("stretched_classification", key)
-    _check("stretched_classification", rounds, features)
-    whole("stretched_classification", "stretched", stretched, 0, features)
-    condition = check.between("stretched_classification", "condition", condition, 1.0, jnp.inf)
+    check.key(key)
+    _check(rounds, features)
+    whole("stretched", stretched, 0, features)
+    condition = check.between("condition", condition, 1.0, jnp.inf)
     for_rows, for_basis, for_truth = jax.random.split(key, 3)
     white = jax.random.normal(for_rows, (rounds, features))
     basis, _ = jnp.linalg.qr(jax.random.normal(for_basis, (features, features)))
@@ -113,10 +113,10 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
 
     features: the length of a row, with the last coordinate.
     """
-    check.key("r_of_k", key)
-    _check("r_of_k", rounds, features)
-    whole("r_of_k", "k", k, 1, features - 1)
-    whole("r_of_k", "r", r, 1, k)
+    check.key(key)
+    _check(rounds, features)
+    whole("k", k, 1, features - 1)
+    whole("r", r, 1, k)
     for_support, for_bits = jax.random.split(key)
     relevant = jax.random.permutation(for_support, jnp.arange(features - 1) < k)
     bits = coins(for_bits, (r - 0.5) / k, (rounds, features - 1))
@@ -126,9 +126,9 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
     return Stream(Rounds(context, jnp.where(on >= r, jnp.ones(rounds), -1.0)), truth)
 
 
-def _check(owner: str, rounds: int, features: int) -> None:
-    check.count(owner, "rounds", rounds)
-    check.count(owner, "features", features)
+def _check(rounds: int, features: int) -> None:
+    check.count("rounds", rounds)
+    check.count("features", features)
 
 
 @public
@@ -149,16 +149,16 @@ def linear_classes(
     >>> bool(jnp.all(olx.losses.margin.margin(scores, stream.rounds.outcome) > 0.499))
     True
     """
-    check.key("linear_classes", key)
+    check.key(key)
     for name, value in (("rounds", rounds), ("features", features), ("classes", classes)):
-        check.count("linear_classes", name, value)
+        check.count(name, value)
     if not 2 <= classes <= features:
-        raise ValueError(
-            f"linear_classes: `classes` must be at least 2 and at most `features`, got {classes} "
+        raise RefusedValue(
+            f"`classes` must be at least 2 and at most `features`, got {classes} "
             f"classes and {features} features."
         )
-    margin = check.non_negative("linear_classes", "margin", margin)
-    noise = check.between("linear_classes", "noise", noise, 0.0, 1.0)
+    margin = check.non_negative("margin", margin)
+    noise = check.between("noise", noise, 0.0, 1.0)
     for_rows, for_truth, for_labels, for_coins = jax.random.split(key, 4)
     truth = jnp.linalg.qr(directions(for_truth, (classes, features)).T)[0].T
     drawn = jax.random.normal(for_rows, (rounds, features))
@@ -186,11 +186,11 @@ def weak_votes(key: Array, rounds: int, n: int, gamma: Scalar, blind: int = 0) -
     >>> bool(jnp.mean(rounds.outcome * (rounds.context @ u) <= 0) < 0.01)
     True
     """
-    check.key("weak_votes", key)
-    check.count("weak_votes", "rounds", rounds)
-    check.count("weak_votes", "n", n)
-    gamma = check.inside("weak_votes", "gamma", gamma, 0.0, 0.25)
-    whole("weak_votes", "blind", blind, 0, rounds)
+    check.key(key)
+    check.count("rounds", rounds)
+    check.count("n", n)
+    gamma = check.inside("gamma", gamma, 0.0, 0.25)
+    whole("blind", blind, 0, rounds)
     for_labels, for_votes = jax.random.split(key)
     y = 2 * coins(for_labels, 0.5, (rounds,)) - 1
     chance = jnp.where(jnp.arange(rounds) < blind, 0.5, 0.5 + 2 * gamma)

@@ -27,9 +27,9 @@ def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> S
     >>> expert_losses(jax.random.key(0), rounds=50, experts=4).rounds.outcome.shape
     (50, 4)
     """
-    check.key("expert_losses", key)
-    _check("expert_losses", rounds, experts)
-    gap = check.between("expert_losses", "gap", gap, 0.0, 0.5)
+    check.key(key)
+    _check(rounds, experts)
+    gap = check.between("gap", gap, 0.0, 0.5)
     for_best, for_losses = jax.random.split(key)
     truth = jax.nn.one_hot(jax.random.randint(for_best, (), 0, experts), experts, dtype=float)
     losses = coins(for_losses, 0.5 - gap * truth, (rounds, experts))
@@ -43,8 +43,8 @@ def alternating_losses(rounds: int, experts: int) -> Stream:
     Following the leader loses in every round after the first, the best expert in half of them. The
     stream is deterministic. Needs at least two experts.
     """
-    check.count("alternating_losses", "rounds", rounds)
-    whole("alternating_losses", "experts", experts, 2, 2**31)
+    check.count("rounds", rounds)
+    whole("experts", experts, 2, 2**31)
     turn = jnp.arange(rounds)[:, None] % 2
     losses = (jnp.arange(experts) % 2 == turn).astype(float).at[0].multiply(0.5)
     best = jax.nn.one_hot(jnp.argmin(jnp.sum(losses, axis=0)), experts, dtype=float)
@@ -57,9 +57,9 @@ def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01)
 
     The best expert changes slowly, each time to its neighbour. Tests tracking.
     """
-    check.key("drifting_losses", key)
-    _check("drifting_losses", rounds, experts)
-    speed = check.non_negative("drifting_losses", "speed", speed)
+    check.key(key)
+    _check(rounds, experts)
+    speed = check.non_negative("speed", speed)
     place = 2 * jnp.pi * jnp.arange(experts, dtype=float) / experts
     chances = (1 - jnp.cos(place - speed * jnp.arange(rounds, dtype=float)[:, None])) / 2
     truth = jax.nn.one_hot(jnp.argmin(chances, axis=1), experts, dtype=float)
@@ -77,11 +77,11 @@ def switching_losses(
 
     gap: by how much the mean loss of the best expert is smaller, from 0 to 1/2.
     """
-    check.key("switching_losses", key)
-    check.count("switching_losses", "rounds", rounds)
-    whole("switching_losses", "experts", experts, 2, 2**31)
-    gap = check.between("switching_losses", "gap", gap, 0.0, 0.5)
-    piece = segments("switching_losses", rounds, switches)
+    check.key(key)
+    check.count("rounds", rounds)
+    whole("experts", experts, 2, 2**31)
+    gap = check.between("gap", gap, 0.0, 0.5)
+    piece = segments(rounds, switches)
     for_first, for_moves, for_losses = jax.random.split(key, 3)
     first = jax.random.randint(for_first, (1,), 0, experts)
     moves = jax.random.randint(for_moves, (switches,), 1, experts)
@@ -99,12 +99,12 @@ def random_sign_losses(key: Array, rounds: int) -> Stream:
 
     Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 3.
     """
-    check.key("random_sign_losses", key)
-    check.count("random_sign_losses", "rounds", rounds)
+    check.key(key)
+    check.count("rounds", rounds)
     signs = jax.random.rademacher(key, (rounds,), float)
     return Stream(Rounds(None, signs), jnp.where(jnp.sum(signs) >= 0, -1.0, jnp.ones(())))
 
 
-def _check(owner: str, rounds: int, experts: int) -> None:
-    check.count(owner, "rounds", rounds)
-    check.count(owner, "experts", experts)
+def _check(rounds: int, experts: int) -> None:
+    check.count("rounds", rounds)
+    check.count("experts", experts)

@@ -46,10 +46,10 @@ def spoken(seed: int, events: int = 12, phones: int = 8, noise: float = 0.02) ->
     >>> len(one.phones), float(one.starts[0])
     (3, 0.0)
     """
-    check.seed("spoken", seed)
-    noise = check.non_negative("spoken", "noise", noise)
-    check.count("spoken", "events", events)
-    check.count("spoken", "phones", phones)
+    check.seed(seed)
+    noise = check.non_negative("noise", noise)
+    check.count("events", events)
+    check.count("phones", phones)
     draw = np.random.default_rng([seed, 1])
     said = draw.integers(0, phones, events)
     repeats = np.flatnonzero(said[1:] == said[:-1])
@@ -83,9 +83,9 @@ def played(seed: int, notes: int = 16, noise: float = 0.01) -> Played:
     >>> len(one.pitch), len(one.starts)
     (4, 4)
     """
-    check.seed("played", seed)
-    noise = check.non_negative("played", "noise", noise)
-    check.count("played", "notes", notes)
+    check.seed(seed)
+    noise = check.non_negative("noise", noise)
+    check.count("notes", notes)
     draw = np.random.default_rng([seed, 2])
     steps = draw.choice([-5, -4, -2, -1, 1, 2, 3, 5], notes)
     pitch = 60 + np.cumsum(steps) % 24

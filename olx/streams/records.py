@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public, public_as
 from olx.core import Rounds
 from olx.streams.sparse_rows import sparse_rows
 
@@ -38,8 +38,8 @@ def from_examples(examples: Iterable[Example], *, size: int = 1024) -> Iterator[
     >>> [rounds.context.shape for rounds in from_examples(pairs, size=3)]
     [(3, 2), (2, 2)]
     """
-    for rows, outcome, weight in batches("from_examples", examples, size):
-        yield Rounds(_stacked("from_examples", "row", rows), outcome, weight)
+    for rows, outcome, weight in batches(examples, size):
+        yield Rounds(_stacked("row", rows), outcome, weight)
 
 
 @public
@@ -55,55 +55,52 @@ def from_loader(loader: Iterable[Any], *, epochs: int = 1) -> Iterator[Rounds]:
     >>> [rounds.context.shape for rounds in from_loader(batches, epochs=2)]
     [(4, 2), (3, 2), (4, 2), (3, 2)]
     """
-    owner = "from_loader"
-    check.count(owner, "epochs", epochs)
-    check.iterable(owner, "loader", loader)
+    check.count("epochs", epochs)
+    check.iterable("loader", loader)
     if epochs > 1 and isinstance(loader, Iterator):
-        raise TypeError(
-            f"{owner}: `loader` is a {type(loader).__name__}, which can be read once; give the "
+        raise RefusedType(
+            f"`loader` is a {type(loader).__name__}, which can be read once; give the "
             "loader itself, or epochs=1."
         )
     for epoch in range(epochs):
         number = -1
         for number, batch in enumerate(loader):
-            yield _rounds(owner, number, batch)
+            yield _rounds(number, batch)
         if number < 0:
-            raise ValueError(f"{owner}: the loader gives no batch in epoch {epoch}.")
+            raise RefusedValue(f"the loader gives no batch in epoch {epoch}.")
 
 
-def batches(
-    owner: str, examples: Iterable[Example], size: int
-) -> Iterator[tuple[list[Any], np.ndarray, Any]]:
+def batches(examples: Iterable[Example], size: int) -> Iterator[tuple[list[Any], np.ndarray, Any]]:
     """The rows, outcomes and weights of `size` examples at a time."""
-    check.count(owner, "size", size)
-    check.iterable(owner, "examples", examples)
+    check.count("size", size)
+    check.iterable("examples", examples)
     source, start = iter(examples), 0
     while part := list(itertools.islice(source, size)):
         for row, example in enumerate(part, start):
             if not isinstance(example, tuple | list) or len(example) not in (2, 3):
-                raise TypeError(
-                    f"{owner}: example {row} is {_short(example)}; give pairs (row, outcome), or "
+                raise RefusedType(
+                    f"example {row} is {_short(example)}; give pairs (row, outcome), or "
                     "triples with a weight."
                 )
             if len(example) != len(part[0]):
-                raise TypeError(f"{owner}: example {row} has a weight or not, unlike the first.")
+                raise RefusedType(f"example {row} has a weight or not, unlike the first.")
         rows, outcomes, *weights = zip(*part, strict=True)
-        weight = _stacked(owner, "weight", weights[0]) if weights else None
-        yield list(rows), _stacked(owner, "outcome", outcomes), weight
+        weight = _stacked("weight", weights[0]) if weights else None
+        yield list(rows), _stacked("outcome", outcomes), weight
         start += len(part)
 
 
-def _rounds(owner: str, number: int, batch: Any) -> Rounds:
+def _rounds(number: int, batch: Any) -> Rounds:
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
-        raise TypeError(
-            f"{owner}: batch {number} is {_short(batch)}; give (x, y), as by "
+        raise RefusedType(
+            f"batch {number} is {_short(batch)}; give (x, y), as by "
             "`((batch['x'], batch['y']) for batch in loader)`."
         )
     rounds = Rounds(*(jax.tree.map(on_host, part) for part in batch))
     outcome = rounds.outcome
     if isinstance(outcome, np.ndarray) and outcome.ndim == 2 and outcome.shape[1] == 1:
-        raise TypeError(
-            f"{owner}: the outcomes of batch {number} have shape {outcome.shape}; give one number "
+        raise RefusedType(
+            f"the outcomes of batch {number} have shape {outcome.shape}; give one number "
             "per round: y[:, 0]."
         )
     return rounds
@@ -118,17 +115,17 @@ def on_host(tensor: Any) -> np.ndarray:
     return np.asarray(numpy() if callable(numpy) else tensor)
 
 
-def _stacked(owner: str, what: str, values: Iterable[Any]) -> np.ndarray:
+def _stacked(what: str, values: Iterable[Any]) -> np.ndarray:
     arrays = [on_host(value) for value in values]
     for row, array in enumerate(arrays):
         if array.shape != arrays[0].shape:
-            raise TypeError(
-                f"{owner}: the {what} of example {row} of a piece has shape {array.shape}, that of "
+            raise RefusedType(
+                f"the {what} of example {row} of a piece has shape {array.shape}, that of "
                 f"the first {arrays[0].shape}."
             )
     whole = np.stack(arrays)
     if whole.dtype.kind not in "fiub":
-        raise TypeError(f"{owner}: the {what}s hold {whole.dtype}; give numbers.")
+        raise RefusedType(f"the {what}s hold {whole.dtype}; give numbers.")
     single = whole.dtype.kind in "iub" or jax.dtypes.canonicalize_dtype(float) == np.float32
     return whole.astype(np.float32) if what != "outcome" and single else _outcome(whole, single)
 
@@ -161,8 +158,9 @@ class Features:
     True
     """
 
+    @public_as("Features")
     def __init__(self, width: int, hashed: bool = False):
-        check.count("Features", "width", width)
+        check.count("width", width)
         self.width, self.hashed = width, hashed
         self._place: dict[str, tuple[int, float]] = {}  # of each name: its column and its sign
 
@@ -171,6 +169,7 @@ class Features:
         """The names seen so far; without hashing, in the order of their columns."""
         return list(self._place)
 
+    @public_as("Features")
     def row(self, example: Mapping[str, Any]) -> np.ndarray:
         """The row of one example, for `olx.step` and `olx.predict`."""
         row = np.zeros(self.width, np.float32)
@@ -178,19 +177,20 @@ class Features:
             row[column] += value
         return row
 
+    @public_as("Features")
     def entries(self, example: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
         """The columns and the values of one example."""
         if not isinstance(example, Mapping):
-            raise TypeError(
-                f"Features: an example is a dictionary, got a {type(example).__name__}; rows of "
+            raise RefusedType(
+                f"an example is a dictionary, got a {type(example).__name__}; rows of "
                 "numbers go into `olx.streams.from_examples`."
             )
         for name, value in example.items():
             if isinstance(value, str):
                 name, value = f"{name}={value}", 1.0
             elif not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise ValueError(
-                    f"Features: the feature {name!r} is {value!r}; give a finite number or a word, "
+                raise RefusedValue(
+                    f"the feature {name!r} is {value!r}; give a finite number or a word, "
                     "or leave it out of this example."
                 )
             column, sign = self._place.get(name) or self._new(name)
@@ -213,8 +213,8 @@ class Features:
             seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
             place = (seed >> 1) % self.width, 1.0 if seed & 1 else -1.0
         elif len(self._place) == self.width:
-            raise ValueError(
-                f"Features: {name!r} is one more than the {self.width} columns; give a larger "
+            raise RefusedValue(
+                f"{name!r} is one more than the {self.width} columns; give a larger "
                 "width, or hashed=True, which lets names share a column."
             )
         else:
@@ -247,8 +247,8 @@ def from_dicts(
     """
     import scipy.sparse  # loaded when it is needed: `import olx` stays quick
 
-    check.instance("from_dicts", "features", features, Features)
-    for rows, outcome, weight in batches("from_dicts", examples, size):
+    check.instance("features", features, Features)
+    for rows, outcome, weight in batches(examples, size):
         found = [list(features.entries(row)) for row in rows]
         index = [(i, column) for i, row in enumerate(found) for column, _ in row]
         values = np.array([value for row in found for _, value in row], np.float32)

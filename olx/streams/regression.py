@@ -28,9 +28,9 @@ def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.
     >>> stream.rounds.context.shape, stream.rounds.outcome.shape, stream.truth.shape
     ((50, 3), (50,), (3,))
     """
-    check.key("linear_regression", key)
-    _check("linear_regression", rounds, features)
-    noise = check.non_negative("linear_regression", "noise", noise)
+    check.key(key)
+    _check(rounds, features)
+    noise = check.non_negative("noise", noise)
     for_rows, for_truth, for_noise = jax.random.split(key, 3)
     context = jax.random.normal(for_rows, (rounds, features))
     return _observe(for_noise, context, directions(for_truth, (features,)), noise)
@@ -44,10 +44,10 @@ def heavy_tailed(
 
     dof: degrees of freedom, positive. The variance is infinite up to 2, no mean exists up to 1.
     """
-    check.key("heavy_tailed", key)
-    _check("heavy_tailed", rounds, features)
-    dof = check.positive("heavy_tailed", "dof", dof)
-    noise = check.non_negative("heavy_tailed", "noise", noise)
+    check.key(key)
+    _check(rounds, features)
+    dof = check.positive("dof", dof)
+    noise = check.non_negative("noise", noise)
     for_rows, for_truth, for_noise = jax.random.split(key, 3)
     context = jax.random.t(for_rows, dof, (rounds, features))
     return _observe(for_noise, context, directions(for_truth, (features,)), noise)
@@ -63,11 +63,11 @@ def ill_conditioned(
     1 / `condition`, exactly, in a random basis. Second-order learners are better than first-order
     ones here, and full matrices than diagonals. Needs at least as many rounds as features.
     """
-    check.key("ill_conditioned", key)
-    _check("ill_conditioned", rounds, features)
-    whole("ill_conditioned", "features", features, 1, rounds)
-    condition = check.between("ill_conditioned", "condition", condition, 1.0, jnp.inf)
-    noise = check.non_negative("ill_conditioned", "noise", noise)
+    check.key(key)
+    _check(rounds, features)
+    whole("features", features, 1, rounds)
+    condition = check.between("condition", condition, 1.0, jnp.inf)
+    noise = check.non_negative("noise", noise)
     for_rows, for_basis, for_truth, for_noise = jax.random.split(key, 4)
     white, _ = jnp.linalg.qr(jax.random.normal(for_rows, (rounds, features)))
     basis, _ = jnp.linalg.qr(jax.random.normal(for_basis, (features, features)))
@@ -87,11 +87,11 @@ def sparse(
     nonzeros: the number of non-zero features per row.
     relevant: the number of non-zero coordinates of the comparator; all have the same size.
     """
-    check.key("sparse", key)
-    _check("sparse", rounds, features)
-    whole("sparse", "nonzeros", nonzeros, 1, features)
-    whole("sparse", "relevant", relevant, 1, features)
-    noise = check.non_negative("sparse", "noise", noise)
+    check.key(key)
+    _check(rounds, features)
+    whole("nonzeros", nonzeros, 1, features)
+    whole("relevant", relevant, 1, features)
+    noise = check.non_negative("noise", noise)
     for_places, for_rows, for_support, for_signs, for_noise = jax.random.split(key, 5)
     first = jnp.broadcast_to(jnp.arange(features) < nonzeros, (rounds, features))
     places = jax.random.permutation(for_places, first, axis=1, independent=True)
@@ -119,11 +119,11 @@ def coin_functions(key: Array, rounds: int, calls: int, functions: int | None = 
     >>> stream.rounds.context.shape, sorted(set(stream.rounds.outcome.round(3).tolist()))
     ((50, 30), [0.45, 0.55])
     """
-    check.key("coin_functions", key)
-    check.count("coin_functions", "rounds", rounds)
-    check.count("coin_functions", "calls", calls)
+    check.key(key)
+    check.count("rounds", rounds)
+    check.count("calls", calls)
     functions = 4000 * calls if functions is None else functions
-    check.count("coin_functions", "functions", functions)
+    check.count("functions", functions)
     for_targets, for_values = jax.random.split(key)
     signs = jax.random.rademacher(for_targets, (rounds,), float)
     targets = 0.5 + signs / (10 * calls**0.5)
@@ -136,9 +136,9 @@ def _observe(key: Array, context: Array, truth: Array, noise: Scalar) -> Stream:
     return Stream(Rounds(context, exact + noise * jax.random.normal(key, exact.shape)), truth)
 
 
-def _check(owner: str, rounds: int, features: int) -> None:
-    check.count(owner, "rounds", rounds)
-    check.count(owner, "features", features)
+def _check(rounds: int, features: int) -> None:
+    check.count("rounds", rounds)
+    check.count("features", features)
 
 
 @public
@@ -149,11 +149,11 @@ def drifting(
 
     Tests tracking without a bound on the comparator: $\|u_t\|$ grows like the root of $t$.
     """
-    check.key("drifting", key)
-    check.count("drifting", "rounds", rounds)
-    check.count("drifting", "features", features)
-    speed = check.non_negative("drifting", "speed", speed)
-    noise = check.non_negative("drifting", "noise", noise)
+    check.key(key)
+    check.count("rounds", rounds)
+    check.count("features", features)
+    speed = check.non_negative("speed", speed)
+    noise = check.non_negative("noise", noise)
     for_walk, for_rounds = jax.random.split(key)
     steps = directions(for_walk, (rounds, features))
     return _observe_changing(for_rounds, jnp.cumsum(steps.at[1:].multiply(speed), axis=0), noise)
@@ -168,11 +168,11 @@ def rotating(
     Tests tracking inside a ball: no fixed comparator is good over a full turn. Needs at least two
     features.
     """
-    check.key("rotating", key)
-    check.count("rotating", "rounds", rounds)
-    whole("rotating", "features", features, 2, 2**31)
-    speed = check.non_negative("rotating", "speed", speed)
-    noise = check.non_negative("rotating", "noise", noise)
+    check.key(key)
+    check.count("rounds", rounds)
+    whole("features", features, 2, 2**31)
+    speed = check.non_negative("speed", speed)
+    noise = check.non_negative("noise", noise)
     for_plane, for_rounds = jax.random.split(key)
     plane, _ = jnp.linalg.qr(jax.random.normal(for_plane, (features, 2)))
     angle = speed * jnp.arange(rounds, dtype=plane.dtype)
@@ -189,12 +189,12 @@ def switching(
 
     Tests how fast a learner forgets: sleeping, restarting and interval learners.
     """
-    check.key("switching", key)
-    check.count("switching", "rounds", rounds)
-    check.count("switching", "features", features)
-    noise = check.non_negative("switching", "noise", noise)
+    check.key(key)
+    check.count("rounds", rounds)
+    check.count("features", features)
+    noise = check.non_negative("noise", noise)
     for_pieces, for_rounds = jax.random.split(key)
-    piece = segments("switching", rounds, switches)
+    piece = segments(rounds, switches)
     truth = directions(for_pieces, (switches + 1, features))[piece]
     return _observe_changing(for_rounds, truth, noise)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from olx import _aligned as aligned
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Rounds
 
 LANES = 8
@@ -23,24 +23,26 @@ class SparseRows:
     It has a shape and can be sliced like an array of shape (T, d).
     """
 
+    @own_name("SparseRows")
     def __init__(self, pointers: np.ndarray, indices: np.ndarray, values: np.ndarray, width: int):
         self.pointers = pointers  # (T + 1,) in blocks
         self.indices = indices  # (B, 8), `width` for padding
         self.values = values  # (B, 8)
         self.shape, self.ndim, self.dtype = (len(pointers) - 1, width), 2, values.dtype
         if indices.ndim != 2 or indices.shape[1] != LANES or values.shape != indices.shape:
-            raise TypeError(
-                f"SparseRows: `indices` and `values` must have the shape (B, {LANES}), got "
+            raise RefusedType(
+                f"`indices` and `values` must have the shape (B, {LANES}), got "
                 f"{indices.shape} and {values.shape}; `olx.streams.sparse_rows` makes the blocks."
             )
         self.longer = indices, values  # the same with more blocks at the end, if there are any
-        _check_pointers("SparseRows", pointers, len(pointers), len(indices))
-        _check_indices("SparseRows", indices, width + 1)
+        _check_pointers(pointers, len(pointers), len(indices))
+        _check_indices(indices, width + 1)
 
+    @own_name("SparseRows")
     def __getitem__(self, rows: slice) -> "SparseRows":
         if not isinstance(rows, slice) or rows.step not in (None, 1):
-            raise TypeError(
-                f"SparseRows: rows are taken in order, as in rows[start:stop], got {rows!r}; only "
+            raise RefusedType(
+                f"rows are taken in order, as in rows[start:stop], got {rows!r}; only "
                 "the engine plays sparse rows, elsewhere pass `rows.toarray()`."
             )
         start, stop, _ = rows.indices(self.shape[0])
@@ -75,8 +77,8 @@ def sparse_rows(matrix: Any) -> SparseRows:
     ((2, 2), [[0.0, 2.0], [3.0, 0.0]])
     """
     if not hasattr(matrix, "tocsr"):
-        raise TypeError(
-            f"sparse_rows: `matrix` must be a SciPy sparse matrix, got {type(matrix).__name__}; "
+        raise RefusedType(
+            f"`matrix` must be a SciPy sparse matrix, got {type(matrix).__name__}; "
             "dense rows go into `Rounds` as they are."
         )
     _check_matrix(matrix)
@@ -105,43 +107,40 @@ def sparse_rows(matrix: Any) -> SparseRows:
 
 def _check_matrix(matrix: Any) -> None:
     """Refuse a matrix with bad indices before SciPy reads memory through them."""
-    owner = "sparse_rows"
     if len(matrix.shape) != 2 or matrix.shape[1] == 0:
-        raise TypeError(f"{owner}: `matrix` must have rows and columns, got shape {matrix.shape}.")
+        raise RefusedType(f"`matrix` must have rows and columns, got shape {matrix.shape}.")
     if np.dtype(matrix.dtype).kind not in "fiub":
-        raise TypeError(f"{owner}: `matrix` holds {matrix.dtype}; give real numbers.")
+        raise RefusedType(f"`matrix` holds {matrix.dtype}; give real numbers.")
     if matrix.format in ("csr", "csc"):
         along, across = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
         if len(matrix.data) != len(matrix.indices):
-            raise ValueError(
-                f"{owner}: `matrix` has {len(matrix.data)} values for {len(matrix.indices)} "
+            raise RefusedValue(
+                f"`matrix` has {len(matrix.data)} values for {len(matrix.indices)} "
                 "indices; the numbers must be equal."
             )
-        _check_pointers(owner, matrix.indptr, along + 1, len(matrix.indices))
-        _check_indices(owner, matrix.indices, across)
+        _check_pointers(matrix.indptr, along + 1, len(matrix.indices))
+        _check_indices(matrix.indices, across)
     if matrix.format == "coo":
         for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-            _check_indices(owner, index, size)
+            _check_indices(index, size)
 
 
-def _check_pointers(owner: str, pointers: np.ndarray, count: int, size: int) -> None:
+def _check_pointers(pointers: np.ndarray, count: int, size: int) -> None:
     """Refuse pointers that do not cut `size` entries into `count` - 1 rows."""
     rises = 0 < count == len(pointers) and bool(np.all(np.diff(pointers) >= 0))
     if not rises or pointers[0] != 0 or pointers[-1] > size:
-        raise ValueError(
-            f"{owner}: the {count} row pointers must rise from 0 to at most {size}, the number of "
+        raise RefusedValue(
+            f"the {count} row pointers must rise from 0 to at most {size}, the number of "
             f"entries, got {np.array2string(np.asarray(pointers), threshold=6)}."
         )
 
 
-def _check_indices(owner: str, indices: np.ndarray, size: int) -> None:
+def _check_indices(indices: np.ndarray, size: int) -> None:
     """Refuse an index that is not from 0 to `size` - 1."""
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         flat = indices.reshape(-1)
         at = int(np.argmax((flat < 0) | (flat >= size)))
-        raise ValueError(
-            f"{owner}: indices must lie from 0 to {size - 1}, got {flat[at]} in entry {at}."
-        )
+        raise RefusedValue(f"indices must lie from 0 to {size - 1}, got {flat[at]} in entry {at}.")
 
 
 @public
@@ -153,19 +152,19 @@ def read_svmlight(path: str | os.PathLike, features: int | None = None) -> Round
     from sklearn.datasets import load_svmlight_file
 
     if features is not None:
-        check.count("read_svmlight", "features", features)
+        check.count("features", features)
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"read_svmlight: `path` must be a path, got {check.quote(path)}.")
+        raise RefusedType(f"`path` must be a path, got {check.quote(path)}.")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"read_svmlight: there is no file {os.fspath(path)}.")
     single: Any = np.float32
     try:
         matrix, labels = load_svmlight_file(os.fspath(path), n_features=features, dtype=single)
     except ValueError as error:
-        raise ValueError(
-            f"read_svmlight: {os.fspath(path)} is not in the svmlight format, or has other "
+        raise RefusedValue(
+            f"{os.fspath(path)} is not in the svmlight format, or has other "
             f"features than asked for: {error}"
         ) from error
     if len(labels) == 0:
-        raise ValueError(f"read_svmlight: {os.fspath(path)} holds no rows.")
+        raise RefusedValue(f"{os.fspath(path)} holds no rows.")
     return Rounds(sparse_rows(matrix), labels.astype(np.float32))

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx._refusal import RefusedValue
 from olx.core import Rounds, Scalar
 
 
@@ -30,16 +31,16 @@ def coins(key: Array, chances: Scalar, shape: tuple[int, ...]) -> Float[Array, "
     return jnp.where(jnp.isnan(chances), chances, jax.random.bernoulli(key, chances).astype(float))
 
 
-def segments(owner: str, rounds: int, switches: int) -> Array:
+def segments(rounds: int, switches: int) -> Array:
     """The number of the piece of each round, for `switches` + 1 pieces of nearly equal length."""
-    whole(owner, "switches", switches, 0, rounds - 1)
+    whole("switches", switches, 0, rounds - 1)
     return jnp.arange(rounds) * (switches + 1) // rounds
 
 
-def whole(owner: str, name: str, value: int, low: int, high: int) -> None:
+def whole(name: str, value: int, low: int, high: int) -> None:
     """Refuse all but Python integers from `low` to `high`; these shape arrays."""
     legal = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not legal or not low <= value <= high:
-        raise ValueError(
-            f"{owner}: `{name}` must be an integer from {low} to {high}, got {check.quote(value)}."
+        raise RefusedValue(
+            f"`{name}` must be an integer from {low} to {high}, got {check.quote(value)}."
         )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedImport, RefusedType, RefusedValue, public
 from olx.core import Rounds
 from olx.streams.arrays import from_arrays
 
@@ -23,12 +23,12 @@ Level = str | int | float | bool  # a word of a category; JSON keeps all of thes
 LEVELS = 1000  # the largest number of words of a category
 
 
-def opened(owner: str, frame: Any) -> Any:
+def opened(frame: Any) -> Any:
     """The table as a frame of narwhals."""
     try:
         import narwhals.stable.v2 as narwhals
     except ImportError as error:
-        raise ImportError(f"{owner} needs narwhals: pip install 'olx[lab]'.") from error
+        raise RefusedImport("tables need narwhals: pip install 'olx[lab]'.") from error
     if isinstance(frame, narwhals.DataFrame):
         return frame
     try:
@@ -36,8 +36,8 @@ def opened(owner: str, frame: Any) -> Any:
     except TypeError:
         lazy = hasattr(frame, "collect")
         remedy = "call its collect() first" if lazy else "arrays go into olx.streams.from_arrays"
-        raise TypeError(
-            f"{owner}: `frame` is a {type(frame).__name__}; give a table of pandas, polars, "
+        raise RefusedType(
+            f"`frame` is a {type(frame).__name__}; give a table of pandas, polars, "
             f"pyarrow or another that narwhals reads; {remedy}."
         ) from None
 
@@ -52,7 +52,7 @@ def is_number(series: Any) -> bool:
     return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
 
 
-def refuse_kind(owner: str, series: Any) -> None:
+def refuse_kind(series: Any) -> None:
     """Refuse a column that holds neither numbers nor words, such as dates."""
     import narwhals.stable.v2 as narwhals
 
@@ -60,18 +60,18 @@ def refuse_kind(owner: str, series: Any) -> None:
         return
     cells = series.to_list()
     if all(is_missing(cell) for cell in cells):
-        raise ValueError(f"{owner}: column {series.name!r} holds no value; leave it out.")
+        raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
     words = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Object)
     if series.dtype not in words:
-        raise ValueError(
-            f"{owner}: column {series.name!r} holds {series.dtype}; make it a number or a word, "
+        raise RefusedValue(
+            f"column {series.name!r} holds {series.dtype}; make it a number or a word, "
             "or leave it out."
         )
     if series.dtype == narwhals.Object:
         for row, cell in enumerate(cells):
             if not is_missing(cell) and not isinstance(cell, str):
-                raise ValueError(
-                    f"{owner}: column {series.name!r} holds words and the "
+                raise RefusedValue(
+                    f"column {series.name!r} holds words and the "
                     f"{type(cell).__name__} {cell!r} in row {row}; make all of them of one kind."
                 )
 
@@ -85,7 +85,7 @@ def is_missing(cell: Any) -> bool:
         return True
 
 
-def as_numbers(owner: str, series: Any, fill: Any) -> np.ndarray:
+def as_numbers(series: Any, fill: Any) -> np.ndarray:
     """The numbers of a column, with `fill` where one is missing; None refuses that."""
     import narwhals.stable.v2 as narwhals
 
@@ -94,38 +94,36 @@ def as_numbers(owner: str, series: Any, fill: Any) -> np.ndarray:
     else:
         there = [cell for cell in series.to_list() if not is_missing(cell)]
         if there:
-            raise ValueError(
-                f"{owner}: column {series.name!r} holds {there[0]!r}; it must hold numbers."
-            )
+            raise RefusedValue(f"column {series.name!r} holds {there[0]!r}; it must hold numbers.")
         numbers = np.full(len(series), np.nan)
     missing = np.isnan(numbers)
     if not np.any(missing):
         return numbers
     if fill is None:
-        raise missing_values(owner, {series.name: missing})
+        raise missing_values({series.name: missing})
     return np.where(missing, fill, numbers)
 
 
-def as_words(owner: str, series: Any, fill: Any) -> list[Level]:
+def as_words(series: Any, fill: Any) -> list[Level]:
     """The words of a column, with `fill` where one is missing; None refuses that."""
     cells = series.to_list()
     missing = [is_missing(cell) for cell in cells]
     if not any(missing):
         return cells
     if fill is None:
-        raise missing_values(owner, {series.name: np.array(missing)})
+        raise missing_values({series.name: np.array(missing)})
     return [fill if gone else cell for cell, gone in zip(cells, missing, strict=True)]
 
 
-def missing_values(owner: str, found: dict[str, np.ndarray]) -> ValueError:
+def missing_values(found: dict[str, np.ndarray]) -> ValueError:
     """The refusal of missing values, by column."""
     told = [
         f"{name!r} ({int(gone.sum())} of {len(gone)} rows, the first is row {int(gone.argmax())})"
         for name, gone in found.items()
     ]
     more = f" and {len(told) - 3} more" if len(told) > 3 else ""
-    return ValueError(
-        f"{owner}: values are missing in column {', '.join(told[:3])}{more}; drop these rows, or "
+    return RefusedValue(
+        f"values are missing in column {', '.join(told[:3])}{more}; drop these rows, or "
         'fill them: fill = "mean" or "median", or a value per column, such as '
         f"{{ {next(iter(found))} = 0 }}."
     )
@@ -193,25 +191,24 @@ class Columns:
         """The number of features."""
         return len(self.names)
 
-    def apply(
-        self, frame: Any, *, allow_unknown: bool = False, owner: str = "Columns.apply"
-    ) -> np.ndarray:
+    @public
+    def apply(self, frame: Any, *, allow_unknown: bool = False) -> np.ndarray:
         """The features of the rows of `frame`, as an array with a row per row of the frame.
 
         frame: any table that narwhals reads; columns are found by name, others are not used.
         allow_unknown: a word that is in no level becomes zeros; False refuses it.
         """
-        table = self._by_name(owner, opened(owner, frame))
+        table = self._by_name(opened(frame))
         parts: list[np.ndarray] = []
         for column in self.columns:
             if column.levels is None:
-                parts.append(as_numbers(owner, table[column.name], column.fill)[:, None])
+                parts.append(as_numbers(table[column.name], column.fill)[:, None])
             else:
-                words = as_words(owner, table[column.name], column.fill)
+                words = as_words(table[column.name], column.fill)
                 place = {level: i for i, level in enumerate(column.levels)}
                 code = np.array([place.get(word, -1) for word in words], int)
                 if not allow_unknown and np.any(code < 0):
-                    raise _unknown(owner, column, words, code)
+                    raise _unknown(column, words, code)
                 parts.append(code[:, None] == np.arange(len(place)))
         x = np.empty((len(table), self.width))
         for start in range(0, len(table), _ROWS):
@@ -219,14 +216,15 @@ class Columns:
             np.concatenate([part[rows] for part in parts], axis=1, out=x[rows])
         return x
 
-    def outcome(self, frame: Any, *, owner: str = "Columns.outcome") -> np.ndarray:
+    @public
+    def outcome(self, frame: Any) -> np.ndarray:
         """The outcomes of the rows of `frame`."""
         if self.target is None:
-            raise ValueError(f"{owner}: no target is known; `from_frame` was given none.")
-        table = opened(owner, frame)
+            raise RefusedValue("no target is known; `from_frame` was given none.")
+        table = opened(frame)
         if self.target.name not in table.columns:
-            raise ValueError(f"{owner}: the table has no column {self.target.name!r}.")
-        return outcomes(owner, self.target, table[self.target.name])
+            raise RefusedValue(f"the table has no column {self.target.name!r}.")
+        return outcomes(self.target, table[self.target.name])
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -236,17 +234,16 @@ class Columns:
         """The record that `to_json` wrote."""
         return from_plain(json.loads(text))
 
-    def _by_name(self, owner: str, table: Any) -> Any:
+    def _by_name(self, table: Any) -> Any:
         """The table with the names of this record."""
         wanted = [column.name for column in self.columns]
         if not self.named and len(table.columns) == len(wanted):  # without the target
             return table.rename(dict(zip(table.columns, wanted, strict=True)))
         missing = [name for name in wanted if name not in table.columns]
         if missing:
-            raise ValueError(
-                f"{owner}: the table has no column {missing[0]!r}; it has "
-                f"{words_of(table.columns)}. New rows need the {len(wanted)} columns of the first "
-                "ones."
+            raise RefusedValue(
+                f"the table has no column {missing[0]!r}; it has {words_of(table.columns)}. New "
+                f"rows need the {len(wanted)} columns of the first ones."
             )
         return table
 
@@ -263,16 +260,16 @@ def from_plain(tree: dict[str, Any]) -> Columns:
     return Columns(columns, target, tree["named"])
 
 
-def outcomes(owner: str, target: Target, series: Any) -> np.ndarray:
+def outcomes(target: Target, series: Any) -> np.ndarray:
     """The outcomes that the column of the target holds."""
     if target.labels is None and target.positive is None:
-        return as_numbers(owner, series, None)
-    words = as_words(owner, series, None)
+        return as_numbers(series, None)
+    words = as_words(series, None)
     known = {label: i for i, label in enumerate(target.labels or ())}
     for row, word in enumerate(words):
         if target.labels is not None and word not in known:
-            raise ValueError(
-                f"{owner}: column {target.name!r} holds the unknown label {word!r} in row {row}; "
+            raise RefusedValue(
+                f"column {target.name!r} holds the unknown label {word!r} in row {row}; "
                 f"known are {words_of(target.labels)}."
             )
     if target.positive is not None:
@@ -280,10 +277,10 @@ def outcomes(owner: str, target: Target, series: Any) -> np.ndarray:
     return np.array([known[word] for word in words], np.int32)
 
 
-def _unknown(owner: str, column: Column, words: list[Level], code: np.ndarray) -> ValueError:
+def _unknown(column: Column, words: list[Level], code: np.ndarray) -> ValueError:
     row = int(np.argmax(code < 0))
-    return ValueError(
-        f"{owner}: column {column.name!r} holds {words[row]!r} in row {row}, which was not there "
+    return RefusedValue(
+        f"column {column.name!r} holds {words[row]!r} in row {row}, which was not there "
         f"before; known are {words_of(column.levels or ())}. Correct it, or give "
         "allow_unknown=True to make it zeros."
     )
@@ -333,69 +330,67 @@ def from_frame(
     >>> columns.apply(new).tolist()
     [[50.0, 1.0, 0.0]]
     """
-    owner = "from_frame"
-    table = opened(owner, frame)
-    refuse_absent(owner, "target", [target], table.columns)
-    check.flag(owner, "labels", labels)
+    table = opened(frame)
+    refuse_absent("target", [target], table.columns)
+    check.flag("labels", labels)
     for word, given in (("features", features), ("categories", categories)):
         if given is not None:
-            check.iterable(owner, word, given)
+            check.iterable(word, given)
     names = [name for name in table.columns if name != target] if features is None else features
-    refuse_absent(owner, "features", names, table.columns)
+    refuse_absent("features", names, table.columns)
     if target in names:
-        raise ValueError(f"{owner}: the target {target!r} is among the features.")
-    columns = fitted(owner, table, names, categories, fill)
+        raise RefusedValue(f"the target {target!r} is among the features.")
+    columns = fitted(table, names, categories, fill)
     if len(table) == 0:
-        raise ValueError(f"{owner}: the table has no rows.")
-    about = _target(owner, table[target], positive, labels)
+        raise RefusedValue("the table has no rows.")
+    about = _target(table[target], positive, labels)
     found = Columns(columns, about)
-    y = outcomes(owner, about, table[target])
+    y = outcomes(about, table[target])
     whole = about.labels is not None and about.positive is None
-    return Framed(from_arrays(found.apply(table, owner=owner), y, labels=whole), found)
+    return Framed(from_arrays(found.apply(table), y, labels=whole), found)
 
 
 def fitted(
-    owner: str, table: Any, names: Sequence[str], categories: Sequence[str], fill: Fill
+    table: Any, names: Sequence[str], categories: Sequence[str], fill: Fill
 ) -> tuple[Column, ...]:
     """The columns `names` of a table as they are there: their words, and what fills gaps."""
-    refuse_absent(owner, "categories", categories, names)
+    refuse_absent("categories", categories, names)
     if isinstance(fill, Mapping):
-        refuse_absent(owner, "fill", list(fill), names)
+        refuse_absent("fill", list(fill), names)
     elif isinstance(fill, str) and fill not in ("mean", "median"):
-        raise ValueError(
-            f'{owner}: fill must be "mean", "median", a number, or a value per column, got '
-            f"{fill!r}."
+        raise RefusedValue(
+            f'fill must be "mean", "median", a number, or a value per column, got {fill!r}.'
         )
     if not names:
-        raise ValueError(f"{owner}: there is no column of features.")
+        raise RefusedValue("there is no column of features.")
     gaps: dict[str, np.ndarray] = {}
     found = []
     for name in names:
-        refuse_kind(owner, table[name])
+        refuse_kind(table[name])
         words = name in categories or not is_number(table[name])
         fit = _category if words else _numbers
-        found.append(fit(owner, table[name], fill, gaps))
+        found.append(fit(table[name], fill, gaps))
     if gaps:
-        raise missing_values(owner, gaps)
+        raise missing_values(gaps)
     return tuple(found)
 
 
-def _numbers(owner: str, series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
-    numbers = as_numbers(owner, series, np.nan)
+def _numbers(series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+    numbers = as_numbers(series, np.nan)
     value = fill.get(series.name) if isinstance(fill, Mapping) else fill
     missing = np.isnan(numbers)
     if np.all(missing):
-        raise ValueError(f"{owner}: column {series.name!r} holds no value; leave it out.")
+        raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
     if value in ("mean", "median"):
         value = float({"mean": np.mean, "median": np.median}[str(value)](numbers[~missing]))
     if value is not None and (isinstance(value, str) or not np.isfinite(value)):
-        raise ValueError(f"{owner}: fill of the numbers in {series.name!r} is {value!r}.")
+        raise RefusedValue(f"fill of the numbers in {series.name!r} is {value!r}.")
     if value is None and np.any(missing):
         gaps[series.name] = missing
     return Column(series.name, None, None if value is None else float(value))
 
 
-def _category(owner: str, series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+def _category(series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
     cells = series.to_list()
     count = Counter(cell for cell in cells if not is_missing(cell))
     value = None
@@ -408,44 +403,42 @@ def _category(owner: str, series: Any, fill: Fill, gaps: dict[str, np.ndarray]) 
         gaps[series.name] = missing
     levels = sorted({*count, *([] if value is None else [value])}, key=_order)
     if len(levels) > LEVELS:
-        raise ValueError(
-            f"{owner}: column {series.name!r} holds {len(levels)} different words, such as "
+        raise RefusedValue(
+            f"column {series.name!r} holds {len(levels)} different words, such as "
             f"{words_of(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
             "`olx.streams.from_dicts`, which can hash them."
         )
     return Column(series.name, tuple(levels), value)
 
 
-def _target(owner: str, series: Any, positive: Any, labels: bool) -> Target:
+def _target(series: Any, positive: Any, labels: bool) -> Target:
     name = series.name
-    refuse_kind(owner, series)
-    words = as_words(owner, series, None) if positive is not None or labels else None
+    refuse_kind(series)
+    words = as_words(series, None) if positive is not None or labels else None
     if positive is not None:
         chosen = (positive,) if isinstance(positive, Level) else tuple(positive)
-        refuse_absent(owner, "positive", chosen, sorted(set(words or ()), key=_order), "label")
+        refuse_absent("positive", chosen, sorted(set(words or ()), key=_order), "label")
         return Target(name, None, chosen)
     import narwhals.stable.v2 as narwhals
 
     plain = is_number(series) and series.dtype not in (narwhals.Boolean, narwhals.Object)
     if plain and not labels:
         return Target(name)
-    found: tuple[Level, ...] = tuple(sorted(set(as_words(owner, series, None)), key=_order))
+    found: tuple[Level, ...] = tuple(sorted(set(as_words(series, None)), key=_order))
     if len(found) < 2:
-        raise ValueError(f"{owner}: the target {name!r} holds {words_of(found)} alone.")
+        raise RefusedValue(f"the target {name!r} holds {words_of(found)} alone.")
     if len(found) == 2 and not labels:
         return Target(name, found, found[1:])
     return Target(name, found)
 
 
 def refuse_absent(
-    owner: str, what: str, asked: Sequence[Any], there: Sequence[Any], kind: str = "column"
+    what: str, asked: Sequence[Any], there: Sequence[Any], kind: str = "column"
 ) -> None:
     """Refuse a name that is not there."""
     for name in asked:
         if name not in there:
-            raise ValueError(
-                f"{owner}: `{what}` names the {kind} {name!r}; there are {words_of(there)}."
-            )
+            raise RefusedValue(f"`{what}` names the {kind} {name!r}; there are {words_of(there)}.")
 
 
 def _order(word: Level) -> tuple[bool, Any]:

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.structured.recursion import Parts, forward, viterbi
 from olx.structured.sequences import Sequences, chain_needs
 from olx.structured.structure import Structure
@@ -64,7 +64,7 @@ def chain(classes: int, features: int, costs: ArrayLike | Callable | None = None
     >>> words.decode(parts).tolist()
     [0, 1, 0, -1]
     """
-    hparams, functions = checked("chain", classes, features, costs)
+    hparams, functions = checked(classes, features, costs)
     return Structure(
         hparams, _zeros, _parts, *functions, needs=chain_needs("chain", classes, None, None)
     )
@@ -74,12 +74,13 @@ def _zeros(hp: ChainHparams, dtype: Any) -> ChainWeights:
     return zeros(hp, (hp.classes, hp.features), dtype)
 
 
+@own_name("chain")
 def _parts(hp: ChainHparams, w: ChainWeights, context: Sequences) -> Parts:
     wanted = (hp.classes, hp.features)
-    check_weights("chain", w, hp, wanted)
+    check_weights(w, hp, wanted)
     if context.x.ndim != 2 or context.x.shape[1] != hp.features:
-        raise TypeError(
-            f"chain: the features of a sequence have shape {context.x.shape}, the chain has "
+        raise RefusedType(
+            f"the features of a sequence have shape {context.x.shape}, the chain has "
             f"{hp.features} features; give one row of {hp.features} per position."
         )
     return masked(context.x.astype(w.emission.dtype) @ w.emission.T, w, context)
@@ -112,32 +113,32 @@ def log_partition(hp: ChainHparams, parts: Parts) -> Array:
 
 
 def checked(
-    owner: str, classes: int, features: int, costs: Any
+    classes: int, features: int, costs: Any
 ) -> tuple[ChainHparams, tuple[Callable, Callable, Callable, Callable | None, Callable]]:
     """The numbers of a chain, and its functions from `score_fn` to `log_partition_fn`."""
-    costs, cost, augment = _checked_costs(owner, classes, features, costs)
+    costs, cost, augment = _checked_costs(classes, features, costs)
     hparams = ChainHparams(costs, classes, features)
     return hparams, (score, decode, cost, augment, log_partition)
 
 
-def _checked_costs(owner: str, classes: int, features: int, costs: Any) -> tuple[Any, Any, Any]:
-    check.size(owner, "classes", classes, classes)
-    check.size(owner, "features", features, classes)
+def _checked_costs(classes: int, features: int, costs: Any) -> tuple[Any, Any, Any]:
+    check.size("classes", classes, classes)
+    check.size("features", features, classes)
     if callable(costs):
-        check.takes(owner, "costs", costs, "outcome", "output", "real")
-        _probe(owner, costs, classes)
+        check.takes("costs", costs, "outcome", "output", "real")
+        _probe(costs, classes)
         return as_tree(costs), _given_cost, None
     if costs is None:
         return None, _cost, _augmented
     if np.shape(costs) != (classes, classes):
-        raise ValueError(
-            f"{owner}: `costs` has shape {np.shape(costs)}, there are {classes} classes; give a "
+        raise RefusedValue(
+            f"`costs` has shape {np.shape(costs)}, there are {classes} classes; give a "
             f"table of shape {(classes, classes)}."
         )
-    costs = check.non_negative(owner, "costs", costs, each=True)
+    costs = check.non_negative("costs", costs, each=True)
     if not isinstance(costs, Tracer) and np.any(np.diagonal(costs)):
-        raise ValueError(
-            f"{owner}: `costs` of a right label must be 0, got {np.diagonal(costs).tolist()}."
+        raise RefusedValue(
+            f"`costs` of a right label must be 0, got {np.diagonal(costs).tolist()}."
         )
     return jnp.asarray(costs, float), _cost, _augmented
 
@@ -147,16 +148,17 @@ def zeros(hp: ChainHparams, shape: tuple[int, int], dtype: Any) -> ChainWeights:
     return ChainWeights(*(jnp.zeros(each, dtype) for each in (shape, (k, k), (k,), (k,))))
 
 
-def check_weights(owner: str, w: Any, hp: ChainHparams, shape: tuple[int, int]) -> None:
+def check_weights(w: Any, hp: ChainHparams, shape: tuple[int, int]) -> None:
     like = jax.eval_shape(lambda: zeros(hp, shape, float))
-    check.same_shape(owner, "`params`", w, "the chain", like)
+    check.same_shape("`params`", w, "the chain", like)
 
 
+@own_name("chain")
 def _indicators(hp: ChainHparams, parts: Parts, labels: Array) -> Float[Array, "m k"]:
     """1 where a position has a label, in rows of 0 at padding."""
     if parts.emission.shape[-1] != hp.classes:
-        raise TypeError(
-            f"chain: the scores are of {parts.emission.shape[-1]} labels, this chain has "
+        raise RefusedType(
+            f"the scores are of {parts.emission.shape[-1]} labels, this chain has "
             f"{hp.classes}; give the learner and its loss the same chain."
         )
     own = jnp.arange(hp.classes, dtype=labels.dtype)[None, :] == labels[:, None]
@@ -183,7 +185,7 @@ def _given_cost(hp: ChainHparams, parts: Parts, outcome: Array, output: Array) -
     return jnp.asarray(hp.costs(outcome, output, parts.real), parts.real.dtype)
 
 
-def _probe(owner: str, costs: Callable | Partial, classes: int) -> None:
+def _probe(costs: Callable | Partial, classes: int) -> None:
     """Refuse a cost that is negative, or not 0 for the truth, on some random labels."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(costs)):
         return
@@ -193,8 +195,8 @@ def _probe(owner: str, costs: Callable | Partial, classes: int) -> None:
             seen: PyTree = float(costs(jnp.asarray(truth), jnp.asarray(other), real))
             own = float(costs(jnp.asarray(truth), jnp.asarray(truth), real))
             if not seen >= 0 or own != 0:
-                raise ValueError(
-                    f"{owner}: `costs` must be non-negative, and 0 for the truth, got {seen} for "
+                raise RefusedValue(
+                    f"`costs` must be non-negative, and 0 for the truth, got {seen} for "
                     f"{other.tolist()} and {own} for the truth {truth.tolist()}; subtract the cost "
                     "of the truth."
                 )

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Scalar
 from olx.structured.chain import (
     ChainHparams,
@@ -52,7 +52,7 @@ def indexed_chain(
     >>> words.parts(w, Sequences(jnp.array([[0, 3], [2, -1]]), jnp.asarray(2))).emission.tolist()
     [[2.0, 5.0], [1.0, 1.0]]
     """
-    hparams, functions = checked("indexed_chain", classes, features, costs)
+    hparams, functions = checked(classes, features, costs)
     needs = chain_needs("indexed_chain", classes, ABSENT, features - 1)
     return Structure(hparams, _zeros, _parts, *functions, _add, _square, needs)
 
@@ -61,11 +61,12 @@ def _zeros(hp: ChainHparams, dtype: Any) -> ChainWeights:
     return zeros(hp, (hp.features, hp.classes), dtype)
 
 
+@own_name("indexed_chain")
 def _parts(hp: ChainHparams, w: ChainWeights, context: Sequences) -> Parts:
-    check_weights("indexed_chain", w, hp, (hp.features, hp.classes))
+    check_weights(w, hp, (hp.features, hp.classes))
     if context.x.ndim != 2 or not jnp.issubdtype(context.x.dtype, jnp.integer):
-        raise TypeError(
-            f"indexed_chain: the context has {context.x.dtype} of shape {context.x.shape}; give "
+        raise RefusedType(
+            f"the context has {context.x.dtype} of shape {context.x.shape}; give "
             "integers, one row of indices per position. `chain` takes real features."
         )
     rows = w.emission.at[_rows(hp, context)].get(mode="fill", fill_value=0.0)

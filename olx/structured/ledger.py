@@ -45,7 +45,7 @@ class Account(NamedTuple):
 
 
 def first_account(w: PyTree, u: PyTree) -> Account:
-    apart = tree.sub(check.comparator("certify", u, w), w)
+    apart = tree.sub(check.comparator(u, w), w)
     price = jnp.asarray(tree.vdot(apart, apart)) / 2
     return Account(price, *[ZERO] * 6, least=jnp.ones_like(price), rounds=ZERO, c=ZERO, unit=MET)
 

@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static, words
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.needs import Need
 from olx.structured.structure import Structure
 
@@ -70,10 +70,10 @@ def max_loss(structure: Structure) -> PartsLoss:
 
     The cost must be a sum over parts, as the Hamming cost is.
     """
-    check.instance("max_loss", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     if structure.augment_fn is None:
-        raise TypeError(
-            "max_loss: the cost of `structure` is not a sum over parts; use `prediction_loss`, "
+        raise RefusedType(
+            "the cost of `structure` is not a sum over parts; use `prediction_loss`, "
             "which takes any cost."
         )
     return PartsLoss(structure, "max_loss", _hinge, _worst, structure.needs)
@@ -82,23 +82,23 @@ def max_loss(structure: Structure) -> PartsLoss:
 @public
 def prediction_loss(structure: Structure) -> PartsLoss:
     """The margin loss of the decoded output."""
-    check.instance("prediction_loss", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     return PartsLoss(structure, "prediction_loss", _hinge, predicted, structure.needs)
 
 
 @public
 def crf(structure: Structure) -> PartsLoss:
     """The negative log-likelihood of a conditional random field."""
-    check.instance("crf", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     if structure.log_partition_fn is None:
-        raise TypeError("crf: `structure` has no log-partition; use `max_loss`.")
+        raise RefusedType("`structure` has no log-partition; use `max_loss`.")
     return PartsLoss(structure, "crf", _crf, None, structure.needs)
 
 
 @public
 def decoded_cost(structure: Structure) -> PartsLoss:
     """The cost of the decoded output: the number of wrong labels, for the Hamming cost."""
-    check.instance("decoded_cost", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     return PartsLoss(structure, "decoded_cost", _decoded, None, structure.needs)
 
 

@@ -68,8 +68,8 @@ def self_tuned_structured(structure: Structure, complexity: Scalar) -> Learner:
     >>> run.losses.tolist()
     [2.0, 0.0, 0.0]
     """
-    check.instance("self_tuned_structured", "structure", structure, Structure)
-    complexity = check.positive("self_tuned_structured", "complexity", complexity)
+    check.instance("structure", structure, Structure)
+    complexity = check.positive("complexity", complexity)
     return Learner(
         SelfTunedStructuredHparams(structure, complexity),
         init,

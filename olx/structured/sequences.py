@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Rounds
 from olx.needs import Need
 
@@ -40,43 +40,40 @@ def padded_rounds(
     ([[1, 0], [1, -1]], [2, 1])
     """
     for name, given in (("x", x), ("y", y)):
-        check.iterable("padded_rounds", name, given)
+        check.iterable(name, given)
     if weight is not None:
-        check.non_negative("padded_rounds", "weight", weight, each=True)
+        check.non_negative("weight", weight, each=True)
     if weight is not None and np.shape(weight) != (len(x),):
-        raise TypeError(
-            f"padded_rounds: `weight` has shape {np.shape(weight)} for {len(x)} sequences; give "
+        raise RefusedType(
+            f"`weight` has shape {np.shape(weight)} for {len(x)} sequences; give "
             "one number per sequence."
         )
     if len(x) != len(y) or not len(x):
-        raise ValueError(
-            f"padded_rounds: `x` has {len(x)} sequences, `y` has {len(y)}; give as many of both, "
-            "and at least one."
+        raise RefusedValue(
+            f"`x` has {len(x)} sequences, `y` has {len(y)}; give as many of both, and at least one."
         )
     rows, labels = [np.asarray(one) for one in x], [np.asarray(one) for one in y]
     for at, (row, label) in enumerate(zip(rows, labels, strict=True)):
         if row.ndim != 2 or label.ndim != 1 or len(row) != len(label):
-            raise ValueError(
-                f"padded_rounds: sequence {at} has features of shape {row.shape} and labels of "
+            raise RefusedValue(
+                f"sequence {at} has features of shape {row.shape} and labels of "
                 f"shape {label.shape}; give one row of features and one label per position."
             )
         if not len(label):
-            raise ValueError(f"padded_rounds: sequence {at} has length 0; leave it out.")
+            raise RefusedValue(f"sequence {at} has length 0; leave it out.")
         if label.dtype.kind not in "iu":
-            raise TypeError(
-                f"padded_rounds: labels of sequence {at} are {label.dtype}; give integers from 0."
-            )
+            raise RefusedType(f"labels of sequence {at} are {label.dtype}; give integers from 0.")
         if row.shape[1] != rows[0].shape[1]:
-            raise ValueError(
-                f"padded_rounds: sequence {at} has {row.shape[1]} features, sequence 0 has "
+            raise RefusedValue(
+                f"sequence {at} has {row.shape[1]} features, sequence 0 has "
                 f"{rows[0].shape[1]}; all must have as many."
             )
     lengths = np.array([len(label) for label in labels], np.int32)
     most = int(lengths.max()) if length is None else length
     if lengths.max() > most:
         at = int(np.argmax(lengths))
-        raise ValueError(
-            f"padded_rounds: `length` is {most}, sequence {at} has {lengths[at]} positions; pad to "
+        raise RefusedValue(
+            f"`length` is {most}, sequence {at} has {lengths[at]} positions; pad to "
             f"at least {lengths[at]}."
         )
     context = np.zeros((len(rows), most, rows[0].shape[1]), rows[0].dtype)

@@ -26,7 +26,7 @@ from optax import tree
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Learner, Scalar
 from olx.frameworks.lift import model
 from olx.needs import Need
@@ -77,27 +77,29 @@ class Structure:
         r"""The output of the highest score, $\arg\max_y \langle w, \phi(x, y)\rangle$."""
         return self.decode_fn(self.hparams, lax.stop_gradient(parts))
 
+    @own_name("Structure")
     def cost(self, parts: PyTree, outcome: PyTree, output: PyTree) -> Float[Array, ""]:
         r"""$\rho(y, y')$; NaN if it is negative."""
-        check.same_shape("Structure", "the decoded output", output, "the outcome", outcome)
+        check.same_shape("the decoded output", output, "the outcome", outcome)
         cost = jnp.asarray(self.cost_fn(self.hparams, parts, outcome, output))
         return jnp.where(cost >= 0, cost, jnp.nan)
 
+    @own_name("Structure")
     def worst(self, parts: PyTree, outcome: PyTree) -> PyTree:
         r"""The output that violates its margin most, $\arg\max_{y'} \rho(y, y') + \langle w,
         \phi(x, y')\rangle$."""
         if self.augment_fn is None:
-            raise TypeError(
-                "Structure: the cost of this structure is not a sum over parts, so the output that "
-                "violates its margin most is not known; use `prediction_loss`, which takes any "
-                "cost."
+            raise RefusedType(
+                "the cost of this structure is not a sum over parts, so the output that violates "
+                "its margin most is not known; use `prediction_loss`, which takes any cost."
             )
         return self.decode(self.augment_fn(self.hparams, parts, outcome))
 
+    @own_name("Structure")
     def log_partition(self, parts: PyTree) -> Float[Array, ""]:
         r"""$\log \sum_y e^{\langle w, \phi(x, y)\rangle}$."""
         if self.log_partition_fn is None:
-            raise TypeError("Structure: this structure has no log-partition; use `max_loss`.")
+            raise RefusedType("this structure has no log-partition; use `max_loss`.")
         return self.log_partition_fn(self.hparams, parts)
 
     def marginals(self, parts: PyTree) -> PyTree:
@@ -139,7 +141,7 @@ def decoded(structure: Structure, w: PyTree, contexts: PyTree) -> PyTree:
     >>> decoded(words, w, olx.structured.Sequences(x, jnp.array([2, 1]))).tolist()
     [[1, 0], [1, -1]]
     """
-    check.instance("decoded", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     return _decode_each(structure, w, contexts)
 
 
@@ -160,8 +162,8 @@ def structured_model(inner: Learner, structure: Structure) -> Learner:
     >>> [f"{loss:.3f}" for loss in run.losses]
     ['2.079', '0.787']
     """
-    check.instance("structured_model", "inner", inner, Learner)
-    check.instance("structured_model", "structure", structure, Structure)
+    check.instance("inner", inner, Learner)
+    check.instance("structure", structure, Structure)
     lifted = model(inner, Partial(_parts, structure))
     return Learner(
         lifted.hparams,

@@ -71,10 +71,10 @@ def structured_aggressive(structure: Structure, aggressiveness: Scalar, steps: i
     >>> run.losses.tolist()
     [2.0, 0.0, 0.0, 0.0]
     """
-    check.instance("structured_aggressive", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     max_loss(structure)  # refuses a cost that is not a sum over parts
-    most = check.positive("structured_aggressive", "aggressiveness", aggressiveness)
-    check.count("structured_aggressive", "steps", steps)
+    most = check.positive("aggressiveness", aggressiveness)
+    check.count("steps", steps)
     return Learner(
         StructuredAggressiveHparams(structure, most, steps),
         init,

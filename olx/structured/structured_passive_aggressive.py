@@ -27,7 +27,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
 from olx.structured import ledger, walk
 from olx.structured.ledger import Account
@@ -64,13 +64,13 @@ def structured_passive_aggressive(loss: PartsLoss, aggressiveness: Scalar) -> Le
     >>> [f"{loss:.2f}" for loss in run.losses]
     ['3.00', '2.00', '1.00', '0.40']
     """
-    check.instance("structured_passive_aggressive", "loss", loss, PartsLoss)
+    check.instance("loss", loss, PartsLoss)
     if loss.rival_fn is None:
-        raise TypeError(
-            "structured_passive_aggressive: `loss` must be a margin loss, one of `max_loss` and "
+        raise RefusedType(
+            "`loss` must be a margin loss, one of `max_loss` and "
             "`prediction_loss`; the other losses train by `structured_model`."
         )
-    most = check.positive("structured_passive_aggressive", "aggressiveness", aggressiveness)
+    most = check.positive("aggressiveness", aggressiveness)
     return Learner(
         StructuredPassiveAggressiveHparams(loss, most),
         init,

@@ -53,7 +53,7 @@ def structured_perceptron(structure: Structure) -> Learner:
     >>> run.losses.tolist()
     [2.0, 0.0, 0.0]
     """
-    check.instance("structured_perceptron", "structure", structure, Structure)
+    check.instance("structure", structure, Structure)
     return Learner(
         structure,
         init,

@@ -23,7 +23,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._check import seen_as
 from olx._numeric import Sum
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Scalar
 from olx.structured.structure import Structure
 
@@ -65,8 +65,8 @@ def averaged_weights(state: Any) -> PyTree:
     """
     walk = getattr(state, "walk", None)
     if not isinstance(walk, Walk):
-        raise TypeError(
-            "averaged_weights: `state` must be that of a structured learner, such as "
+        raise RefusedType(
+            "`state` must be that of a structured learner, such as "
             f"`structured_perceptron`, got {seen_as(state)}; give `run.state`."
         )
     return jax.tree.map(lambda w, late: w - _over(late, walk.total.value), walk.w, walk.late)

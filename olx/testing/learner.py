@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from olx._refusal import public
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 from olx.testing.drivers import check_drivers
@@ -31,7 +30,6 @@ from olx.testing.ties import tied_rounds
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
-@public
 def check_learner(
     learner: Learner,
     loss: Loss,

@@ -15,7 +15,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._cache import compiled
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Loss, Process, Rounds
 from olx.engine.rollout import rollout
 from olx.frameworks.ftrl import ftrl
@@ -65,10 +65,10 @@ def check_mirror(mirror: MirrorMap, theta: PyTree, *, key: jax.Array | None = No
     >>> import jax.numpy as jnp, olx
     >>> olx.testing.check_mirror(olx.mirrors.negative_entropy(), jnp.array([0.5, -1.0, 2.0]))
     """
-    check.instance("check_mirror", "mirror", mirror, MirrorMap)
-    theta = check.finite("check_mirror", "theta", theta, each=True)
+    check.instance("mirror", mirror, MirrorMap)
+    theta = check.finite("theta", theta, each=True)
     key = jax.random.key(0) if key is None else key
-    check.key("check_mirror", key)
+    check.key(key)
     seen = jax.tree.map(np.asarray, _look(mirror, theta, key))
     single = jnp.result_type(*jax.tree.leaves(theta)) != jnp.float64
     loose = 2e-4 if single else 1e-9
@@ -192,7 +192,6 @@ def _geometry(mirror: MirrorMap, thetas: PyTree, ws: PyTree, others: PyTree) -> 
     )
 
 
-@public
 def check_regularizer(regularizer: Process, loss: Loss, rounds: Rounds, params: PyTree) -> None:
     """Check `regularizer` on a short stream; an AssertionError names the property that it breaks.
 
@@ -242,13 +241,13 @@ def check_loss(loss: ScoreLoss, scores: Any, outcomes: Any) -> None:
     >>> scores = jnp.linspace(-3.0, 3.0, 7)
     >>> olx.testing.check_loss(olx.losses.logistic, scores, jnp.ones(7))
     """
-    check.instance("check_loss", "loss", loss, ScoreLoss)
-    check.numbers("check_loss", "scores", scores)
-    check.numbers("check_loss", "outcomes", outcomes)
+    check.instance("loss", loss, ScoreLoss)
+    check.numbers("scores", scores)
+    check.numbers("outcomes", outcomes)
     scores, outcomes = jnp.asarray(scores), jnp.asarray(outcomes)
     if scores.ndim < 1 or scores.shape[:1] != outcomes.shape[:1]:
-        raise TypeError(
-            f"check_loss: `scores` has shape {scores.shape}, `outcomes` {outcomes.shape}; give one "
+        raise RefusedType(
+            f"`scores` has shape {scores.shape}, `outcomes` {outcomes.shape}; give one "
             "outcome per score."
         )
     (values, slopes), (wanted, derivatives), whole = _look_at_loss(loss, scores, outcomes)

@@ -21,7 +21,6 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Int, PyTree
 
 from olx._pytree import pytree
-from olx._refusal import public
 from olx.core import Feedback, Learner, Loss, Rounds, Scalar
 from olx.engine.rollout import rollout
 from olx.engine.with_theorems import with_theorems
@@ -86,7 +85,6 @@ class MutantHparams:
     change: Change
 
 
-@public
 def mutants(learner: Learner) -> dict[str, Learner]:
     """The wrong copies of `learner`, by name; "itself" plays as the learner does.
 
@@ -106,7 +104,6 @@ def mutant(learner: Learner, change: Change) -> Learner:
     return Learner(MutantHparams(learner, change), init, predict, update, theorems=own)
 
 
-@public
 def check_mutants(
     learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, *, comparators: tuple
 ) -> None:

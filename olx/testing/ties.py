@@ -32,7 +32,7 @@ def tied_rounds(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) ->
     for change in (_equal_rounds, _equal_rows, _equal_losses, _few_features):
         other = change(rounds, shape)
         try:
-            judge("check_learner", needs, params, other)
+            judge(needs, params, other)
         except (TypeError, ValueError):
             continue
         rounds = other

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Learner, Loss, Rounds
 from olx.tune.gradient import check_smooth, descended
 from olx.tune.halving import halved
@@ -52,11 +52,11 @@ def both(
     >>> sorted(found.numbers), found.note, found.runs < 25
     (['eta', 'q'], '', True)
     """
-    given = problem("both", make, loss, rounds, params, over)
-    check.count("both", "starts", starts)
-    check.count("both", "steps", steps)
+    given = problem(make, loss, rounds, params, over)
+    check.count("starts", starts)
+    check.count("steps", steps)
     if starts > finalists:
-        raise ValueError(f"both: `starts` must be at most `finalists`, {finalists}, got {starts}.")
+        raise RefusedValue(f"`starts` must be at most `finalists`, {finalists}, got {starts}.")
     check_smooth(given)
     history, runs = halved(given, configurations, ratio, finalists)
     whole = [one for one in history if one.rounds == given.length and np.isfinite(one.total)]

@@ -13,7 +13,6 @@ from olx.keep import totals
 
 
 def paid(
-    owner: str,
     learners: Learner,
     loss: Loss,
     rounds: Rounds,
@@ -22,8 +21,8 @@ def paid(
     measure: Callable | None = None,
     state: PyTree = None,
 ) -> Run:
-    """`olx.sweep` that keeps totals only, in the name of `owner`."""
-    numbers = numbers_of(owner, learners, loss, check_batch, padded)
-    recorder = recorder_of(owner, None, measure, totals)
-    game = many_games(owner, numbers, rounds, params, recorder, state)
+    """`olx.sweep` that keeps totals only."""
+    numbers = numbers_of(learners, loss, check_batch, padded)
+    recorder = recorder_of(None, measure, totals)
+    game = many_games("tune", numbers, rounds, params, recorder, state)
     return execute(game, Options(totals, progress=False))

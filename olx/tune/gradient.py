@@ -19,7 +19,7 @@ from jaxtyping import PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Learner, Loss, Rounds
 from olx.engine.chunks import take
 from olx.streams.sparse_rows import SparseRows
@@ -65,9 +65,9 @@ def by_gradient(
     >>> bool(found.total < min(near))
     True
     """
-    given = problem("by_gradient", make, loss, rounds, params, over)
-    check.count("by_gradient", "starts", starts)
-    check.count("by_gradient", "steps", steps)
+    given = problem(make, loss, rounds, params, over)
+    check.count("starts", starts)
+    check.count("steps", steps)
     check_smooth(given)
     history, runs = descended(given, spread(starts, len(given.ranges)), steps, starts)
     _check_starts(given, history[:starts])
@@ -108,7 +108,7 @@ def _look(
     numbers = given.numbers(places)
     learners = sloped(given.make, given.loss, {k: jnp.asarray(v) for k, v in numbers.items()})
     loss = OfAction(as_tree(given.loss))
-    run = paid(given.owner, learners, loss, given.rounds, given.params, measure=slopes)
+    run = paid(learners, loss, given.rounds, given.params, measure=slopes)
     curve: Any = run.curve
     values, own = np.asarray(curve.total)[:, -1], np.asarray(curve.sums)[:, -1]
     rows = given.rows(numbers)
@@ -122,8 +122,8 @@ def _look(
 def check_smooth(given: Problem) -> None:
     """Refuse games that have no derivatives, before they are played."""
     if isinstance(given.rounds.context, SparseRows):
-        raise TypeError(
-            f"{given.owner}: derivatives need dense rows: pass `rows.toarray()`, or take "
+        raise RefusedType(
+            "derivatives need dense rows: pass `rows.toarray()`, or take "
             "`olx.tune.by_halving`, which plays sparse rows."
         )
     row = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), take(given.rounds, 0, 1))
@@ -136,8 +136,8 @@ def check_smooth(given: Problem) -> None:
         return  # the driver says what is wrong
     for leaf in jax.tree.leaves(actions):
         if not jnp.issubdtype(leaf.dtype, jnp.floating):
-            raise TypeError(
-                f"{given.owner}: the action of this learner is of type {leaf.dtype}, so its loss "
+            raise RefusedType(
+                f"the action of this learner is of type {leaf.dtype}, so its loss "
                 "has no derivative; take `olx.tune.by_halving`."
             )
 
@@ -147,14 +147,14 @@ def _check_starts(given: Problem, first: list[Trial]) -> None:
     slopes = np.array([list((trial.slopes or {}).values()) for trial in first])
     known = np.isfinite([trial.total for trial in first]) & np.all(np.isfinite(slopes), axis=1)
     if not known.any():
-        raise ValueError(
-            f"{given.owner}: the run diverges from all {len(first)} starts: its loss or its slope "
+        raise RefusedValue(
+            f"the run diverges from all {len(first)} starts: its loss or its slope "
             "is not finite. Lower the upper ends of the ranges, or take `olx.tune.both`, which "
             "starts where a sweep is best."
         )
     if not np.any(slopes[known]):
         names = " and ".join(f"`{name}`" for name in given.ranges)
-        raise ValueError(
-            f"{given.owner}: the total loss has the slope 0 in {names} at all starts that do not "
+        raise RefusedValue(
+            f"the total loss has the slope 0 in {names} at all starts that do not "
             "diverge; it does not depend smoothly on these numbers. Take `olx.tune.by_halving`."
         )

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedValue, public
 from olx.core import Learner, Loss, Rounds
 from olx.engine.chunks import take
 from olx.tune.game import paid
@@ -66,7 +66,7 @@ def by_halving(
     >>> 0.02 < found.numbers["eta"] < 0.2
     True
     """
-    given = problem("by_halving", make, loss, rounds, params, over)
+    given = problem(make, loss, rounds, params, over)
     return tuned(given, *halved(given, configurations, ratio, finalists))
 
 
@@ -75,7 +75,7 @@ def halved(
     given: Problem, configurations: int, ratio: int, finalists: int
 ) -> tuple[list[Trial], float]:
     """All trials, and their cost in runs."""
-    ends, sizes = rungs(given.owner, given.length, configurations, ratio, finalists)
+    ends, sizes = rungs(given.length, configurations, ratio, finalists)
     numbers = given.numbers(spread(configurations, len(given.ranges)))
     state, total, played, begin, history = None, np.zeros(configurations), 0, 0, []
     for end, size in zip(ends, sizes, strict=True):
@@ -85,7 +85,7 @@ def halved(
             total, state = total[best], jax.tree.map(lambda leaf, best=best: leaf[best], state)
         learners = given.batch(numbers).learners
         part = take(given.rounds, begin, end)
-        run = paid(given.owner, learners, given.loss, part, given.params, state=state)
+        run = paid(learners, given.loss, part, given.params, state=state)
         total, state = total + np.asarray(run.total), run.state
         history += [
             Trial(row, end, float(loss))
@@ -96,21 +96,21 @@ def halved(
 
 
 def rungs(
-    owner: str, length: int, configurations: int, ratio: int, finalists: int
+    length: int, configurations: int, ratio: int, finalists: int
 ) -> tuple[list[int], list[int]]:
     """The last round of each rung, and how many configurations play it.
 
-    >>> rungs("me", 1000, 64, 4, 4)
+    >>> rungs(1000, 64, 4, 4)
     ([63, 250, 1000], [64, 16, 4])
     """
     for name, value in (("configurations", configurations), ("finalists", finalists)):
-        check.count(owner, name, value)
-    check.count(owner, "ratio", ratio)
+        check.count(name, value)
+    check.count("ratio", ratio)
     if ratio < 2:
-        raise ValueError(f"{owner}: `ratio` must be at least 2, got {ratio}.")
+        raise RefusedValue(f"`ratio` must be at least 2, got {ratio}.")
     if finalists > configurations:
-        raise ValueError(
-            f"{owner}: `finalists` is {finalists}, there are {configurations} configurations; give "
+        raise RefusedValue(
+            f"`finalists` is {finalists}, there are {configurations} configurations; give "
             f"at most as many finalists, or more `configurations`."
         )
     sizes = [configurations]
@@ -118,8 +118,8 @@ def rungs(
         sizes.append(max(finalists, sizes[-1] // ratio))
     ends = [-(-length // ratio**k) for k in reversed(range(len(sizes)))]
     if len(set(ends)) < len(ends):
-        raise ValueError(
-            f"{owner}: the stream has {length} rounds, too few for {len(ends)} rungs; give fewer "
+        raise RefusedValue(
+            f"the stream has {length} rounds, too few for {len(ends)} rungs; give fewer "
             f"`configurations` than {configurations}, or more `finalists`."
         )
     return ends, sizes

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
+from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.core import Batch, Learner, Loss, Rounds
 from olx.engine.batch import batch
 from olx.streams.checks import check_params, check_rounds
@@ -17,7 +18,6 @@ from olx.tune.ranges import Range, ranges_of
 
 
 class Problem(NamedTuple):
-    owner: str  # who refuses, in the messages
     make: Callable[..., Learner]
     loss: Loss
     rounds: Rounds
@@ -41,20 +41,20 @@ class Problem(NamedTuple):
 
 
 def problem(
-    owner: str, make: Callable[..., Learner], loss: Loss, rounds: Rounds, params: PyTree, over: Any
+    make: Callable[..., Learner], loss: Loss, rounds: Rounds, params: PyTree, over: Any
 ) -> Problem:
     """Check all arguments that the ways to tune share."""
-    check.function(owner, "make", make, _remedy(make))
-    ranges = ranges_of(owner, over)
+    check.function("make", make, _remedy(make))
+    ranges = ranges_of(over)
     if not isinstance(rounds, Rounds) and hasattr(rounds, "__next__"):
-        raise TypeError(
-            f"{owner}: `rounds` is an iterator, which can be played once only; tuning plays the "
+        raise RefusedType(
+            "`rounds` is an iterator, which can be played once only; tuning plays the "
             "stream several times: give arrays or memory maps in a `Rounds`."
         )
-    length = check_rounds(owner, rounds)
-    check_params(owner, params)
+    length = check_rounds(rounds)
+    check_params(params)
     dtype = np.result_type(*(np.dtype(jnp.result_type(one)) for one in jax.tree.leaves(params)))
-    given = Problem(owner, make, loss, rounds, params, ranges, length, dtype)
+    given = Problem(make, loss, rounds, params, ranges, length, dtype)
     _check_names(given)
     _check_continuous(given)
     _check_ends(given)
@@ -77,13 +77,13 @@ def _check_names(given: Problem) -> None:
         signature.bind(**given.ranges)
     except TypeError as error:
         takes = ", ".join(f"`{name}`" for name in signature.parameters) or "nothing"
-        raise TypeError(
-            f"{given.owner}: `over` names {names}, and `make` takes {takes}: {error}; name numbers "
+        raise RefusedType(
+            f"`over` names {names}, and `make` takes {takes}: {error}; name numbers "
             "that `make` takes, and bind the others, as `lambda eta: adagrad(eta, delta=1.0)`."
         ) from None
     for name in given.ranges:
         if name in signature.parameters and signature.parameters[name].annotation is int:
-            _refuse(given, name, f"`make` takes an integer as `{name}`")
+            _refuse(name, f"`make` takes an integer as `{name}`")
 
 
 def _check_continuous(given: Problem) -> None:
@@ -94,15 +94,15 @@ def _check_continuous(given: Problem) -> None:
         try:
             made = jax.eval_shape(traced, jax.ShapeDtypeStruct((), given.dtype))
         except TypeError as error:
-            _refuse(given, name, str(error).split("\n")[0].rstrip("."))
+            _refuse(name, str(error).split("\n")[0].rstrip("."))
         except ValueError:
             continue  # the numbers in the middle are refused; `_check_ends` says why
-        check.instance(given.owner, "make(...)", made, Learner)
+        check.instance("make(...)", made, Learner)
 
 
-def _refuse(given: Problem, name: str, why: str) -> None:
-    raise TypeError(
-        f"{given.owner}: `{name}` is not a continuous number of this learner: {why}. Fix it in "
+def _refuse(name: str, why: str) -> None:
+    raise RefusedType(
+        f"`{name}` is not a continuous number of this learner: {why}. Fix it in "
         "`make`, and tune the other numbers once for each value that it may have."
     )
 
@@ -114,10 +114,11 @@ def _check_ends(given: Problem) -> None:
         places[1 + 2 * i, i], places[2 + 2 * i, i] = 0.0, 1.0
     for numbers in given.rows(given.numbers(places)):
         try:
-            given.make(**numbers)
+            with own_name():
+                given.make(**numbers)
         except ValueError as error:
             seen = ", ".join(f"{name} = {value:g}" for name, value in numbers.items())
-            raise ValueError(
-                f"{given.owner}: the learner refuses {seen}, which the ranges allow: {error} "
+            raise RefusedValue(
+                f"the learner refuses {seen}, which the ranges allow: {error} "
                 "Move the ends of that range inside what the learner takes."
             ) from error

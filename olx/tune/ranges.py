@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, public
 
 
 class Range(NamedTuple):
@@ -65,7 +65,7 @@ def uniform(low: float, high: float) -> Range:
     >>> uniform(0.0, 2.0).at([0.0, 0.5, 1.0]).tolist()
     [0.0, 1.0, 2.0]
     """
-    return _checked("uniform", low, high, False)
+    return _checked(low, high, False)
 
 
 @public
@@ -75,41 +75,41 @@ def loguniform(low: float, high: float) -> Range:
     >>> loguniform(0.01, 1.0).at([0.0, 0.5, 1.0]).round(6).tolist()
     [0.01, 0.1, 1.0]
     """
-    return _checked("loguniform", low, high, True)
+    return _checked(low, high, True)
 
 
-def ranges_of(owner: str, over: Any) -> dict[str, Range]:
+def ranges_of(over: Any) -> dict[str, Range]:
     """The range of each number; a pair of positive ends is a range on a logarithmic axis."""
     if not isinstance(over, Mapping) or not over:
-        raise TypeError(
-            f"{owner}: `over` must name at least one number and its range, as "
+        raise RefusedType(
+            f"`over` must name at least one number and its range, as "
             f'over={{"eta": (1e-4, 10.0)}}, got {over!r:.80}.'
         )
-    return {name: _range(owner, name, given) for name, given in over.items()}
+    return {name: _range(name, given) for name, given in over.items()}
 
 
-def _range(owner: str, name: str, given: Any) -> Range:
+def _range(name: str, given: Any) -> Range:
     if isinstance(given, Range):
         return given
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError(
-            f"{owner}: the range of `{name}` must be a pair (low, high), got {given!r:.80}; "
+        raise RefusedType(
+            f"the range of `{name}` must be a pair (low, high), got {given!r:.80}; "
             "`olx.tune.uniform` and `olx.tune.loguniform` also make one."
         )
     low, high = given
-    return _checked(f"{owner}: the range of `{name}`", low, high, None)
+    return _checked(low, high, None, f"the range of `{name}`: ")
 
 
-def _checked(owner: str, low: Any, high: Any, logarithmic: bool | None) -> Range:
+def _checked(low: Any, high: Any, logarithmic: bool | None, where: str = "") -> Range:
     real = lambda end: isinstance(end, int | float | np.number) and not isinstance(end, bool)
     if not (real(low) and real(high) and math.isfinite(low) and math.isfinite(high)):
         seen = f"{check.quote(low)} and {check.quote(high)}"
-        raise TypeError(f"{owner}: the ends must be finite numbers, got {seen}.")
+        raise RefusedType(f"{where}the ends must be finite numbers, got {seen}.")
     if low >= high:
-        raise ValueError(f"{owner}: the lower end must come first and be less, got {low}, {high}.")
+        raise RefusedValue(f"{where}the lower end must come first and be less, got {low}, {high}.")
     if logarithmic and low <= 0:
-        raise ValueError(
-            f"{owner}: the ends must be positive, got {low}; `olx.tune.uniform` takes any ends."
+        raise RefusedValue(
+            f"the ends must be positive, got {low}; `olx.tune.uniform` takes any ends."
         )
     return Range(float(low), float(high), low > 0 if logarithmic is None else logarithmic)
 

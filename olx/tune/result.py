@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from olx._pytree import words
+from olx._refusal import RefusedValue, public
 from olx.core import Learner
 
 
@@ -33,6 +34,7 @@ class Tuned(NamedTuple):
         parts = [found, f"total={self.total:.6g}", tried, f"learner={words(self.learner)}"]
         return f"Tuned({', '.join([*parts, *filter(None, [self.note])])})"
 
+    @public
     def plot(self, axes: Any, name: str) -> None:
         """Draw the loss per round of every trial against one of its numbers.
 
@@ -42,7 +44,7 @@ class Tuned(NamedTuple):
         """
         if name not in self.numbers:
             known = ", ".join(f"`{one}`" for one in self.numbers)
-            raise ValueError(f"Tuned.plot: no number is named `{name}`; there is {known}.")
+            raise RefusedValue(f"no number is named `{name}`; there is {known}.")
         whole = max(trial.rounds for trial in self.history)
         for rounds in sorted({trial.rounds for trial in self.history}):
             mine = [trial for trial in self.history if trial.rounds == rounds]
@@ -61,8 +63,8 @@ def tuned(problem: Any, history: list[Trial], runs: float) -> Tuned:
     """The best trial of the whole stream; a trial that diverged is never the best."""
     done = [one for one in history if one.rounds == problem.length and np.isfinite(one.total)]
     if not done:
-        raise ValueError(
-            f"{problem.owner}: no configuration has a finite total loss; all of them diverged. "
+        raise RefusedValue(
+            "no configuration has a finite total loss; all of them diverged. "
             "Lower the upper ends of the ranges."
         )
     best = min(done, key=lambda trial: trial.total)

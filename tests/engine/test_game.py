@@ -11,7 +11,7 @@ from olx.engine.game import numbers_of
 
 
 def game_of(learner):
-    return numbers_of("run", learner, losses.squared, check_game)
+    return numbers_of(learner, losses.squared, check_game)
 
 
 def test_a_learner_is_remembered_by_its_identity():

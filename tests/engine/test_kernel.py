@@ -119,7 +119,7 @@ def arguments(inner, width=5):
 
 
 def game_of(learner):
-    return numbers_of("run", learner, losses.squared, lambda *_: None).leaves
+    return numbers_of(learner, losses.squared, lambda *_: None).leaves
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])

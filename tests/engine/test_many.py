@@ -152,4 +152,4 @@ def test_each_process_has_the_same_number_of_devices(monkeypatch):
     for name, number in (("process_count", 2), ("device_count", 3), ("local_device_count", 2)):
         monkeypatch.setattr(jax, name, lambda number=number: number)
     with pytest.raises(ValueError, match="process 0 has 2 of 3 devices; give each of the 2"):
-        devices_of("sweep", 8)
+        devices_of(8)

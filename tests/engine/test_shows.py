@@ -83,7 +83,7 @@ def wanted(learner, loss, rounds, owner, start=ZEROS):
 def fields_of(learner, loss, rounds, params=ZEROS):
     first = jax.tree.map(np.asarray, rounds)
     plan = chunks.plan_of(first, params, 1, True)
-    numbers = numbers_of("run", learner, loss, check_game)
+    numbers = numbers_of(learner, loss, check_game)
     game = one_game("run", numbers, rounds, params, Recorder())
     return finite.visible_leaves(game, plan, finite.candidates(plan, set()))
 

@@ -188,7 +188,7 @@ def test_numbers_that_are_no_counts_are_refused(threads, monkeypatch):
 
 def test_the_environment_sets_a_limit(monkeypatch):
     monkeypatch.setenv("OLX_THREADS", " 3 ")
-    assert threads.threads_of("sweep", None) == 3
-    assert threads.threads_of("sweep", 2) == 2
+    assert threads.threads_of(None) == 3
+    assert threads.threads_of(2) == 2
     monkeypatch.setenv("OLX_THREADS", "")
-    assert threads.threads_of("sweep", None) >= 1
+    assert threads.threads_of(None) >= 1

@@ -384,7 +384,7 @@ def test_a_result_is_played_by_one_run_at_a_time(file, tmp_path):
     run(experiment(file), tmp_path / "r")
     said = rf"another run \(process {os.getpid()} on .*\) is using the result in .* Wait until it"
     with (
-        checkpoint.lock_folder("other", tmp_path / "r"),
+        checkpoint.lock_folder(tmp_path / "r"),
         pytest.raises(BlockingIOError, match=said),
     ):
         run(experiment(file), tmp_path / "r", wait=False)

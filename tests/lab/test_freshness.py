@@ -164,7 +164,7 @@ def test_a_second_run_waits_for_the_first(played, tmp_path):
     free, begun = threading.Event(), threading.Event()
 
     def first():
-        with checkpoint.lock_folder("first", tmp_path / "r"):
+        with checkpoint.lock_folder(tmp_path / "r"):
             begun.set()
             free.wait(10)
 

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 import olx
 from olx import losses, regularizers
+from olx._refusal import in_words
 from olx.engine import processes, tuning
 from olx.engine.device import data_of
 
@@ -78,7 +79,7 @@ def said(call):
     try:
         call()
     except (ValueError, RuntimeError) as error:
-        return f"{type(error).__name__}: {error}"
+        return in_words(error)
     return "no error"
 
 

@@ -62,7 +62,7 @@ def test_slopes_are_those_of_reverse_mode(found):
 
 
 def test_halving_with_carried_states_is_halving_of_runs_played_whole(found):
-    ends, sizes = rungs("me", 120, 12, 3, 2)
+    ends, sizes = rungs(120, 12, 3, 2)
     assert (ends, sizes) == ([14, 40, 120], [12, 4, 2])
     first = [trial.numbers for trial in swept(found)[:12]]
     cumulative = np.array([np.cumsum(reference.losses(X, Y, WEIGHTS, **one)) for one in first])

@@ -2,6 +2,7 @@
 
 import difflib
 
+from olx._refusal import RefusedValue
 from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.blocks import BLOCKS
@@ -45,13 +46,13 @@ def _asked_for(game: Game, name: str) -> Implementation:
     if found is None:
         near = difflib.get_close_matches(str(name), [one.name for one in IMPLEMENTATIONS], 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(
-            f"{game.owner}: there is no implementation {name!r}; {hint}They are "
+        raise RefusedValue(
+            f"there is no implementation {name!r}; {hint}They are "
             f"{', '.join(one.name for one in IMPLEMENTATIONS)}."
         )
     if reason := why_not(found, game):
-        raise ValueError(
-            f"{game.owner}: the implementation {name!r} cannot play this game: {reason}; leave "
+        raise RefusedValue(
+            f"the implementation {name!r} cannot play this game: {reason}; leave "
             "`implementation` out to take the first that can."
         )
     return found

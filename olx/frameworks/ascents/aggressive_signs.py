@@ -19,7 +19,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _numeric as safe
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing
 from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
@@ -51,13 +51,13 @@ def of_signs(hparams: None, problem: Problem) -> Array:
     return jnp.all(jnp.stack([jnp.all((x == 0) | (jnp.abs(x) == 1)) for x in leaves]))
 
 
+@own_name("aggressive_signs")
 def _alpha(problem: Problem) -> Array:
     mirror, y, c = problem.mirror, problem.y, problem.c
     entropy = mirror.conjugate.func is negative_entropy().conjugate.func
     if not entropy or problem.loss.value_fn is not hinge.value_fn:
-        raise TypeError(
-            "aggressive_signs: the map must be `negative_entropy` and the loss a hinge; use "
-            "`aggressive` for others."
+        raise RefusedType(
+            "the map must be `negative_entropy` and the loss a hinge; use `aggressive` for others."
         )
     assert mirror.modulus is not None  # every entropy states its modulus
     margin = problem.loss(jnp.zeros_like(problem.score), y)

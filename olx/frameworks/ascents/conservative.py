@@ -36,7 +36,7 @@ def conservative(inner: Ascent | None = None) -> Ascent:
     [1.0, 0.75, 0.75]
     """
     inner = subgradient() if inner is None else inner
-    check.instance("conservative", "inner", inner, Ascent)
+    check.instance("inner", inner, Ascent)
     legal = None if inner.legal_fn is None else legal_inside
     return Ascent(
         inner, init, step, counts, inner.separable, legal, inner.demand, rises=inner.rises

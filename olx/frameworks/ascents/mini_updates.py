@@ -46,8 +46,8 @@ def mini_updates(steps: int, capacity: int) -> Ascent:
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses.round(3).tolist()
     [1.0, 0.0, 1.0]
     """
-    check.count("mini_updates", "steps", steps)
-    check.count("mini_updates", "capacity", capacity)
+    check.count("steps", steps)
+    check.count("capacity", capacity)
     return Ascent(MiniUpdatesHparams(steps, capacity), init, step, separable=False)
 
 

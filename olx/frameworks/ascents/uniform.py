@@ -14,7 +14,7 @@ Crammer, Singer, Ultraconservative Online Algorithms for Multiclass Problems, 20
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.frameworks.ascents.base import Ascent, Problem, move, nothing
 from olx.losses.margin import hot, mistaken, pick
 
@@ -41,9 +41,10 @@ def counts(hparams: None, score: Array, y: Array) -> Array:
     return mistaken(score, y)
 
 
+@own_name("uniform")
 def step(hparams: None, memory: None, problem: Problem) -> tuple[PyTree, Array, None]:
     if not problem.loss.of_classes:
-        raise TypeError("uniform: the loss must be one of classes; use `subgradient` for others.")
+        raise RefusedType("the loss must be one of classes; use `subgradient` for others.")
     score = problem.score
     own = hot(score, problem.y)
     above = (score >= pick(own, score)) & ~own

@@ -39,8 +39,8 @@ def window(size: int, passes: int = 10) -> Ascent:
     >>> olx.rollout(learner, olx.losses.hinge, rounds, jnp.zeros(2)).losses.round(3).tolist()
     [1.0, 0.0, 1.0]
     """
-    check.count("window", "size", size)
-    check.count("window", "passes", passes)
+    check.count("size", size)
+    check.count("passes", passes)
     return Ascent(WindowHparams(size, passes), init, step, separable=False)
 
 
@@ -51,8 +51,8 @@ def follow_the_leader(rounds: int, passes: int = 10) -> Ascent:
     The decision approximates the regularized minimizer of all losses so far; more `passes` are more
     exact. A round costs `rounds` times `passes` steps of `aggressive`.
     """
-    check.count("follow_the_leader", "rounds", rounds)
-    check.count("follow_the_leader", "passes", passes)
+    check.count("rounds", rounds)
+    check.count("passes", passes)
     return window(rounds, passes)
 
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Scalar
 from olx.frameworks.games.base import Game, Hinges
 from olx.frameworks.lift import dot
@@ -32,7 +32,7 @@ from olx.losses.signs import signs as need_signs
 def signs(margin: Scalar = 1.0) -> Game:
     r"""Classify by the sign of a score; labels are -1 and +1, the loss is the hinge with the margin
     $\gamma$ = `margin`."""
-    margin = check.positive("signs", "margin", margin)
+    margin = check.positive("margin", margin)
     return Game(margin, dot, _sign_hinges, _square, (need_signs("signs"),))
 
 
@@ -46,7 +46,7 @@ def examples() -> Game:
 def labels(margin: Scalar = 1.0) -> Game:
     r"""Rank labels: outcomes are 1 for relevant labels and 0 for others, and the loss is
     `olx.losses.label_hinge(margin)`. `params` has one row of weights per label."""
-    margin = check.positive("labels", "margin", margin)
+    margin = check.positive("margin", margin)
     return Game(margin, dot, _label_hinges, _square, (masks("labels"),))
 
 
@@ -60,10 +60,11 @@ def _itself(w: PyTree, context: PyTree) -> Array:
     return w
 
 
+@own_name("rows")
 def _row_scores(w: Array, rows: Array) -> Array:
     if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:
-        raise TypeError(
-            f"rows: the rows have shape {np.shape(rows)}, the weights {np.shape(w)}; a group is an "
+        raise RefusedType(
+            f"the rows have shape {np.shape(rows)}, the weights {np.shape(w)}; a group is an "
             "array of rows (m, d) for weights (d,)."
         )
     return rows @ w
@@ -85,14 +86,16 @@ def _edge(_: None, action: Array, v: Array) -> Hinges:
     return Hinges(-v[None].astype(action.dtype), jnp.zeros(1, action.dtype))
 
 
+@own_name("labels")
 def _label_hinges(margin: Scalar, action: Array, relevant: Array) -> Hinges:
-    check_length("labels", action, relevant)
+    check_length(action, relevant)
     above = pairs(jnp.asarray(relevant).astype(action.dtype))
     return _pair_hinges(action, above, jnp.where(above, margin, 0.0))
 
 
+@own_name("rows")
 def _row_hinges(_: None, action: Array, relevance: Array) -> Hinges:
-    check_length("rows", action, relevance)
+    check_length(action, relevance)
     y = jnp.asarray(relevance).astype(action.dtype)
     return _pair_hinges(action, pairs(y), jnp.where(pairs(y), y[:, None] - y[None, :], 0.0))
 

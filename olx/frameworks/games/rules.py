@@ -46,7 +46,7 @@ def projected_ascent(steps: int = 100) -> HingeRule:
     See `olx.convex.ascend_hinges`. It is quick for a potential that is strongly convex in a norm
     whose dual norm is at most the Euclidean one.
     """
-    check.count("projected_ascent", "steps", steps)
+    check.count("steps", steps)
     return HingeRule(steps, _ascent_alpha)
 
 
@@ -56,7 +56,7 @@ def averaged_steps(steps: int = 100) -> HingeRule:
 
     See `olx.convex.average_hinges`. It keeps one row of weights per hinge.
     """
-    check.count("averaged_steps", "steps", steps)
+    check.count("steps", steps)
     return HingeRule(steps, _average_alpha, euclidean=True)
 
 

@@ -24,7 +24,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import call, pytree, static, words
-from olx._refusal import public
+from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner
 
 _LOOKED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
@@ -72,8 +72,8 @@ def from_optax(factory: Callable[..., optax.GradientTransformation], /, **number
         try:
             hash(given)
         except TypeError:
-            raise TypeError(
-                f"from_optax: `{name}` must be a number, a word or a function, got a "
+            raise RefusedType(
+                f"`{name}` must be a number, a word or a function, got a "
                 f"{type(given).__name__}; give `factory` as a function that fills it in."
             ) from None
     hparams = OptaxHparams(free, factory, fixed)
@@ -116,18 +116,18 @@ def _paid(loss: Partial, weight: Any, w: PyTree) -> jax.Array:
 
 def _check_factory(factory: Any, numbers: dict[str, Any]) -> None:
     if isinstance(factory, optax.GradientTransformation):
-        raise TypeError(
-            "from_optax: `factory` must be the function that makes an optimizer, got an optimizer, "
+        raise RefusedType(
+            "`factory` must be the function that makes an optimizer, got an optimizer, "
             f"whose numbers are hidden; {_REMEDY}."
         )
-    check.function("from_optax", "factory", factory)
+    check.function("factory", factory)
     cells = getattr(factory, "__closure__", None) or ()
     held = [cell.cell_contents for cell in cells]
     if isinstance(factory, functools.partial):
         held += [*factory.args, *factory.keywords.values()]
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(held)):
-        raise TypeError(
-            "from_optax: `factory` holds a number of a batch or of a compiled function, which must "
+        raise RefusedType(
+            "`factory` holds a number of a batch or of a compiled function, which must "
             f"not be hidden in it; {_REMEDY}."
         )
     known = _signature(factory)
@@ -135,8 +135,8 @@ def _check_factory(factory: Any, numbers: dict[str, Any]) -> None:
         known.bind(**numbers)
     except TypeError as error:
         legal = ", ".join(known.parameters)
-        raise TypeError(
-            f"from_optax: {words(factory)} cannot be called with these arguments: {error}; it "
+        raise RefusedType(
+            f"{words(factory)} cannot be called with these arguments: {error}; it "
             f"takes {legal or 'none'}."
         ) from None
 
@@ -145,9 +145,7 @@ def _signature(factory: Any) -> inspect.Signature:
     try:
         return inspect.signature(factory, eval_str=True)
     except (TypeError, ValueError, NameError) as error:
-        raise TypeError(
-            f"from_optax: the arguments of {words(factory)} cannot be read: {error}."
-        ) from None
+        raise RefusedType(f"the arguments of {words(factory)} cannot be read: {error}.") from None
 
 
 def _counts(factory: Any) -> set[str]:
@@ -173,13 +171,12 @@ def _try(hp: OptaxHparams) -> None:
     try:
         jax.eval_shape(lambda one: made.append(_made(one, jnp.zeros(()))), hp)
     except _LOOKED as error:
-        raise TypeError(
-            f"from_optax: {words(hp.factory)} looks at one of the numbers "
-            f"{', '.join(hp.numbers)}, which may be swept; give `factory` as a function that fills "
-            "that number in."
+        raise RefusedType(
+            f"{words(hp.factory)} looks at one of the numbers {', '.join(hp.numbers)}, which may "
+            "be swept; give `factory` as a function that fills that number in."
         ) from error
     if not isinstance(made[0], optax.GradientTransformation):
-        raise TypeError(
-            f"from_optax: {words(hp.factory)} returned a {type(made[0]).__name__}; `factory` must "
+        raise RefusedType(
+            f"{words(hp.factory)} returned a {type(made[0]).__name__}; `factory` must "
             "return an optax optimizer."
         )

@@ -25,13 +25,11 @@ from optax import tree
 
 from olx import _check as check
 from olx._pytree import as_tree
-from olx._refusal import public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Batch, Feedback, Learner, Scalar
 from olx.engine.game import first_state
 from olx.frameworks.lift import LiftHparams
 from olx.streams.checks import is_traced
-
-_OWNER = "to_optax"
 
 
 class ToOptaxState(NamedTuple):
@@ -74,31 +72,33 @@ def to_optax(learner: Learner) -> optax.GradientTransformationExtraArgs:
     True
     """
     if isinstance(learner, Batch):
-        raise TypeError(
-            f"{_OWNER}: `learner` is a batch; give one of its learners, as in batch[0], or map "
+        raise RefusedType(
+            "`learner` is a batch; give one of its learners, as in batch[0], or map "
             "over all: `jax.vmap(lambda one: train(to_optax(one)))(batch.learners)`."
         )
-    check.instance(_OWNER, "learner", learner, Learner)
+    check.instance("learner", learner, Learner)
     if isinstance(learner.hparams, LiftHparams):
-        raise TypeError(
-            f"{_OWNER}: `learner` must decide on the params; {learner!r} predicts scores of "
+        raise RefusedType(
+            f"`learner` must decide on the params; {learner!r} predicts scores of "
             f"contexts. Give the learner inside it, {learner.hparams.inner!r}, and compute the "
             "score in your own loss."
         )
     return optax.GradientTransformationExtraArgs(Partial(_init, learner), Partial(_update, learner))
 
 
+@own_name("to_optax")
 def _init(learner: Learner, params: PyTree) -> ToOptaxState:
     leaves = jax.tree.leaves(params)
     if not leaves and params is not None:
         return _outline(learner, params)
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         return jax.eval_shape(Partial(_init, learner), params)
-    inner = first_state(_OWNER, learner, params)
+    inner = first_state(learner, params)
     jax.eval_shape(Partial(_tried, learner), inner, params)  # refuses before the first gradient
     return ToOptaxState(_offset(learner, params, _decision(learner, inner)), inner)
 
 
+@own_name("to_optax")
 def _update(
     learner: Learner,
     updates: PyTree,
@@ -111,12 +111,12 @@ def _update(
     **_: Any,  # for other parts of a chain
 ) -> tuple[PyTree, ToOptaxState]:
     if params is None:
-        raise ValueError(
-            f"{_OWNER}: `update` needs the params, since it returns the way from them to the "
+        raise RefusedValue(
+            "`update` needs the params, since it returns the way from them to the "
             "decision; call `update(gradients, state, params)`."
         )
-    check.same_shape(_OWNER, "the gradient", updates, "`params`", params)
-    weight = check.non_negative(_OWNER, "weight", weight)
+    check.same_shape("the gradient", updates, "`params`", params)
+    weight = check.non_negative("weight", weight)
     w = _decision(learner, state.inner)
     g = jax.tree.map(lambda g, w: jnp.asarray(g).astype(jnp.result_type(w)), updates, w)
     loss: Any = _Absent(learner, "loss", "give it, as `update(..., value_fn=loss)`")
@@ -170,8 +170,8 @@ def _offset(learner: Learner, params: PyTree, first: PyTree) -> PyTree:
         zero, near = jnp.all(w == 0), jnp.all(jnp.abs(w - p) <= slack * (1 + jnp.abs(p)))
         if not is_traced((zero, near)) and not (zero | near):
             seen = np.array2string(np.asarray(w).ravel(), threshold=6, precision=4)
-            raise ValueError(
-                f"{_OWNER}: {learner!r} always starts at {seen}, `params{keystr(path)}` are other "
+            raise RefusedValue(
+                f"{learner!r} always starts at {seen}, `params{keystr(path)}` are other "
                 "numbers; start from `learner.predict(learner.init(params))`, or take a learner "
                 "that starts anywhere, such as `olx.md`."
             )
@@ -184,7 +184,7 @@ def _tried(learner: Learner, inner: PyTree, params: PyTree) -> None:
     """One round with all that an optimizer may be told."""
     w = _decision(learner, inner)
     remedy = "a learner for `to_optax` decides on something like the params"
-    check.same_shape(_OWNER, "the decision", w, "`params`", params, remedy)
+    check.same_shape("the decision", w, "`params`", params, remedy)
     state = ToOptaxState(params, inner)
     _update(learner, w, state, params, value=_none(w), value_fn=_none)
 
@@ -199,13 +199,14 @@ class _Absent:
     def __init__(self, learner: Learner, name: str, remedy: str = "") -> None:
         self._said = learner, name, remedy
 
+    @own_name("to_optax")
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         learner, name, remedy = self._said
         remedy = remedy or (
             "an optimizer has none: play it with `olx.run`, or take a learner that reads gradients "
             "alone, such as `olx.ogd`"
         )
-        raise TypeError(f"{_OWNER}: {learner!r} reads the {name} of a round; {remedy}.")
+        raise RefusedType(f"{learner!r} reads the {name} of a round; {remedy}.")
 
     __call__ = __jax_array__ = __array__ = __getitem__ = __iter__ = __len__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse

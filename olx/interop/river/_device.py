@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx._cache import Recent, cached
 from olx._pytree import as_tree
+from olx._refusal import RefusedType, RefusedValue
 from olx.core import Learner, Loss, Rounds
 from olx.engine.game import first_state
 from olx.engine.round import feedback_of
@@ -143,10 +144,8 @@ class Device:
     labels: whether outcomes are numbers of classes.
     """
 
-    def __init__(
-        self, owner: str, learner: Learner, loss: ScoreLoss, rows: int | None, labels: bool
-    ) -> None:
-        self.owner, self.learner, self.loss = owner, learner, loss
+    def __init__(self, learner: Learner, loss: ScoreLoss, rows: int | None, labels: bool) -> None:
+        self.learner, self.loss = learner, loss
         self.rows, self.labels = rows, labels
         self.width = 0
         self.state: tuple = ()
@@ -156,7 +155,7 @@ class Device:
         """Refuse rows that the learner or the loss cannot take."""
         outcome = rows[:, 0].astype(np.int32) if self.labels else rows[:, 0]
         weight: Any = rows[:, 1]
-        judge(self.owner, self.needs, None, Rounds(rows[:, LEAD:], outcome, weight))
+        judge(self.needs, None, Rounds(rows[:, LEAD:], outcome, weight))
 
     def learn(self, rows: np.ndarray) -> None:
         """Play rounds; those of weight 0 change nothing."""
@@ -179,8 +178,8 @@ class Device:
         with jax.enable_x64(True):
             fine = self.width == 0 or grows(self.packing, self.own, self.rows, self.labels)
         if not fine:
-            raise ValueError(
-                f"{self.owner}: a new feature came, but {self.learner!r} depends on the number of "
+            raise RefusedValue(
+                f"a new feature came, but {self.learner!r} depends on the number of "
                 "features; give all features in the first row, 0 for those that are missing."
             )
 
@@ -190,7 +189,7 @@ class Device:
         with jax.enable_x64(True):
             if before is None:
                 zeros = np.zeros(now.shape)
-                state = first_state(self.owner, self.learner, zeros)  # refuses a bad start
+                state = first_state(self.learner, zeros)  # refuses a bad start
                 _check_action(self, state, zeros[(0,) * (zeros.ndim - 1)])
             fresh = now.start(self.own)
             old = self.state
@@ -210,8 +209,8 @@ class Device:
                 elif starts_alike(before, now, self.own, new.own):
                     new.state = put(before.packing, now.packing, self.state, now.start(new.own))
                 else:
-                    raise ValueError(
-                        f"{self.owner}: a new class came, but the start of {learner!r} depends on "
+                    raise RefusedValue(
+                        f"a new class came, but the start of {learner!r} depends on "
                         "the number of classes; name all of them, as `classes=(...)`."
                     )
         vars(self).update(vars(new))
@@ -248,8 +247,8 @@ def _check_action(device: Device, state: PyTree, row: np.ndarray) -> None:
     seen = getattr(action, "shape", None)
     if seen is None or len(seen) != device.labels:
         wanted = "one score per class" if device.labels else "one score"
-        raise TypeError(
-            f"{device.owner}: `learner` must predict {wanted}, {device.learner!r} gives "
+        raise RefusedType(
+            f"`learner` must predict {wanted}, {device.learner!r} gives "
             f"{jax.tree.map(np.shape, action)}; make a point learner a predictor, as "
             "`olx.linear(olx.ogd(0.1))`."
         )

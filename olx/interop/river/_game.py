@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import PyTree
 from river.utils import dataframe
 
+from olx._refusal import RefusedValue
 from olx.core import Learner
 from olx.interop._estimator import Diverged, parts
 from olx.interop.river._device import Device
@@ -40,7 +41,6 @@ class Game:
 
     def __init__(
         self,
-        owner: str,
         learner: Learner,
         loss: ScoreLoss,
         intercept: bool,
@@ -48,8 +48,8 @@ class Game:
         labels: bool = False,
     ) -> None:
         """rows, labels: as in `Device`."""
-        self.device = Device(owner, learner, loss, rows, labels)
-        self.table = Table(owner, intercept, _QUEUE + 1)
+        self.device = Device(learner, loss, rows, labels)
+        self.table = Table(intercept, _QUEUE + 1)
         self.waiting = 0
         self.outcomes: list = [0.0] * _QUEUE  # of the rows that wait
         self.even = True  # whether the weights of all rows that wait are 1
@@ -162,7 +162,7 @@ class Game:
 
     def _check_weight(self, weight: float) -> None:
         if weight < 0:
-            raise ValueError(f"{self.device.owner}: `w` must be non-negative, got {weight!r}.")
+            raise RefusedValue(f"`w` must be non-negative, got {weight!r}.")
         self.even = False
 
     def _played(self) -> None:
@@ -186,35 +186,32 @@ class Game:
         return dict(vars(self), lane=None, tried=False)
 
 
-def features(estimator: Any, X: Any) -> tuple[np.ndarray, list]:
+def features(X: Any) -> tuple[np.ndarray, list]:
     """The numbers of a frame, and the names of its columns; refuses what is not a finite number."""
     frame = dataframe.into_frame(X)
-    names, owner = list(frame.columns), type(estimator).__name__
+    names = list(frame.columns)
     if len(set(names)) < len(names):
-        raise ValueError(f"{owner}: the columns must have different names, got {names}.")
+        raise RefusedValue(f"the columns must have different names, got {names}.")
     try:
         matrix = dataframe.to_numpy(frame)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{owner}: the columns must hold numbers: {error}.") from None
+        raise RefusedValue(f"the columns must hold numbers: {error}.") from None
     bad = ~np.isfinite(matrix)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"{owner}: the feature {names[column]!r} must be a finite number, got "
+        raise RefusedValue(
+            f"the feature {names[column]!r} must be a finite number, got "
             f"{matrix[row, column]} in row {row}; fill gaps first."
         )
     return matrix, names
 
 
-def weights(estimator: Any, w: Any, matrix: np.ndarray) -> np.ndarray:
+def weights(w: Any, matrix: np.ndarray) -> np.ndarray:
     """One weight per row."""
     plain = isinstance(w, int | float)
     given = np.full(len(matrix), float(w)) if plain else dataframe.into_series(w).to_numpy()
     if given.shape != (len(matrix),) or not ((given >= 0) & np.isfinite(given)).all():
-        raise ValueError(
-            f"{type(estimator).__name__}: `w` must be a finite number of at least 0 per row, got "
-            f"{w!r:.60}."
-        )
+        raise RefusedValue(f"`w` must be a finite number of at least 0 per row, got {w!r:.60}.")
     return given.astype(float)
 
 
@@ -233,15 +230,15 @@ def check_label(label: Any) -> None:
 
 
 def label_error(label: Any) -> ValueError:
-    return ValueError(
-        f"OnlineClassifier: `y` must be a label, such as 1, True or a word, got {label!r:.60}; "
+    return RefusedValue(
+        f"`y` must be a label, such as 1, True or a word, got {label!r:.60}; "
         "leave out rows without a label."
     )
 
 
-def finite(model: Any, scores: np.ndarray) -> np.ndarray:
+def finite(scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
-        raise Diverged(model)
+        raise Diverged()
     return scores
 
 
@@ -257,8 +254,8 @@ def seat(model: Any) -> None:
     elif device.rows is not None and k > device.rows:
         game.reseat(device.learner, k)
     elif isinstance(own, ReductionHparams) and k > own.code.classes:
-        raise ValueError(
-            f"OnlineClassifier: `learner` is made for {own.code.classes} classes, the labels are "
+        raise RefusedValue(
+            f"`learner` is made for {own.code.classes} classes, the labels are "
             f"of {k}: {model._labels}."
         )
     two = model._inner is not None and k == 2
@@ -266,11 +263,11 @@ def seat(model: Any) -> None:
 
 
 def _open_game(model: Any, k: int) -> Game:
-    owner, intercept = type(model).__name__, model.fit_intercept
+    intercept = model.fit_intercept
     learner, loss = parts(model, logistic)
     if loss.of_classes:
         copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
-        return Game(owner, learner, loss, intercept, None if copies else max(2, k), labels=True)
+        return Game(learner, loss, intercept, None if copies else max(2, k), labels=True)
     model._inner, copies = learner, max(_COPIES, k + 1)
     learner = one_vs_rest(learner, copies, loss=loss)
-    return Game(owner, learner, multiclass_zero_one, intercept, labels=True)
+    return Game(learner, multiclass_zero_one, intercept, labels=True)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from olx._refusal import RefusedType, RefusedValue
 from olx.interop.river._device import LEAD
 
 _MOST = 64  # layouts that are remembered
@@ -28,8 +29,7 @@ class Table:
     no feature has are 0.
     """
 
-    def __init__(self, owner: str, intercept: bool, height: int) -> None:
-        self.owner = owner
+    def __init__(self, intercept: bool, height: int) -> None:
         self.intercept = intercept
         self.height = height
         self.columns: dict[Any, int] = {}  # by name
@@ -55,7 +55,7 @@ class Table:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy needs; there are no rows then that wait."""
-        fields = {name: vars(self)[name] for name in ("owner", "intercept", "height", "columns")}
+        fields = {name: vars(self)[name] for name in ("intercept", "height", "columns")}
         return {**fields, "rows": self.rows.shape[1] - LEAD}
 
     def __setstate__(self, own: dict[str, Any]) -> None:
@@ -112,8 +112,8 @@ class Table:
     def refuse_kind(self, x: Any) -> None:
         """Refuse a row that is no mapping from names to numbers."""
         if not isinstance(x, Mapping):
-            raise TypeError(
-                f"{self.owner}: a row must be a dictionary of features by name, got a "
+            raise RefusedType(
+                f"a row must be a dictionary of features by name, got a "
                 f"{type(x).__name__}; give dict(enumerate(row)) for numbers without names."
             )
 
@@ -128,8 +128,8 @@ class Table:
             if not fine:
                 word = "encode words, as by `river.preprocessing.OneHotEncoder()`"
                 gap = "fill gaps, as by `river.preprocessing.StatImputer()`"
-                raise ValueError(
-                    f"{self.owner}: the feature {name!r} must be a finite number, got {given!r}; "
+                raise RefusedValue(
+                    f"the feature {name!r} must be a finite number, got {given!r}; "
                     f"{word if isinstance(given, str) else gap}."
                 )
         for name, given in (("y", y), ("w", weight)):
@@ -138,7 +138,7 @@ class Table:
             except (TypeError, ValueError):
                 fine = False
             if not fine:
-                raise ValueError(f"{self.owner}: `{name}` must be a finite number, got {given!r}.")
+                raise RefusedValue(f"`{name}` must be a finite number, got {given!r}.")
 
     def place(self, matrix: np.ndarray, names: list) -> None:
         """Write the features of many rows, from the first row on."""

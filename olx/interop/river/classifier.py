@@ -29,6 +29,7 @@ from jaxtyping import PyTree
 from river import base
 from river.utils import dataframe
 
+from olx._refusal import public_methods
 from olx.core import Learner
 from olx.interop._estimator import has_link
 from olx.interop.river._game import (
@@ -43,6 +44,7 @@ from olx.interop.river._game import (
 from olx.losses.score import ScoreLoss
 
 
+@public_methods
 class OnlineClassifier(base.MiniBatchClassifier):
     """A classifier that learns row by row with any predictor of this library.
 
@@ -121,10 +123,10 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Play the rows of a frame in their order, as `learn_one` does."""
-        matrix, names = features(self, X)
+        matrix, names = features(X)
         labels = dataframe.into_series(y)
         self._name = labels.name
-        own, given, begin = weights(self, w, matrix), labels.to_list(), 0
+        own, given, begin = weights(w, matrix), labels.to_list(), 0
         for label in given:
             check_label(label)
         while begin < len(given):
@@ -137,7 +139,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def predict_many(self, X: Any) -> Any:
         """One label per row of a frame, as a series."""
-        matrix, names = features(self, X)
+        matrix, names = features(X)
         found = [self.predict_one({})] * len(matrix)
         if len(self._labels) > 1:
             scores = self._many(matrix, names)
@@ -150,7 +152,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         """The probability of each class, one column per label."""
         if not self._linked:
             self._refuse()
-        matrix, names = features(self, X)
+        matrix, names = features(X)
         shares = np.ones((len(matrix), len(self._labels)))
         if len(self._labels) > 1:
             shares = self._shares(self._many(matrix, names))
@@ -167,10 +169,10 @@ class OnlineClassifier(base.MiniBatchClassifier):
         return float(self._scores(x)[self._positive]) if found is None else found
 
     def _scores(self, x: dict) -> np.ndarray:
-        return finite(self, self._game.score(x)[: len(self._labels)])
+        return finite(self._game.score(x)[: len(self._labels)])
 
     def _many(self, matrix: np.ndarray, names: list) -> np.ndarray:
-        return finite(self, self._game.scores(matrix, names)[:, : len(self._labels)])
+        return finite(self._game.scores(matrix, names)[:, : len(self._labels)])
 
     def _shares(self, scores: np.ndarray) -> np.ndarray:
         if self._two:

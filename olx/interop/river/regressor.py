@@ -15,6 +15,7 @@ from jaxtyping import PyTree
 from river import base
 from river.utils import dataframe
 
+from olx._refusal import public_methods
 from olx.core import Learner
 from olx.interop._estimator import Diverged, parts
 from olx.interop.river._game import Game, features, weights
@@ -22,6 +23,7 @@ from olx.losses.residual import squared
 from olx.losses.score import ScoreLoss
 
 
+@public_methods
 class OnlineRegressor(base.MiniBatchRegressor):
     """A regressor that learns row by row with any predictor of this library.
 
@@ -64,22 +66,22 @@ class OnlineRegressor(base.MiniBatchRegressor):
         if found is None:
             found = float(game.score(x))
         if not math.isfinite(found):
-            raise Diverged(self)
+            raise Diverged()
         return found
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Play the rows of a frame in their order, as `learn_one` does."""
-        game, (matrix, names) = self._game or self._begin(), features(self, X)
+        game, (matrix, names) = self._game or self._begin(), features(X)
         target = dataframe.into_series(y)
         self._name = target.name
-        game.learn_many(matrix, names, target.to_numpy().astype(float), weights(self, w, matrix))
+        game.learn_many(matrix, names, target.to_numpy().astype(float), weights(w, matrix))
 
     def predict_many(self, X: Any) -> Any:
         """One prediction per row of a frame, as a series."""
-        game, (matrix, names) = self._game or self._begin(), features(self, X)
+        game, (matrix, names) = self._game or self._begin(), features(X)
         found = game.scores(matrix, names)
         if not np.isfinite(found).all():
-            raise Diverged(self)
+            raise Diverged()
         return dataframe.to_native_series(found, name=self._name, like=dataframe.into_frame(X))
 
     @property
@@ -89,6 +91,6 @@ class OnlineRegressor(base.MiniBatchRegressor):
 
     def _begin(self) -> Game:
         learner, loss = parts(self, squared)
-        self._game = Game(type(self).__name__, learner, loss, self.fit_intercept)
+        self._game = Game(learner, loss, self.fit_intercept)
         self._game.alone = learner, loss, None
         return self._game

@@ -110,7 +110,7 @@ def actions(estimator: Any, context: PyTree) -> np.ndarray:
     with jax.enable_x64(estimator.dtype_ == np.float64):
         found = predict(estimator.learner_, estimator.state_, context)
     if not np.isfinite(found).all():
-        raise Diverged(estimator)
+        raise Diverged()
     return found
 
 
@@ -125,7 +125,7 @@ def shows(estimator: Any, inner: Any) -> Any:
 
 
 def check_passes(estimator: Any) -> int:
-    check.count(type(estimator).__name__, "passes", estimator.passes)
+    check.count("passes", estimator.passes)
     return estimator.passes
 
 

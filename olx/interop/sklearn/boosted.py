@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from olx._refusal import RefusedType, public_methods
 from olx.boosting.adaboost_ol import adaboost_ol
 from olx.boosting.boost import boost
 from olx.boosting.rule import BoostingRule
@@ -24,6 +25,7 @@ from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
 
 
+@public_methods
 class BoostedClassifier(ClassifierMixin, BaseEstimator):
     """A vote of copies of a weak classifier.
 
@@ -91,8 +93,8 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):
 def _voters(model: BoostedClassifier) -> OnlineClassifier:
     weak, loss = parts(model, logistic)
     if loss.of_classes:
-        raise TypeError(
-            "BoostedClassifier: `loss` must be a loss of one score, by which each copy learns, got "
+        raise RefusedType(
+            "`loss` must be a loss of one score, by which each copy learns, got "
             f"{loss!r}; take `olx.losses.logistic` or `olx.losses.hinge`."
         )
     rule = adaboost_ol() if model.rule is None else model.rule

@@ -23,6 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from olx._refusal import RefusedValue
 from olx.core import Rounds
 from olx.interop._estimator import has_link, parts
 from olx.interop.sklearn import _game as game
@@ -76,8 +77,8 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
         """
         first = not hasattr(self, "state_")
         if first and classes is None:
-            raise ValueError(
-                "OnlineClassifier: classes must be given in the first call of partial_fit, since "
+            raise RefusedValue(
+                "classes must be given in the first call of partial_fit, since "
                 "later rows may have labels that the first ones lack."
             )
         if not first and classes is not None:
@@ -127,9 +128,7 @@ def read(
 
 def _start(model: OnlineClassifier, rows: Any, known: np.ndarray) -> None:
     if len(known) < 2:
-        raise ValueError(
-            f"OnlineClassifier: needs labels of at least 2 classes, got one class {known.tolist()}."
-        )
+        raise RefusedValue(f"needs labels of at least 2 classes, got one class {known.tolist()}.")
     model.classes_, model.dtype_ = known, rows.dtype
     arrange(model)
 
@@ -142,8 +141,8 @@ def arrange(model: OnlineClassifier) -> None:
         learner, loss = one_vs_rest(learner, k, loss=loss), multiclass_zero_one
     copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row of weights
     if copies and learner.hparams.code.classes != k:
-        raise ValueError(
-            f"OnlineClassifier: `learner` is made for {learner.hparams.code.classes} classes, the "
+        raise RefusedValue(
+            f"`learner` is made for {learner.hparams.code.classes} classes, the "
             f"labels are of {k}: {model.classes_.tolist()}."
         )
     model.learner_, model.loss_ = learner, loss
@@ -161,8 +160,8 @@ def _outcome(model: OnlineClassifier, labels: np.ndarray, kind: np.dtype) -> np.
         outcome = np.where(larger, kind.type(1), kind.type(-1))
         strange = ~larger & (labels != known[0])
     if strange.any():
-        raise ValueError(
-            f"OnlineClassifier: the label {labels[strange].tolist()[0]!r} is none of the classes "
+        raise RefusedValue(
+            f"the label {labels[strange].tolist()[0]!r} is none of the classes "
             f"{known.tolist()}; name all of them in the first call of partial_fit."
         )
     return outcome
@@ -170,7 +169,7 @@ def _outcome(model: OnlineClassifier, labels: np.ndarray, kind: np.dtype) -> np.
 
 def _check_same(known: np.ndarray, given: np.ndarray) -> None:
     if not np.array_equal(known, given):
-        raise ValueError(
-            f"OnlineClassifier: classes {given.tolist()} are not those of the first call, "
+        raise RefusedValue(
+            f"classes {given.tolist()} are not those of the first call, "
             f"{known.tolist()}; call `fit` to start again."
         )

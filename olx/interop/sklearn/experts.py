@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from olx import _check as check
+from olx._refusal import public_methods
 from olx.core import Learner, Rounds
 from olx.experts.adahedge import adahedge
 from olx.experts.linearized import linearized
@@ -33,6 +34,7 @@ from olx.losses.score import ScoreLoss
 _SLACK = 2.0**20
 
 
+@public_methods
 class ExpertRegressor(RegressorMixin, BaseEstimator):
     """Mix the forecasts in the columns; the weights are never negative and add up to 1.
 
@@ -101,9 +103,9 @@ def _read(model: ExpertRegressor, X: Any, y: Any, weight: Any, first: bool) -> R
     rows, target = rows.astype(np.float64), target.astype(np.float64)
     if first:
         loss = squared if model.loss is None else model.loss
-        check.instance("ExpertRegressor", "loss", loss, ScoreLoss)
+        check.instance("loss", loss, ScoreLoss)
         inner = _usual(rows, target, loss) if model.learner is None else model.learner
-        check.instance("ExpertRegressor", "learner", inner, Learner)
+        check.instance("learner", inner, Learner)
         model.learner_, model.loss_, model.dtype_ = linear(linearized(inner)), loss, rows.dtype
         model.start_ = np.full(rows.shape[1], 1 / rows.shape[1])
     return game.weighed(rows, target, weight)

@@ -25,6 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from olx._check import seen_as
+from olx._refusal import RefusedType, RefusedValue, own_name, public_methods
 from olx.core import Learner
 from olx.engine.batch import batch, grid
 from olx.engine.run import sweep
@@ -40,6 +41,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
+@public_methods
 class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Choose the numbers of a learner by cross-validation; each fold is one sweep.
 
@@ -77,8 +79,8 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineSearchCV":
         """Score every configuration, then fit the best one to all rows."""
         if not isinstance(self.estimator, OnlineClassifier | OnlineRegressor):
-            raise TypeError(
-                "OnlineSearchCV: `estimator` must be an OnlineClassifier or an OnlineRegressor, "
+            raise RefusedType(
+                "`estimator` must be an OnlineClassifier or an OnlineRegressor, "
                 f"got {seen_as(self.estimator)}; `GridSearchCV` takes any estimator."
             )
         tried = [
@@ -86,8 +88,9 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
             for each in itertools.product(*self.axes.values())
         ]
         if not tried:
-            raise ValueError(f"OnlineSearchCV: `axes` holds no configuration: {self.axes!r}.")
-        whole = _with(self, self.make(**tried[0]))
+            raise RefusedValue(f"`axes` holds no configuration: {self.axes!r}.")
+        with own_name():
+            whole = _with(self, self.make(**tried[0]))
         weight = _read(whole, X, y, sample_weight).weight  # refuses bad rows before the folds
         X, y = indexable(X, y)
         folds: Any = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
@@ -97,8 +100,8 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_splits_ = len(found)
         mean = self.cv_results_["mean_test_score"]
         if np.isnan(mean).all():
-            raise ValueError(
-                "OnlineSearchCV: every configuration diverged; scale the features and the target, "
+            raise RefusedValue(
+                "every configuration diverged; scale the features and the target, "
                 "or try smaller step sizes."
             )
         self.best_index_ = int(np.nanargmax(mean))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from olx._refusal import own_name
 from olx.lab import outcomes
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.framed import Reading, is_framed, labels_of, read_frame
@@ -54,7 +55,8 @@ def _labels(table: Table, path: Path) -> np.ndarray | None:
         return read_file(path, Reading(encoding=table.encoding), labelled=False).y
     if not is_framed(path):
         return None
-    frame = opened(str(path), read_frame(path, Reading(encoding=table.encoding)).frame)
-    name, columns = table.labels.name, table.columns
-    bare = not columns.named and len(frame.columns) == len(columns.columns)  # features alone
-    return None if bare or name not in frame.columns else labels_of(str(path), frame[name])
+    with own_name(str(path)):
+        frame = opened(read_frame(path, Reading(encoding=table.encoding)).frame)
+        name, columns = table.labels.name, table.columns
+        bare = not columns.named and len(frame.columns) == len(columns.columns)  # features alone
+        return None if bare or name not in frame.columns else labels_of(frame[name])

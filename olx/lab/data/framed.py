@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from olx._refusal import RefusedValue
 from olx.lab.data.csv_table import Named, read_csv
 from olx.lab.data.unpacking import COMPRESSED, check_size
 from olx.lab.refusals import nearest
@@ -88,7 +89,7 @@ def features_and_labels(
 
     labelled: whether the last column holds the labels if `reading` names none.
     """
-    table = opened(place, found.frame)
+    table = opened(found.frame)
     names = list(table.columns)
     target = None
     if labelled or reading.target is not None:
@@ -104,26 +105,24 @@ def features_and_labels(
     left = {names[each] if isinstance(each, int) else each for each in reading.without}
     names = [name for name in names if name not in left]
     _refuse_counter(place, table, names)
-    columns = Columns(
-        fitted(place, table, names, reading.categories, reading.fill), None, found.named
-    )
-    y = None if target is None else labels_of(place, table[target])
-    return columns.apply(table, owner=place), y, columns, target or ""
+    columns = Columns(fitted(table, names, reading.categories, reading.fill), None, found.named)
+    y = None if target is None else labels_of(table[target])
+    return columns.apply(table), y, columns, target or ""
 
 
-def labels_of(place: str, series: Any) -> np.ndarray:
+def labels_of(series: Any) -> np.ndarray:
     """The labels of a column: numbers, Booleans or words."""
     import narwhals.stable.v2 as narwhals
 
-    refuse_kind(place, series)
-    numbers = as_numbers(place, series, np.nan) if is_number(series) else None
+    refuse_kind(series)
+    numbers = as_numbers(series, np.nan) if is_number(series) else None
     words = [] if numbers is not None else series.to_list()
     missing = (
         np.array([is_missing(word) for word in words]) if numbers is None else np.isnan(numbers)
     )
     if np.any(missing):
-        raise ValueError(
-            f"{place}: the label in column {series.name!r} is missing in {int(missing.sum())} of "
+        raise RefusedValue(
+            f"the label in column {series.name!r} is missing in {int(missing.sum())} of "
             f"{len(missing)} rows, the first is row {int(missing.argmax())}; drop these rows."
         )
     if numbers is None:
@@ -171,7 +170,7 @@ def _column(place: str, target: str | int | None, names: list[str], named: bool)
 def _refuse_counter(place: str, table: Any, names: list[str]) -> None:
     """Refuse a first column without a name that counts the rows: the index of pandas."""
     if names and names[0] in ("", "Unnamed: 0") and is_number(table[names[0]]):
-        numbers = as_numbers(place, table[names[0]], np.nan)
+        numbers = as_numbers(table[names[0]], np.nan)
         if np.array_equal(numbers, np.arange(len(numbers))):
             raise ValueError(
                 f"{place}: its first column has no name and counts the rows; leave it out: without "

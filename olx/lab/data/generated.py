@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from olx._refusal import own_name
 from olx.core import Rounds
 from olx.lab.data.dataset import Dataset, classes_in
 from olx.lab.data.table import Table
@@ -44,7 +45,8 @@ def from_stream(name: str, stream: Stream) -> Dataset:
 def _check(name: str, rounds: Rounds) -> None:
     """Refuse rounds of outside generators that are not shaped like a data set."""
     try:
-        check_rounds(name, rounds)
+        with own_name(name):
+            check_rounds(rounds)
     except TypeError as error:
         raise ValueError(str(error)) from error
     if rounds.weight is not None:

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import scipy.sparse
 
+from olx._refusal import in_words, own_name
 from olx.core import Rounds
 from olx.lab import outside
 from olx.lab.data.csv_table import Named
@@ -53,8 +54,8 @@ def called(name: str, arguments: dict[str, Any]) -> Any:
     try:
         made = loader(**arguments)
     except Exception as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"{name} failed: {type(error).__name__}: {said}.") from error
+        said = " ".join(in_words(error).split()).rstrip(".")
+        raise ValueError(f"{name} failed: {said}.") from error
     if made is None:
         raise ValueError(f"{name} returned nothing; it must return {LEGAL}.")
     return made
@@ -78,7 +79,8 @@ def rows_of(name: str, thing: Any, reading: Reading) -> Rows:
         return _pair(name, *thing)
     if not hasattr(thing, "columns") or not hasattr(thing, "__getitem__"):
         raise ValueError(f"{name}: the rows must be {LEGAL}, got a {type(thing).__name__}.")
-    x, y, columns, target = features_and_labels(name, Named(thing), reading, labelled=True)
+    with own_name(name):
+        x, y, columns, target = features_and_labels(name, Named(thing), reading, labelled=True)
     return Rows(x, y, columns=columns, target=target)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from olx._refusal import own_name
 from olx.lab.data.framed import (
     ARROW,
     PARQUET,
@@ -67,7 +68,8 @@ def _read(path: Path, reading: Reading, labelled: bool) -> Rows:
         return read_npz(path, reading.unpack)
     if is_framed(path):
         found = read_frame(path, reading, reading.categories)
-        x, y, columns, target = features_and_labels(str(path), found, reading, labelled)
+        with own_name(str(path)):
+            x, y, columns, target = features_and_labels(str(path), found, reading, labelled)
         return Rows(x, y, columns=columns, target=target)
     return Rows(*read_svmlight(path, reading.unpack))
 

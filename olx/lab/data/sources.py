@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from olx import _check as check
+from olx._refusal import own_name
 from olx.lab import tasks
 from olx.lab.data import dataset as shape
 from olx.lab.data import given
@@ -86,11 +87,12 @@ def load(
     >>> data.task.name, len(data), data.width, data.table.names[-1]
     ('binary', 569, 31, 'intercept')
     """
-    asked = None if task is None else tasks.find(name, task)
+    with own_name(name):
+        asked = None if task is None else tasks.find(task)
+        if unpack is not None:
+            check.positive("unpack", unpack)
     _one_of(name, "scale", scale, SCALES)
     _one_of(name, "expert_loss", expert_loss, ("absolute", "squared"))
-    if unpack is not None:
-        check.positive(name, "unpack", unpack)
     if thing is None and given.is_loader(name, SCHEMES):
         thing, arguments = given.called(name, arguments or {}), None
     if name.startswith("stream:") or given.is_stream(thing):

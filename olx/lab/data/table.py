@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from olx._refusal import own_name
 from olx.lab.data.framed import Reading, is_framed, read_frame
 from olx.lab.data.readers import all_but, read_file
 from olx.lab.data.scaling import Scale
@@ -116,7 +117,8 @@ class Table:
                     "name; give a table, or a file of columns such as .csv or .parquet."
                 )
             frame = self._frame(Path(data)) if is_path else data
-            return self.columns.apply(frame, allow_unknown=allow_unknown, owner=place)
+            with own_name(place):
+                return self.columns.apply(frame, allow_unknown=allow_unknown)
         if is_path:
             rows = read_file(Path(data), Reading(encoding=self.encoding), labelled=False)
             data = rows.x
