@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 
 from olx._cache import cached
+from olx._call import as_given
 from olx._memory import memory
 from olx._refusal import RefusedType, RefusedValue
 
@@ -232,7 +233,7 @@ def _values(name: str, value: Any, legal: Callable[[Any], Any], demand: str, eac
 
     def look(path, leaf):
         if isinstance(leaf, Tracer):
-            return jnp.where(legal(leaf), leaf, jnp.nan)
+            return as_given(jnp.where(legal(leaf), leaf, jnp.nan), leaf)
         seen = np.asarray(leaf)
         _real(f"{name}{jax.tree_util.keystr(path)}", seen, leaf)
         if not np.all(legal(seen)):

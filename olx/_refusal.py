@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any, ParamSpec, TypeVar, cast
 
+from olx._call import label
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -80,7 +82,7 @@ def in_words(error: BaseException | None) -> str:
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that users call: errors that leave it carry its name."""
+    """A function that users call: its name is on errors that leave it and on what it makes."""
     return public_as(function.__qualname__)(function)
 
 
@@ -94,10 +96,11 @@ def public_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @functools.wraps(function)
         def named(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                return function(*args, **kwargs)
+                made = function(*args, **kwargs)
             except Refusal as error:
                 error.rename(name)
                 raise
+            return label(made, name, function, args, kwargs)
 
         return named
 

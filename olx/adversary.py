@@ -5,6 +5,7 @@ from typing import Any
 
 from jaxtyping import PyTree
 
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx.core import Loss
 
@@ -18,6 +19,7 @@ class Adversary:
     init_fn: Callable[..., Any] = static()  # (hparams) -> state
     ask_fn: Callable[..., Any] = static()  # (hparams, state) -> context
     answer_fn: Callable[..., Any] = static()  # (hparams, state, action) -> (outcome, state)
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def init(self) -> PyTree:
         return self.init_fn(self.hparams)

@@ -19,6 +19,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
+from olx._call import Call, call_of
 from olx._memory import check_start, refuse_large_state
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public_as
@@ -81,6 +82,8 @@ class Learner:
 
     Functions are structure, numbers are leaves: a batch of learners is a learner with batched
     leaves, a new step size is not a new program, and `jax.grad` works with respect to a learner.
+
+    name: that of its factory, for `repr`; the factories of olx set it themselves.
     """
 
     hparams: PyTree
@@ -90,8 +93,11 @@ class Learner:
     facts: Facts = static(default=Facts())  # what the engine may exploit
     needs: tuple[Need, ...] = static(default=())  # what it needs of its data
     theorems: tuple[Theorem, ...] = ()  # each is stated in the file of its rule
+    name: Call | str = static(kw_only=True, default=Call())  # the call that makes it, or a word
 
     def __post_init__(self) -> None:
+        if isinstance(self.name, str):
+            object.__setattr__(self, "name", call_of(self.name, self))
         check_carried(self.theorems)
 
     @public_as("init")
@@ -172,6 +178,7 @@ class Process:
     at_fn: PredictFn = static()  # gives the quantity now
     gives: str = static()
     separable: bool = static(default=False)
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)

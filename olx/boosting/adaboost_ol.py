@@ -102,13 +102,14 @@ def adaboost_ol(key: Array | None = None) -> BoostingRule:
     if key is not None:
         check.key(key)
     parts = init, whole_vote if key is None else draw_vote, weigh, update, adaboost_theorems
-    return BoostingRule(AdaBoostHparams(key), *parts, owner="adaboost_ol")
+    return BoostingRule(AdaBoostHparams(key), *parts)
 
 
+@public
 def adaboost_ol_mean() -> BoostingRule:
     """AdaBoost.OL that plays the expected vote of `adaboost_ol(key)`, a score in [-1, 1]."""
     parts = init, expected_vote, weigh, update, adaboost_theorems
-    return BoostingRule(AdaBoostHparams(None), *parts, owner="adaboost_ol_mean")
+    return BoostingRule(AdaBoostHparams(None), *parts)
 
 
 def init(hp: AdaBoostHparams, n: int, dtype: Any) -> AdaBoostState:

@@ -27,6 +27,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._call import as_given
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
@@ -155,7 +156,7 @@ def promised_edge(name: str, gamma: Any) -> Scalar:
     """An edge in (0, 1/2): weighted errors of at most 1/2 - gamma, which are above 0."""
     try:
         rest = check.positive(name, 0.5 - check.positive(name, gamma))
-        return gamma + 0 * rest  # NaN if it is traced and not legal
+        return as_given(gamma + 0 * rest, gamma)  # NaN if it is traced and not legal
     except ValueError:
         raise RefusedValue(
             f"`{name}` must lie in (0, 0.5), got {gamma}: it is the edge 1/2 - error that "

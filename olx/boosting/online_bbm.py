@@ -74,7 +74,7 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = init, mean_vote, weigh, unchanged
     theorems = exact_mistakes, majority_mistakes
-    return BoostingRule(BBMHparams(gamma), *parts, theorems, owner="online_bbm")
+    return BoostingRule(BBMHparams(gamma), *parts, theorems)
 
 
 def init(hp: BBMHparams, n: int, dtype: Any) -> Table:

@@ -47,7 +47,7 @@ def osboost(gamma: Scalar) -> BoostingRule:
     """
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = init, mean_vote, weigh, unchanged
-    return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost")
+    return BoostingRule(OSBoostHparams(gamma), *parts)
 
 
 @public
@@ -65,7 +65,7 @@ def osboost_ocp(gamma: Scalar) -> BoostingRule:
     """
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
     parts = init_factors, weighted_vote, weigh, learn_factors
-    return BoostingRule(OSBoostHparams(gamma), *parts, owner="osboost_ocp")
+    return BoostingRule(OSBoostHparams(gamma), *parts)
 
 
 def init(hp: OSBoostHparams, n: int, dtype: Any) -> None:

@@ -65,7 +65,7 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     check.takes("potential", potential, "i", "s")
     hparams = PotentialHparams(as_tree(potential))
     parts = init, mean_vote, weigh, unchanged
-    return BoostingRule(hparams, *parts, owner="potential_booster")
+    return BoostingRule(hparams, *parts)
 
 
 @public

@@ -18,7 +18,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from olx._pytree import call, numbers, pytree, static
+from olx._call import Call
+from olx._pytree import pytree, static
 from olx.core import Scalar
 from olx.theorem import Theorem
 
@@ -36,10 +37,7 @@ class BoostingRule:
     weigh_fn: Callable[..., Any] = static()  # (hparams, state, h, y) -> p, each in [0, 1]
     update_fn: Callable[..., Any] = static()  # (hparams, state, h, y, weight) -> state
     theorems: tuple[Theorem, ...] = ()  # about `boost` with this rule
-    owner: str = static(default="BoostingRule")  # the factory: rules share functions, not names
-
-    def in_words(self) -> str:
-        return call(self.owner, *numbers(self.hparams))
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def init(self, n: int, dtype: Any) -> PyTree:
         return self.init_fn(self.hparams, n, dtype)

@@ -47,6 +47,7 @@ from optax import tree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import computed
 from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
@@ -103,7 +104,12 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     aggressiveness: positive; smaller for more noise.
     """
     c = check.positive("aggressiveness", aggressiveness)
-    return learner(hinge, softness=1 / (2 * c))
+    return computed(learner(hinge, softness=1 / (2 * c)), aggressiveness=aggressiveness_of)
+
+
+def aggressiveness_of(learner: Learner) -> Scalar:
+    """The argument of PA-II, from the number that it keeps."""
+    return 1 / (2 * learner.hparams.softness)
 
 
 def learner(loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0) -> Learner:

@@ -13,6 +13,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, cor
 """
 
 from olx import _check as check
+from olx._call import computed
 from olx._refusal import public
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
@@ -36,4 +37,9 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     """
     p = check.between("p", p, 2, float("inf"))
     learner = dual_ascent(1.0, pnorm(p / (p - 1)), hinge, conservative())
-    return learner.carrying(perceptron_mistakes)
+    return computed(learner.carrying(perceptron_mistakes), p=p_of)
+
+
+def p_of(learner: Learner) -> Scalar:
+    """The argument of the p-norm Perceptron, which its mirror map keeps."""
+    return learner.hparams.mirror.norm.dual.args[0]

@@ -28,10 +28,11 @@ Learning: Theory, Algorithms, and Applications, 2007, (5.7) and (5.8).
 import math
 
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import computed
 from olx._refusal import RefusedType, public
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -68,7 +69,7 @@ def winnow(eta: Scalar | None = None, *, beta: Scalar | None = None) -> Learner:
     True
     """
     eta = _rate(eta, beta)
-    learner = dual_ascent(eta, negative_entropy(), hinge, conservative())
+    learner = computed(dual_ascent(eta, negative_entropy(), hinge, conservative()), beta=_beta)
     return learner.carrying(winnow_mistakes(1.0))
 
 
@@ -83,7 +84,7 @@ def unnormalized_winnow(eta: Scalar | None = None, *, beta: Scalar | None = None
     eta, beta: one of them, as in `winnow`.
     """
     eta = _rate(eta, beta)
-    return dual_ascent(eta, unnormalized_entropy(), hinge, conservative())
+    return computed(dual_ascent(eta, unnormalized_entropy(), hinge, conservative()), beta=_beta)
 
 
 @public
@@ -96,7 +97,11 @@ def balanced_winnow(
     """
     eta = _rate(eta, beta)
     total = check.positive("total", total)
-    return dual_ascent(eta, signed_entropy(total), hinge, conservative())
+    return computed(dual_ascent(eta, signed_entropy(total), hinge, conservative()), beta=_beta)
+
+
+def _beta(learner: Learner) -> Array:
+    return jnp.exp(learner.hparams.eta.hparams)
 
 
 @public

@@ -7,6 +7,7 @@ import numpy as np
 from jax.core import Tracer
 
 from olx import _check as check
+from olx._call import as_given
 from olx._refusal import RefusedValue
 
 
@@ -15,7 +16,7 @@ def ordered(low: Any, high: Any) -> Any:
     for name, end in (("low", low), ("high", high)):
         check.numbers(name, end)
     if isinstance(low, Tracer) or isinstance(high, Tracer):
-        return jnp.where(low <= high, low, jnp.nan)
+        return as_given(jnp.where(low <= high, low, jnp.nan), low)
     if not np.all(np.asarray(low) <= np.asarray(high)):
         raise RefusedValue(f"`low` must not exceed `high`, got {low} and {high}.")
     return low

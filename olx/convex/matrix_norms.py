@@ -17,11 +17,13 @@ def schatten_norm(q: Scalar) -> Norm:
     return Norm(Partial(_of_values, q), Partial(_of_values, q / (q - 1)))
 
 
+@public
 def trace_norm() -> Norm:
     """The sum of singular values; the dual is the largest singular value."""
     return Norm(Partial(_sum), Partial(largest))
 
 
+@public
 def spectral_norm() -> Norm:
     """The largest singular value; the dual is the sum of singular values."""
     return Norm(Partial(largest), Partial(_sum))

@@ -9,7 +9,8 @@ from optax import tree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._pytree import pytree
+from olx._call import Call
+from olx._pytree import pytree, static
 from olx._refusal import public
 from olx.core import Scalar
 from olx.facts import Lump
@@ -21,16 +22,20 @@ class Norm:
 
     primal: Partial
     dual: Partial
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
 
+@public
 def l2() -> Norm:
     return Norm(Partial(_l2), Partial(_l2))
 
 
+@public
 def l1() -> Norm:
     return Norm(Partial(_l1), Partial(_linf))
 
 
+@public
 def linf() -> Norm:
     return Norm(Partial(_linf), Partial(_l1))
 

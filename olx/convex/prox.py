@@ -20,6 +20,7 @@ from optax import tree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import Call
 from olx._pytree import like, pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx.convex import _domain
@@ -42,6 +43,7 @@ class Penalty:
     value: Partial
     prox: Partial
     separable: bool = static(default=False)
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
 
 @public

@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._call import Call
 from olx._pytree import as_tree, like, pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx.convex import _domain, _interval
@@ -43,6 +44,7 @@ class ConvexSet:
     bounded: bool = static(default=False)
     separable: bool = static(default=False)
     fixed_sum: bool = static(default=False)
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def contains(self, w: PyTree) -> Array:
         """Whether `w` lies in the set: the projection does not move it, up to rounding."""

@@ -307,8 +307,12 @@ def _update(digest: Any, array: np.ndarray) -> None:
 
 
 def _named(thing: Any) -> str:
-    """`str(thing)` without memory addresses, since these differ between processes."""
-    return re.sub(r" at 0x[0-9a-f]+", "", str(thing))
+    """`str(thing)` without memory addresses, which differ between processes, and without calls.
+
+    The call that made a record is a label; what is left is the structure as it is without a label.
+    """
+    alone = re.sub(r"\((\w+), <call>\)", r"(\1,)", str(thing))
+    return re.sub(r" at 0x[0-9a-f]+|,? ?<call>,?", "", alone)
 
 
 @contextlib.contextmanager

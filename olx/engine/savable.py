@@ -31,6 +31,7 @@ from jax import lax, nn
 from olx._refusal import RefusedType, RefusedValue, in_words
 
 LEARNERS = (  # packages and modules whose functions and records make learners
+    "olx._call",
     "olx._clock",
     "olx._numeric",
     "olx.alignment",

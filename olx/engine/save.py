@@ -21,6 +21,7 @@ from jaxtyping import PyTree
 
 from olx import _archive as archive
 from olx import _check as check
+from olx._call import Call
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Run
 from olx.engine.game import refuse_tracers
@@ -149,7 +150,7 @@ def _check_learner(learner: Any) -> None:
     """Refuse what is not a learner, before anyone plays it."""
     if not isinstance(learner, Learner):
         raise archive.Damaged(f"its learner is a {type(learner).__name__}")
-    parts = {"facts": Facts, "needs": tuple, "theorems": tuple}
+    parts = {"facts": Facts, "needs": tuple, "theorems": tuple, "name": Call}
     wrong = [name for name in _FUNCTIONS if not callable(getattr(learner, name))]
     wrong += [name for name, kind in parts.items() if not isinstance(getattr(learner, name), kind)]
     if wrong:

@@ -28,7 +28,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import call, pytree, static
+from olx._call import as_given
+from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
@@ -64,9 +65,6 @@ class ExpertHparams:
     learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
     unbounded: bool = static(default=False)  # whether losses may exceed the range
     estimated: bool = static(default=False)  # whether outcomes are estimates of losses, of any size
-
-    def in_words(self) -> str:
-        return call(self.owner, [], {"own": self.own, "prior": self.prior, "range": self.span})
 
 
 class ExpertState(NamedTuple):
@@ -116,7 +114,8 @@ def expert_learner(
             low, high = 0.0 if low is None else low, 1.0 if high is None else high
             check.finite("low", low)
             check.finite("high", high)
-            span = (low, low + check.positive("high - low", high - low))
+            width = check.positive("high - low", high - low)
+            span = (low, as_given(low + width, high))
     hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn, unbounded)
     needs = (*expert_needs(owner, prior), *needs)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)

@@ -18,6 +18,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
+from olx._call import computed
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
@@ -53,9 +54,14 @@ def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learne
     """
     sigma = check.positive("sigma", sigma)
     learner = md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
+    learner = computed(learner, sigma=_sigma)
     if not learner.hparams.mirror.states_norm:
         return learner
     return learner.carrying(strongly_convex_regret(sigma))
+
+
+def _sigma(learner: Learner) -> Scalar:
+    return 1 / learner.hparams.eta.hparams.eta
 
 
 class Account(NamedTuple):

@@ -6,14 +6,17 @@ Rakhlin, Sridharan, Online Learning with Predictable Sequences, 2013.
 from jaxtyping import PyTree
 from optax import tree
 
+from olx._refusal import public
 from olx.core import HINT, Feedback, Process
 
 
+@public
 def last_gradient() -> Process:
     """Guess that the next gradient is the last one: good on losses that change slowly."""
     return Process(None, _zeros, _gradient, _stats, HINT)
 
 
+@public
 def from_context() -> Process:
     """Use the context of the round as the guess; it must be shaped like a gradient."""
     return Process(None, _nothing, _still_nothing, _context, HINT)

@@ -22,7 +22,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import as_tree, pytree, words
+from olx._pytree import as_tree, pytree
 from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import (
@@ -43,13 +43,6 @@ from olx.wrapper import WrapperView, lift_needs, lift_refresh, lift_theorem, lif
 class LiftHparams:
     apply: Partial
     inner: Learner
-
-    def in_words(self) -> str:
-        if self.apply.func is dot:
-            return f"linear({self.inner!r})"
-        if self.apply.func is affine_dot:
-            return f"affine({self.inner!r})"
-        return f"model({self.inner!r}, {words(self.apply.func)})"
 
 
 @public

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from olx._refusal import public
 from olx.core import Feedback, Learner
 from olx.lab.decisions import chain_of, chain_parts
 
@@ -35,6 +36,7 @@ class Counts(NamedTuple):
     rounds: Float[Array, ""]
 
 
+@public
 def leading_score() -> Learner:
     """The constant score with the smallest loss so far; of the class seen more often."""
     return Learner(None, _start_scores, _leading, _add_losses)
@@ -53,6 +55,7 @@ def _add_losses(_: None, totals: Array, feedback: Feedback) -> Array:
     return totals + feedback.weight * each
 
 
+@public
 def running_mean() -> Learner:
     """The mean of all outcomes so far; 0 in the first round."""
     return Learner(None, _start_sum, _mean, _add_outcome)
@@ -70,6 +73,7 @@ def _add_outcome(_: None, state: Counts, feedback: Feedback) -> Counts:
     return _added(state, feedback.outcome, feedback.weight)
 
 
+@public
 def class_frequencies() -> Learner:
     """The logarithm of the share of each class so far."""
     return Learner(None, _start_rows, _log_shares, _add_class)
@@ -88,6 +92,7 @@ def _add_class(_: None, state: Counts, feedback: Feedback) -> Counts:
     return _added(state, new, feedback.weight)
 
 
+@public
 def label_frequencies() -> Learner:
     """How often each label was relevant so far."""
     return Learner(None, _start_rows, _shares, _add_outcome)
@@ -97,6 +102,7 @@ def _shares(_: None, state: Counts, context: PyTree) -> Array:
     return state.total / (1 + state.rounds)
 
 
+@public
 def equal_scores() -> Learner:
     """The same score for all rows of a group."""
     return Learner(None, _nothing, _zeros, _same)
@@ -106,6 +112,7 @@ def _zeros(_: None, state: Array, context: Any) -> Array:
     return jnp.zeros(context.shape[:1], state.dtype)
 
 
+@public
 def part_frequencies() -> Learner:
     """The logarithm of the share of each label so far, at every position."""
     return Learner(None, _start_parts, _parts, _add_labels)
@@ -126,6 +133,7 @@ def _add_labels(_: None, state: Counts, feedback: Feedback) -> Counts:
     return _added(state, jnp.sum(new, axis=0), feedback.weight)  # padding is -1, in no class
 
 
+@public
 def first_weights() -> Learner:
     """The first decision in all rounds: uniform weights."""
     return Learner(None, _itself, _itself_again, _same)

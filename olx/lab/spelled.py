@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from olx._pytree import words
+from olx._call import words
 
 
 def spelled(thing: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from olx._call import Call
 from olx.losses.labels import labels
 from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss
@@ -28,6 +29,7 @@ def of_classes(
         pull_fn=pull,
         of_classes=True,
         needs=(labels(owner),),
+        name=Call(owner),
     )
 
 

@@ -9,6 +9,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.2.
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from olx._call import Call
 from olx.core import Scalar
 from olx.losses.ball import BallConstants
 from olx.losses.score import ScoreLoss
@@ -35,6 +36,7 @@ def _none(_: PyTree, b: Array, top: Scalar) -> Array:
 
 
 aligned = ScoreLoss(
+    name=Call("aligned"),
     value_fn=_aligned,
     conjugate_fn=_conjugate,
     prox_fn=_prox,

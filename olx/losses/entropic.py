@@ -34,6 +34,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _numeric as safe
+from olx._call import Call
 from olx.convex.log_sum_exp import soft_shares
 from olx.convex.roots import root
 from olx.core import Scalar
@@ -161,6 +162,7 @@ def _cross_entropy_pull(_: PyTree, step: Array, center: Array, label: Array) -> 
 
 
 logistic = ScoreLoss(
+    name=Call("logistic"),
     lipschitz=1.0,
     self_bound=_SELF_BOUND,
     value_fn=_logistic,
@@ -171,6 +173,7 @@ logistic = ScoreLoss(
     on_ball=BallConstants(_logistic_lipschitz, _logistic_smooth, _logistic_excess),
 )
 exponential = ScoreLoss(
+    name=Call("exponential"),
     value_fn=_exponential,
     value_and_slope_fn=_exponential_both,
     conjugate_fn=_exponential_conjugate,

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._call import Call
 from olx._refusal import public
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
@@ -115,6 +116,7 @@ def _gap_at(_: PyTree, b: Array, top: Scalar) -> Array:
 
 hinge = margin_hinge(1.0)
 squared_hinge = ScoreLoss(
+    name=Call("squared_hinge"),
     self_bound=1.0,
     value_fn=_squared_hinge,
     conjugate_fn=_squared_hinge_conjugate,
@@ -123,6 +125,7 @@ squared_hinge = ScoreLoss(
     on_ball=BallConstants(_squared_hinge_lipschitz, one, _gap_at),
 )
 modified_huber = ScoreLoss(
+    name=Call("modified_huber"),
     lipschitz=2.0,
     self_bound=1.0,
     value_fn=_modified_huber,
@@ -131,4 +134,4 @@ modified_huber = ScoreLoss(
     needs=(signs("modified_huber"),),
     on_ball=BallConstants(_modified_huber_lipschitz, one, _gap_at),
 )
-zero_one = ScoreLoss(value_fn=_zero_one, needs=(signs("zero_one"),))
+zero_one = ScoreLoss(name=Call("zero_one"), value_fn=_zero_one, needs=(signs("zero_one"),))

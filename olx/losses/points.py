@@ -21,6 +21,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _numeric as safe
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx.core import Feedback, Rounds, Scalar
 from olx.needs import Need
@@ -40,6 +41,7 @@ class PointLoss:
     value_fn: Callable[..., Array] = static(kw_only=True)  # (action, outcome)
     conjugate_fn: Callable[..., Array] = static(kw_only=True)  # (theta, outcome)
     needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def __call__(self, action: PyTree, outcome: PyTree) -> Array:
         return self.value_fn(action, outcome)
@@ -88,8 +90,11 @@ def _equal(theta: PyTree, other: PyTree) -> Array:
     return jnp.max(jnp.abs(a - b)) <= slack * jnp.max(jnp.abs(b))
 
 
-linear_loss = PointLoss(lipschitz=1.0, value_fn=_linear, conjugate_fn=_linear_conjugate)
+linear_loss = PointLoss(
+    name=Call("linear_loss"), lipschitz=1.0, value_fn=_linear, conjugate_fn=_linear_conjugate
+)
 log_loss = PointLoss(
+    name=Call("log_loss"),
     exp_concavity=1.0,
     value_fn=_log_loss,
     conjugate_fn=_log_loss_conjugate,

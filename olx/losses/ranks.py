@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import Call
 from olx._check import seen_as
 from olx._refusal import RefusedType, own_name, public
 from olx.core import Scalar
@@ -153,5 +154,7 @@ def _are_degrees(hparams: Any, params: Any, rounds: Any) -> Any:
     return jax.tree.map(is_degree, rounds.outcome)
 
 
-max_pairs = ScoreLoss(value_fn=_max_pairs, needs=(degrees("max_pairs"),))
-average_pairs = ScoreLoss(value_fn=_average_pairs, needs=(degrees("average_pairs"),))
+max_pairs = ScoreLoss(name=Call("max_pairs"), value_fn=_max_pairs, needs=(degrees("max_pairs"),))
+average_pairs = ScoreLoss(
+    name=Call("average_pairs"), value_fn=_average_pairs, needs=(degrees("average_pairs"),)
+)

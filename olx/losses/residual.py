@@ -19,6 +19,7 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import Call
 from olx._refusal import public
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
@@ -173,6 +174,7 @@ def _huber_excess(delta: Scalar, b: Array, top: Scalar) -> Array:
 
 
 squared = ScoreLoss(
+    name=Call("squared"),
     self_bound=1.0,
     value_fn=_squared,
     conjugate_fn=_squared_conjugate,

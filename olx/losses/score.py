@@ -31,7 +31,8 @@ from jax.core import Tracer
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
-from olx._pytree import call, numbers, pytree, static
+from olx._call import Call
+from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.convex import scalar
 from olx.core import Scalar
@@ -78,9 +79,7 @@ class ScoreLoss:
     of_classes: bool = static(kw_only=True, default=False)
     needs: tuple[Need, ...] = static(kw_only=True, default=())  # its demands on outcomes
     on_ball: BallConstants | None = static(kw_only=True, default=None)
-
-    def in_words(self) -> str:
-        return call(self.value_fn.__name__.strip("_"), *numbers(self.hparams))
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def __call__(self, score: Any, outcome: Any) -> Array:
         return self.value_fn(self.hparams, score, outcome)

@@ -19,6 +19,7 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._call import Call
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, public
 from olx.convex import _domain, legendre
@@ -56,6 +57,7 @@ class MirrorMap:
     identity: bool = static(default=False)
     lump: Lump | None = None
     offset: Partial | None = None  # w -> the size of the constants in both functions
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     @property
     def states_norm(self) -> bool:

@@ -18,6 +18,7 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import as_given
 from olx._refusal import RefusedType, own_name, public
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
@@ -37,7 +38,7 @@ def schatten(q: Scalar) -> MirrorMap:
     >>> schatten(1.5).to_primal(jnp.array([[3.0, 4.0]])).round(6).tolist()
     [[1.5, 2.0]]
     """
-    q = 1.0 * check.above("q", q, 1, 2)
+    q = as_given(1.0 * check.above("q", q, 1, 2), q)
     p = q / (q - 1)
     return MirrorMap(
         Partial(_half_square, q),

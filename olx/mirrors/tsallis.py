@@ -19,6 +19,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
+from olx._call import as_given
 from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex._multiplier import power_weights
@@ -39,7 +40,8 @@ def tsallis(alpha: Scalar = 0.5, scale: Scalar = 1.0) -> MirrorMap:
     True
     """
     alpha = check.positive("alpha", alpha)
-    alpha = alpha + 0 * check.positive("1 - alpha", 1 - alpha)  # keeps a NaN
+    below = check.positive("1 - alpha", 1 - alpha)
+    alpha = as_given(alpha + 0 * below, alpha)  # keeps a NaN
     scale = check.positive("scale", scale)
     return with_argmax(
         Partial(_potential, alpha, scale),

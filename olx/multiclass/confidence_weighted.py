@@ -10,10 +10,13 @@ Crammer, Dredze, Kulesza, Multi-Class Confidence Weighted Algorithms, 2009, for 
 rival; Wang, Zhao, Hoi, Exact Soft Confidence-Weighted Learning, 2012.
 """
 
+from jaxtyping import Array
+
+from olx._call import computed
 from olx._refusal import public_as
 from olx.core import Learner, Scalar
 from olx.multiclass._second_order import versus
-from olx.second_order.confidence_weighted import soft_rule
+from olx.second_order.confidence_weighted import confidence_of, soft_rule
 
 
 @public_as("multiclass.soft_confidence_weighted")
@@ -36,4 +39,10 @@ def soft_confidence_weighted(
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    return versus("multiclass.soft_confidence_weighted", soft_rule(confidence, c, squared))
+    owner = "multiclass.soft_confidence_weighted"
+    learner = versus(owner, soft_rule(confidence, c, squared))
+    return computed(learner, confidence=_confidence)
+
+
+def _confidence(learner: Learner) -> Array:
+    return confidence_of(learner.hparams.rule.hparams)

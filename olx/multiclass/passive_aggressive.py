@@ -16,13 +16,14 @@ Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algori
 """
 
 from olx import _check as check
-from olx._refusal import public, public_as
-from olx.classification.passive_aggressive import learner
+from olx._call import computed
+from olx._refusal import public_as
+from olx.classification.passive_aggressive import aggressiveness_of, learner
 from olx.core import Learner, Scalar
 from olx.losses.class_hinges import multiclass_hinge
 
 
-@public
+@public_as("multiclass.passive_aggressive")
 def passive_aggressive() -> Learner:
     """PA: correct every margin error completely, for separable data.
 
@@ -55,4 +56,5 @@ def passive_aggressive_2(aggressiveness: Scalar) -> Learner:
     aggressiveness: positive; smaller for more noise.
     """
     c = check.positive("aggressiveness", aggressiveness)
-    return learner(multiclass_hinge, softness=1 / (2 * c))
+    made = learner(multiclass_hinge, softness=1 / (2 * c))
+    return computed(made, aggressiveness=aggressiveness_of)

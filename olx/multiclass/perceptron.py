@@ -32,7 +32,7 @@ Analysis of Machine Learning Algorithms, 2023, chapter 14.
 
 from jaxtyping import PyTree
 
-from olx._refusal import public
+from olx._refusal import public, public_as
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
@@ -46,7 +46,7 @@ from olx.mirrors.pnorm import pnorm
 from olx.theorem import About, Certificate, Theorem
 
 
-@public
+@public_as("multiclass.perceptron")
 def perceptron() -> Learner:
     """The multiclass Perceptron, a predictor for labels 0, ..., k - 1.
 

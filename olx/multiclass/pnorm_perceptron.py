@@ -13,8 +13,10 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from olx import _check as check
+from olx._call import computed
 from olx._refusal import public_as
 from olx.classification.perceptron import perceptron_mistakes
+from olx.classification.pnorm_perceptron import p_of
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent
@@ -38,4 +40,4 @@ def pnorm_perceptron(p: Scalar) -> Learner:
     """
     p = check.between("p", p, 2, float("inf"))
     learner = dual_ascent(1.0, pnorm(p / (p - 1)), multiclass_hinge, conservative())
-    return learner.carrying(perceptron_mistakes)
+    return computed(learner.carrying(perceptron_mistakes), p=p_of)

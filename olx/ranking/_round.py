@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx._refusal import own_name
 from olx.core import Scalar
@@ -74,6 +75,7 @@ class Update:
 
     pick_fn: Callable[..., Any] = static()  # (geometry, ranked) -> dual variables, one per label
     counts_fn: Callable[..., Any] = static()  # (ranked) -> whether the loss of the round counts
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
 
 @own_name("label_ranking")

@@ -8,9 +8,11 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 
 from jaxtyping import Array
 
+from olx._refusal import public
 from olx.ranking._round import Geometry, Ranked, Update
 
 
+@public
 def conservative() -> Update:
     r"""Update I: after a mistake $\alpha_{r'} = \alpha_{s'} = 1$; else nothing.
 
@@ -19,6 +21,7 @@ def conservative() -> Update:
     return Update(_whole, _mistaken)
 
 
+@public
 def aggressive() -> Update:
     r"""Update II: the best $\alpha_{r'} = \alpha_{s'}$ in every round with a loss.
 
@@ -27,6 +30,7 @@ def aggressive() -> Update:
     return Update(_pair, _always)
 
 
+@public
 def optimal() -> Update:
     r"""Update III: the best $\alpha$ of all labels in every round with a loss."""
     return Update(_every, _always)

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _clock as clock
 from olx import _numeric as safe
+from olx._call import computed
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import RefusedType, own_name, public
@@ -69,7 +70,12 @@ def structured(complexity: Scalar, norm: Norm) -> Process:
     """
     complexity = check.positive("complexity", complexity)
     check.instance("norm", norm, Norm)
-    return Process(MistakesHparams(2 * complexity, norm), init, update_on_mistakes, at, STEP)
+    schedule = Process(MistakesHparams(2 * complexity, norm), init, update_on_mistakes, at, STEP)
+    return computed(schedule, complexity=_half)
+
+
+def _half(schedule: Process) -> Scalar:
+    return schedule.hparams.complexity / 2
 
 
 def init(hp: MistakesHparams, params: PyTree) -> MistakesStats:

@@ -29,11 +29,12 @@ Soft Confidence-Weighted Learning, 2012.
 
 import jax.numpy as jnp
 from jax.core import Tracer
-from jax.scipy.special import ndtri
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
+from olx._call import computed
 from olx._pytree import pytree
 from olx._refusal import RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
@@ -65,7 +66,8 @@ def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
     """
     hparams = ConfidenceHparams(_quantile(confidence), None)
     needs = (signs("confidence_weighted"),)
-    return rank_one(Rule(hparams, score, exact_step), needs=needs)
+    learner = rank_one(Rule(hparams, score, exact_step), needs=needs)
+    return computed(learner, confidence=_confidence)
 
 
 @public
@@ -86,8 +88,18 @@ def soft_confidence_weighted(
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    needs = (signs("soft_confidence_weighted"),)
-    return rank_one(soft_rule(confidence, c, squared), needs=needs)
+    owner = "soft_confidence_weighted"
+    learner = rank_one(soft_rule(confidence, c, squared), needs=(signs(owner),))
+    return computed(learner, confidence=_confidence)
+
+
+def _confidence(learner: Learner) -> Array:
+    return confidence_of(learner.hparams.rule)
+
+
+def confidence_of(rule: Rule) -> Array:
+    r"""$\Phi(\phi)$."""
+    return ndtr(rule.hparams.phi)
 
 
 def soft_rule(confidence: Scalar, c: Scalar, squared: bool) -> Rule:

@@ -39,6 +39,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _numeric as safe
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx.core import Feedback, Scalar
 from olx.losses.margin import mistaken
@@ -64,6 +65,7 @@ class Sketch:
     basis_fn: Callable[..., Any] | None = static(default=None)  # (small, Z Z') -> matrix
     rebased_fn: Callable[..., Any] | None = static(default=None)  # (small) -> small
     theorems: tuple[Theorem, ...] = ()  # about the learner with this sketch
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def init(self, alpha: Scalar, params: PyTree) -> tuple[PyTree, PyTree]:
         return self.init_fn(self.hparams, alpha, params)

@@ -84,6 +84,7 @@ def threshold(candidates: int, loss: Loss) -> Adversary:
     return Adversary(Size(candidates), loss, _all_candidates, _ask_halves, _answer_halves)
 
 
+@public
 def heaviest_expert() -> Adversary:
     """Loss 1 for the expert with the largest weight, 0 for the others.
 

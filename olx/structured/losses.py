@@ -23,7 +23,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import pytree, static, words
+from olx._call import Call
+from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public
 from olx.needs import Need
 from olx.structured.structure import Structure
@@ -34,16 +35,13 @@ class PartsLoss:
     """A loss of the scores of parts; call it as `loss(parts, outcome)`."""
 
     structure: Structure
-    name: str = static()  # of its factory
     value_fn: Callable[..., Array] = static()  # (loss, parts, outcome)
     rival_fn: Callable[..., Any] | None = static(default=None)  # (structure, parts, outcome)
     needs: tuple[Need, ...] = static(default=())
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def __call__(self, parts: PyTree, outcome: PyTree) -> Array:
         return self.value_fn(self, parts, outcome)
-
-    def in_words(self) -> str:
-        return f"{self.name}({words(self.structure)})"
 
 
 class Contrast(NamedTuple):
@@ -76,14 +74,14 @@ def max_loss(structure: Structure) -> PartsLoss:
             "the cost of `structure` is not a sum over parts; use `prediction_loss`, "
             "which takes any cost."
         )
-    return PartsLoss(structure, "max_loss", _hinge, _worst, structure.needs)
+    return PartsLoss(structure, _hinge, _worst, structure.needs)
 
 
 @public
 def prediction_loss(structure: Structure) -> PartsLoss:
     """The margin loss of the decoded output."""
     check.instance("structure", structure, Structure)
-    return PartsLoss(structure, "prediction_loss", _hinge, predicted, structure.needs)
+    return PartsLoss(structure, _hinge, predicted, structure.needs)
 
 
 @public
@@ -92,14 +90,14 @@ def crf(structure: Structure) -> PartsLoss:
     check.instance("structure", structure, Structure)
     if structure.log_partition_fn is None:
         raise RefusedType("`structure` has no log-partition; use `max_loss`.")
-    return PartsLoss(structure, "crf", _crf, None, structure.needs)
+    return PartsLoss(structure, _crf, None, structure.needs)
 
 
 @public
 def decoded_cost(structure: Structure) -> PartsLoss:
     """The cost of the decoded output: the number of wrong labels, for the Hamming cost."""
     check.instance("structure", structure, Structure)
-    return PartsLoss(structure, "decoded_cost", _decoded, None, structure.needs)
+    return PartsLoss(structure, _decoded, None, structure.needs)
 
 
 def contrast(structure: Structure, parts: PyTree, outcome: PyTree, output: PyTree) -> Contrast:

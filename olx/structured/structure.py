@@ -25,6 +25,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._cache import compiled
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx.core import Learner, Scalar
@@ -62,6 +63,7 @@ class Structure:
     add_fn: Callable[..., Any] | None = static(default=None)  # (hparams, w, factor, context, slope)
     square_fn: Callable[..., Array] | None = static(default=None)  # (hparams, w, context, slope)
     needs: tuple[Need, ...] = static(default=())  # its demands on contexts and outcomes
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def zeros(self, dtype: Any = float) -> PyTree:
         """Weights of 0: the `params` of a game."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from olx._pytree import words
+from olx._call import words
 from olx._refusal import RefusedValue, public
 from olx.core import Learner
 

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from optax import tree
 
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx.core import Scalar
 from olx.frameworks.lift import transposed
@@ -64,6 +65,7 @@ class Ascent:
     demand: str = static(default="")  # the condition that `legal_fn` checks, in words
     rises: bool = static(default=True)
     # whether the dual rises at least as much as with the subgradient; most theorems need it
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def init(self, params: PyTree) -> PyTree:
         return self.init_fn(self.hparams, params)

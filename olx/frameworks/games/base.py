@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
+from olx._call import Call
 from olx._pytree import pytree, static
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
@@ -50,6 +51,7 @@ class Game:
     hinges_fn: Callable[..., Hinges] = static()  # (hparams, action, outcome)
     square_fn: Callable[..., Any] = static()  # (context) -> at least the squared norm of `act_fn`
     needs: tuple[Need, ...] = static(default=())  # demands on outcomes
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
 
 class Turn(NamedTuple):
@@ -94,6 +96,7 @@ class HingeRule:
     steps: int = static()
     alpha_fn: Callable[..., Array] = static()  # (steps, turn) -> alpha
     euclidean: bool = static(default=False)
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def alpha(self, turn: Turn) -> Float[Array, " n"]:
         """Those of the rule, or those of the subgradient where these raise the dual more."""

@@ -36,6 +36,7 @@ def signs(margin: Scalar = 1.0) -> Game:
     return Game(margin, dot, _sign_hinges, _square, (need_signs("signs"),))
 
 
+@public
 def examples() -> Game:
     r"""Boost: the decision is a distribution over examples, the outcome is $y_i h(x_i)$ for the
     hypothesis $h$ that a weak learner answers with, and the loss is $\langle w, v\rangle_+$."""

@@ -25,6 +25,7 @@ from olx.convex.max_of_hinges import ascend_hinges, average_hinges
 from olx.frameworks.games.base import HingeRule, Turn
 
 
+@public
 def worst_hinge() -> HingeRule:
     """The subgradient step: all weight on the worst hinge.
 

@@ -23,7 +23,8 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._pytree import call, pytree, static, words
+from olx._call import words
+from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner
 
@@ -39,9 +40,6 @@ class OptaxHparams:
     numbers: dict[str, PyTree]
     factory: Callable[..., optax.GradientTransformation] = static()
     fixed: tuple[tuple[str, Any], ...] = static()  # arguments that are no numbers
-
-    def in_words(self) -> str:
-        return call("from_optax", [words(self.factory)], {**self.numbers, **dict(self.fixed)})
 
 
 class OptaxState(NamedTuple):
