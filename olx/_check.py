@@ -17,9 +17,9 @@ import numpy as np
 from jax.core import Tracer
 
 from olx._cache import cached
-from olx._call import as_given
 from olx._memory import memory
 from olx._refusal import RefusedType, RefusedValue
+from olx._words import as_given
 
 _AGREE = "they must agree"
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import PyTree
 
-from olx._call import words
+from olx._words import words
 
 Class = TypeVar("Class", bound=type)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any, ParamSpec, TypeVar, cast
 
-from olx._call import label
+from olx._words import label
 
 P = ParamSpec("P")
 R = TypeVar("R")

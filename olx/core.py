@@ -19,10 +19,11 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
-from olx._call import Call, call_of
+from olx._call import Call
 from olx._memory import check_start, refuse_large_state
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public_as
+from olx._words import call_of
 from olx.facts import Facts
 from olx.needs import Need
 from olx.theorem import Theorem, check_carried

@@ -27,9 +27,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._call import as_given
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, public
+from olx._words import as_given
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.points import linear_feedback
 from olx.needs import Need, in_range

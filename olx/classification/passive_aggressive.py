@@ -47,9 +47,9 @@ from optax import tree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._call import computed
 from olx._pytree import pytree
 from olx._refusal import public
+from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed

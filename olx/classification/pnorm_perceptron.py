@@ -13,8 +13,8 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, cor
 """
 
 from olx import _check as check
-from olx._call import computed
 from olx._refusal import public
+from olx._words import computed
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative

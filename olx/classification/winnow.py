@@ -32,8 +32,8 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._call import computed
 from olx._refusal import RefusedType, public
+from olx._words import computed
 from olx.core import Learner, Scalar
 from olx.frameworks.ascents.conservative import conservative
 from olx.frameworks.dual_ascent import dual_ascent

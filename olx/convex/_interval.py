@@ -7,8 +7,8 @@ import numpy as np
 from jax.core import Tracer
 
 from olx import _check as check
-from olx._call import as_given
 from olx._refusal import RefusedValue
+from olx._words import as_given
 
 
 def ordered(low: Any, high: Any) -> Any:

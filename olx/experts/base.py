@@ -28,9 +28,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._call import as_given
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
+from olx._words import as_given
 from olx.core import Feedback, Learner, Scalar
 from olx.experts._needs import expert_needs, unit
 from olx.experts._shares import log_normalized, normalized, of_heaviest

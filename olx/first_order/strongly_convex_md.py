@@ -18,8 +18,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._call import computed
 from olx._refusal import public
+from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
 from olx.frameworks.md import MDHparams, MDState, md

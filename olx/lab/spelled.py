@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from olx._call import words
+from olx._words import words
 
 
 def spelled(thing: Any) -> str:

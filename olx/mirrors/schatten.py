@@ -18,8 +18,8 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._call import as_given
 from olx._refusal import RefusedType, own_name, public
+from olx._words import as_given
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.matrix_norms import largest, schatten_norm

@@ -19,8 +19,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._call import as_given
 from olx._refusal import public
+from olx._words import as_given
 from olx.convex import _domain, norms
 from olx.convex._multiplier import power_weights
 from olx.core import Scalar

@@ -12,8 +12,8 @@ rival; Wang, Zhao, Hoi, Exact Soft Confidence-Weighted Learning, 2012.
 
 from jaxtyping import Array
 
-from olx._call import computed
 from olx._refusal import public_as
+from olx._words import computed
 from olx.core import Learner, Scalar
 from olx.multiclass._second_order import versus
 from olx.second_order.confidence_weighted import confidence_of, soft_rule

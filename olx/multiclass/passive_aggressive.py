@@ -16,8 +16,8 @@ Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algori
 """
 
 from olx import _check as check
-from olx._call import computed
 from olx._refusal import public_as
+from olx._words import computed
 from olx.classification.passive_aggressive import aggressiveness_of, learner
 from olx.core import Learner, Scalar
 from olx.losses.class_hinges import multiclass_hinge

@@ -13,8 +13,8 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from olx import _check as check
-from olx._call import computed
 from olx._refusal import public_as
+from olx._words import computed
 from olx.classification.perceptron import perceptron_mistakes
 from olx.classification.pnorm_perceptron import p_of
 from olx.core import Learner, Scalar

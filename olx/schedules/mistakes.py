@@ -21,10 +21,10 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _clock as clock
 from olx import _numeric as safe
-from olx._call import computed
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import RefusedType, own_name, public
+from olx._words import computed
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
 from olx.losses.margin import mistaken

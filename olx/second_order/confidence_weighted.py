@@ -34,9 +34,9 @@ from jaxtyping import Array
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._call import computed
 from olx._pytree import pytree
 from olx._refusal import RefusedValue, public
+from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.signs import signs
 from olx.second_order.rank_one import Row, Rule, Step, rank_one

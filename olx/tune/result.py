@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from olx._call import words
 from olx._refusal import RefusedValue, public
+from olx._words import words
 from olx.core import Learner
 
 

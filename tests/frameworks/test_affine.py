@@ -52,7 +52,7 @@ def test_all_drivers_play_the_same_with_an_intercept():
 
 
 def test_its_words_are_one_line():
-    assert repr(AFFINE) == "affine(md(eta=0.1, mirror=euclidean()))"
+    assert repr(AFFINE) == "affine(ogd(eta=0.1))"
 
 
 def test_a_start_without_the_intercept_is_refused():

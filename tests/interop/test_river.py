@@ -237,7 +237,7 @@ REFUSED = {
     "a start": (lambda: OnlineRegressor(SHARES).predict_one({"a": 1.0}), "must lie in the domain"),
     "a point learner": (
         lambda: OnlineRegressor(olx.ogd(0.1)).predict_one({"a": 1.0}),
-        "`learner` must predict one score, md(eta=0.1, mirror=euclidean()) gives (2,); make a",
+        "`learner` must predict one score, ogd(eta=0.1) gives (2,); make a",
     ),
     "divergence": (
         lambda: after(

@@ -80,7 +80,7 @@ def test_it_shows_its_leaderboard_and_writes_the_report(result):
     assert set(result.certificates.column("learner").to_pylist()) >= {"learner", "mine"}
     text = (result.folder / "config.toml").read_text()
     assert 'mirror = "olx.mirrors.euclidean:euclidean"' in text
-    assert 'name = "linear(md(eta=0.1, mirror=euclidean()))"' in text
+    assert 'name = "linear(ogd(eta=0.1))"' in text
     page = result.report().read_text()
     assert "function" in page
 

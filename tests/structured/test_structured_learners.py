@@ -175,8 +175,7 @@ def test_a_trained_learner_predicts_the_parts_and_is_shown_as_its_call():
     other = pickle.loads(pickle.dumps(learner))
     np.testing.assert_array_equal(olx.run(other, loss, DENSE, CHAIN.zeros()).losses, run.losses)
     assert repr(structured.structured_passive_aggressive(structured.max_loss(CHAIN), 0.1)) == (
-        "structured_passive_aggressive(loss=max_loss(chain(classes=3, features=2)), "
-        "aggressiveness=0.1)"
+        "structured_passive_aggressive(max_loss(chain(3, 2)), aggressiveness=0.1)"
     )
 
 

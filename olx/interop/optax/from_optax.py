@@ -23,9 +23,9 @@ from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._call import words
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public
+from olx._words import words
 from olx.core import Feedback, Learner
 
 _LOOKED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
