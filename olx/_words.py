@@ -281,8 +281,9 @@ def _call(record: Any, call: Call) -> str:
 def _fields(record: Any) -> str:
     """A record by its fields; those that are not given or off are left out."""
     defaults = {field.name: field.default for field in dataclasses.fields(record)}
-    given = {name: part for name, part in _parts(record).items() if part is not defaults[name]}
-    shown = {name: part for name, part in given.items() if part is not None and part is not False}
+    fields = [(name, getattr(record, name)) for name in _names_of(type(record))]
+    given = [(name, part) for name, part in fields if part is not defaults[name]]
+    shown = {name: part for name, part in given if part is not None and part is not False}
     return _joined(type(record).__name__, (), shown)
 
 
