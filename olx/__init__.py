@@ -40,10 +40,10 @@ from olx.engine.serve import step as step
 from olx.facts import Facts as Facts
 from olx.frameworks import ascents as ascents
 from olx.frameworks import games as games
-from olx.frameworks.affine import affine as affine
 from olx.frameworks.dual_ascent import dual_ascent as dual_ascent
 from olx.frameworks.ftrl import ftrl as ftrl
 from olx.frameworks.implicit import implicit as implicit
+from olx.frameworks.lift import affine as affine
 from olx.frameworks.lift import affine_dot as affine_dot
 from olx.frameworks.lift import dot as dot
 from olx.frameworks.lift import linear as linear

@@ -24,7 +24,7 @@ from olx.boosting.rule import BoostingRule, sign
 from olx.core import Feedback, Learner, Loss, without_refresh
 from olx.facts import of_wrapper
 from olx.frameworks import copies
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.wrapper import INNER, LOSS, lift_needs
 
 

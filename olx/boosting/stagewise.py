@@ -37,7 +37,7 @@ from olx._pytree import pytree, static
 from olx._refusal import public
 from olx.boosting.booster import in_unit
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.schedules.decay import as_schedule
+from olx.schedules.fixed import as_schedule
 from olx.theorem import About, Certificate, Theorem
 
 STEPS = "steps must be at most 1"

@@ -28,7 +28,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import own_name, public
 from olx.core import Feedback, Learner
-from olx.losses.signs import signs
+from olx.losses.score import signs
 
 
 class Side(NamedTuple):

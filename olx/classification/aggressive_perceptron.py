@@ -45,7 +45,7 @@ from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
 from olx.losses.hinges import hinge
 from olx.losses.margin import margin, short
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.mirrors.base import MirrorMap
 from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
 

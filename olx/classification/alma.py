@@ -52,7 +52,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import mistaken
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, About, Certificate, Theorem, summed
 
 

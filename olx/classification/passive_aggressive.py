@@ -56,8 +56,7 @@ from olx.frameworks.lift import dot, transposed
 from olx.losses.hinges import hinge
 from olx.losses.labels import labels, of_classes
 from olx.losses.margin import margin, mistaken
-from olx.losses.score import ScoreLoss
-from olx.losses.signs import signs
+from olx.losses.score import ScoreLoss, signs
 from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, summed
 
 

@@ -44,7 +44,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import margin, short
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.theorem import MET, ZERO, Certificate, summed
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from olx.core import Learner, Rounds
 from olx.engine import tuning
 from olx.engine.memory_map import Readahead
-from olx.frameworks.affine import as_linear, is_affine
+from olx.frameworks.lift import as_linear, is_affine
 from olx.streams.arrays import appended
 from olx.streams.checks import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows

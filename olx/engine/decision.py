@@ -13,7 +13,7 @@ from olx._refusal import RefusedType, public
 from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_state
-from olx.frameworks.affine import as_linear, is_affine
+from olx.frameworks.lift import as_linear, is_affine
 
 
 @public

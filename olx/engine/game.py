@@ -35,7 +35,7 @@ from olx.engine.device import devices_of, is_key
 from olx.engine.readings import readings_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
-from olx.frameworks.affine import as_linear, is_affine
+from olx.frameworks.lift import as_linear, is_affine
 from olx.needs import Need
 from olx.record import actions
 from olx.streams.checks import (

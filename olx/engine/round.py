@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
@@ -202,3 +203,25 @@ def any_nonfinite(fields: tuple[str, ...], feedback: Feedback) -> Array | None:
         return None
     leaves = jax.tree.leaves([getattr(feedback, name) for name in fields])
     return ~jnp.isfinite(sum(jnp.sum(leaf) for leaf in leaves))
+
+
+def refresh(over: Callable, learner: Learner, state: PyTree, due: Array | None) -> PyTree:
+    """The state, or the states of a batch; those that are `due` are refreshed."""
+    if due is None:
+        return state
+
+    def change(_: Int[Array, ""], state: PyTree) -> PyTree:
+        better = over(_better)(learner, state)
+        return jax.tree.map(lambda new, old: where_due(due, new, old), better, state)
+
+    return lax.fori_loop(0, jnp.any(due).astype(int), change, state)
+
+
+def where_due(due: Bool[Array, "..."], new: Array, old: Array) -> Array:
+    """The new value where it is due; `due` has the axis of configurations, which comes first."""
+    return jnp.where(due.reshape(due.shape + (1,) * (new.ndim - due.ndim)), new, old)
+
+
+def _better(learner: Learner, state: PyTree) -> PyTree:
+    assert learner.facts.refresh is not None  # it was due
+    return learner.facts.refresh.apply(learner.hparams, state)

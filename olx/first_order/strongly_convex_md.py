@@ -33,7 +33,7 @@ from olx.frameworks.regret import (
 )
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.euclidean import euclidean
-from olx.schedules.decay import DecayHparams, decay
+from olx.schedules.fixed import DecayHparams, decay
 from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 

@@ -37,9 +37,8 @@ from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.approach import divergence
 from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
-from olx.mirrors.base import MirrorMap
+from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
-from olx.mirrors.start import start_inside
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 

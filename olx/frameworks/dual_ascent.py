@@ -48,7 +48,7 @@ from olx.losses.labels import of_classes
 from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
-from olx.schedules.decay import as_schedule
+from olx.schedules.fixed import as_schedule
 from olx.theorem import DOMAIN, Certificate, Theorem
 from olx.wrapper import LOSS, lift_needs
 

@@ -33,11 +33,9 @@ from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
 from olx.frameworks.descent import gradient_descent
-from olx.mirrors.base import MirrorMap
+from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
-from olx.mirrors.start import start_inside
-from olx.schedules._scalar import no_stats
-from olx.schedules.decay import as_schedule
+from olx.schedules.fixed import as_schedule, no_stats
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 
@@ -59,7 +57,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     eta: a positive number, or one of `olx.schedules`.
 
     >>> import jax.numpy as jnp, olx
-    >>> steps = olx.schedules.decay(1.0, power=1.0)
+    >>> steps = olx.schedules.fixed(1.0, power=1.0)
     >>> learner = olx.md(steps, olx.mirrors.euclidean(olx.convex.sets.ball(2.0)))
     >>> rounds = olx.Rounds(None, jnp.ones((3, 2)))
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(2)).losses.round(3).tolist()

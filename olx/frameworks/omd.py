@@ -31,9 +31,8 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
 from olx.frameworks import master
 from olx.frameworks.master import Step
-from olx.mirrors.base import MirrorMap
+from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.entropy import negative_entropy
-from olx.mirrors.start import start_inside
 
 
 @pytree

@@ -27,8 +27,7 @@ from olx.core import HINT, Feedback, Learner, Process, Scalar
 from olx.frameworks import approach
 from olx.frameworks.approach import Account, divergence
 from olx.frameworks.hints import last_gradient
-from olx.mirrors.base import MirrorMap
-from olx.mirrors.start import start_inside
+from olx.mirrors.base import MirrorMap, start_inside
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 

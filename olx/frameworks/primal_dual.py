@@ -31,7 +31,7 @@ from olx.frameworks.lift import dot
 from olx.frameworks.master import constants
 from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
-from olx.schedules import _scalar
+from olx.schedules.fixed import no_stats
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 
@@ -155,7 +155,7 @@ primal_dual_inequality = Theorem(
 
 def fixed(hp: DualAscentHparams) -> bool:
     """Whether the schedule is constant."""
-    return hp.eta.init_fn is _scalar.no_stats
+    return hp.eta.init_fn is no_stats
 
 
 def finite(side: Array) -> Array:

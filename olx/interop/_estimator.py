@@ -6,8 +6,7 @@ from olx import _check as check
 from olx._refusal import RefusedValue
 from olx.core import Learner
 from olx.first_order.adagrad import adagrad
-from olx.frameworks.affine import as_linear, is_affine
-from olx.frameworks.lift import linear
+from olx.frameworks.lift import as_linear, is_affine, linear
 from olx.losses.entropic import cross_entropy, logistic
 from olx.losses.score import ScoreLoss
 

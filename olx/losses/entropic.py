@@ -41,8 +41,7 @@ from olx.core import Scalar
 from olx.losses._classes import checked, dual, of_classes
 from olx.losses.ball import BallConstants
 from olx.losses.margin import hot, pick
-from olx.losses.score import ScoreLoss
-from olx.losses.signs import signs
+from olx.losses.score import ScoreLoss, signs
 
 _SELF_BOUND = 0.2036321887945369
 

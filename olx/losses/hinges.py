@@ -29,8 +29,7 @@ from olx._refusal import public
 from olx.core import Scalar
 from olx.losses.ball import BallConstants, one
 from olx.losses.margin import counted
-from olx.losses.score import ScoreLoss
-from olx.losses.signs import signs
+from olx.losses.score import ScoreLoss, signs
 
 
 @public

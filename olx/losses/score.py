@@ -18,6 +18,8 @@ then a vector too, and the constants bound its Euclidean norm. With $s = W x$ th
 $\tau x^\top$, and the constants in $W$ are those above in every norm of all entries of a matrix
 that has $\|\tau x^\top\|_* \le \|\tau\|_2 \|x\|_*$: in every p-norm with $p \ge 2$.
 
+`signs` is the need for labels of -1 and +1, for losses of the margin and for classifiers.
+
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3.
 """
 
@@ -159,3 +161,17 @@ def _alike(f: Partial, *numbers: Any) -> list[Array]:
     """`numbers` in the shape and dtype of the values of `f`."""
     like = jax.eval_shape(lambda f, *numbers: f(sum(numbers)), f, *numbers)
     return [jnp.broadcast_to(jnp.asarray(number, like.dtype), like.shape) for number in numbers]
+
+
+def signs(owner: str) -> Need:
+    """The need for labels of -1 and +1."""
+    remedy = "map labels of 0 and 1 with 2 * y - 1"
+    return Need("outcome", _are_signs, "labels must be -1 or +1", owner, remedy)
+
+
+def _are_signs(hparams: Any, params: Any, rounds: Any) -> Any:
+    return jax.tree.map(_is_sign, rounds.outcome)
+
+
+def _is_sign(label: Any) -> Any:
+    return label != label if label.dtype == bool else (label == 1) | (label == -1)

@@ -31,7 +31,7 @@ from olx._pytree import pytree
 from olx._refusal import own_name, public
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
-from olx.schedules.decay import as_schedule
+from olx.schedules.fixed import as_schedule
 from olx.wrapper import INNER, lift_needs, lift_theorems
 
 

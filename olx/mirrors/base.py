@@ -3,13 +3,15 @@ r"""The type of a mirror map: a potential, its conjugate, and the functions deri
 For a convex $\psi$ on a domain $S$ and $\psi^*(\theta) = \sup_{w \in S} \langle \theta, w \rangle -
 \psi(w)$, the gradient of $\psi$ maps decisions to the dual space. The gradient of $\psi^*$ maps
 them back, projected on $S$. The constraint is part of the conjugate: softmax, projection and soft
-threshold are all gradients of conjugates.
+threshold are all gradients of conjugates. `start_inside` is the need of a learner with a mirror map
+for a start in its domain.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
 """
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +29,7 @@ from olx.convex.norms import Norm
 from olx.core import Scalar
 from olx.facts import Lump
 from olx.mirrors._probe import check_curvature
+from olx.needs import Need
 
 Function = Callable[[PyTree], Array]
 _BESIDE = 2e-6
@@ -206,3 +209,14 @@ def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
 def _bregman(f: Partial, u: PyTree, w: PyTree) -> Array:
     at_w, slope = jax.value_and_grad(f)(w)
     return f(u) - at_w - tree.vdot(slope, tree.sub(u, w))
+
+
+def start_inside(owner: str) -> Need:
+    """The need of a learner whose hparams hold a `mirror` and that starts from `params`."""
+    demand = "`params` must lie in the domain of the mirror map and have a finite dual"
+    remedy = "start inside it, for example at `mirror.to_primal` of zeros"
+    return Need("params", _starts, demand, owner, remedy)
+
+
+def _starts(hparams: Any, params: PyTree, rounds: None) -> Array:
+    return hparams.mirror.starts(params)

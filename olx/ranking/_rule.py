@@ -14,7 +14,7 @@ from olx.ranking import _entropic
 from olx.ranking._entropic import ENTROPIC
 from olx.ranking._euclidean import EUCLIDEAN
 from olx.ranking._round import Geometry, Ranked, Update, ranked
-from olx.schedules import _scalar
+from olx.schedules import fixed
 
 
 @pytree
@@ -37,7 +37,7 @@ def geometry_of(hp: LabelRankingHparams) -> Geometry:
 
 
 def is_fixed(hp: LabelRankingHparams) -> bool:
-    return hp.eta.init_fn is _scalar.no_stats
+    return hp.eta.init_fn is fixed.no_stats
 
 
 def keeps_dual(hp: LabelRankingHparams) -> bool:

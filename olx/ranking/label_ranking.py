@@ -94,7 +94,7 @@ from olx.ranking._rule import (
     seen,
     weights_of,
 )
-from olx.schedules.decay import as_schedule
+from olx.schedules.fixed import as_schedule
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
 from olx.theorem import DOMAIN, Certificate, Theorem

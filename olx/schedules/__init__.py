@@ -1,6 +1,6 @@
 """Schedules: step sizes that are tuned to the game or change over time."""
 
-from olx.schedules.decay import decay as decay
+from olx.schedules.fixed import decay as decay
 from olx.schedules.fixed import lipschitz_horizon as lipschitz_horizon
 from olx.schedules.fixed import self_bounded as self_bounded
 from olx.schedules.mistakes import mistakes as mistakes

@@ -28,7 +28,7 @@ from olx._words import computed
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
 from olx.losses.margin import mistaken
-from olx.schedules import _scalar
+from olx.schedules import fixed
 
 
 @pytree
@@ -79,7 +79,7 @@ def _half(schedule: Process) -> Scalar:
 
 
 def init(hp: MistakesHparams, params: PyTree) -> MistakesStats:
-    return MistakesStats(_scalar.zero(params), clock.start(hp, params), _scalar.zero(params))
+    return MistakesStats(fixed.zero(params), clock.start(hp, params), fixed.zero(params))
 
 
 def update(hp: MistakesHparams, stats: MistakesStats, feedback: Feedback) -> MistakesStats:

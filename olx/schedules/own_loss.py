@@ -19,7 +19,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import STEP, Feedback, Process, Scalar
-from olx.schedules import _scalar
+from olx.schedules import fixed
 
 
 @pytree
@@ -66,7 +66,7 @@ def bounded_loss(largest: Scalar, self_bound: Scalar, complexity: Scalar) -> Pro
 
 
 def init(hp: OwnLossHparams, params: PyTree) -> OwnLossStats:
-    return OwnLossStats(_scalar.zero(params))
+    return OwnLossStats(fixed.zero(params))
 
 
 def update(hp: OwnLossHparams, stats: OwnLossStats, feedback: Feedback) -> OwnLossStats:

@@ -23,7 +23,7 @@ from olx._pytree import pytree
 from olx._refusal import public
 from olx.convex.norms import Norm
 from olx.core import STEP, Feedback, Process, Scalar
-from olx.schedules import _scalar
+from olx.schedules import fixed
 
 
 @pytree
@@ -71,7 +71,7 @@ def root_norms(complexity: Scalar, norm: Norm) -> Process:
 
 
 def init(hp: RootNormsHparams, params: PyTree) -> RootNormsStats:
-    return RootNormsStats(_scalar.zero(params), clock.start(hp, params))
+    return RootNormsStats(fixed.zero(params), clock.start(hp, params))
 
 
 def update(hp: RootNormsHparams, stats: RootNormsStats, feedback: Feedback) -> RootNormsStats:

@@ -22,7 +22,7 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.second_order import sketch
 from olx.second_order.arow import asks, start
 from olx.second_order.rank_one import (

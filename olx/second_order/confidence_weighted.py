@@ -38,7 +38,7 @@ from olx._pytree import pytree
 from olx._refusal import RefusedValue, public
 from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.second_order.rank_one import Row, Rule, Step, rank_one
 
 

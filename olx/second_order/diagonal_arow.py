@@ -29,7 +29,7 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.second_order import sketch
 from olx.second_order.arow import asks
 from olx.second_order.rank_one import weight_if

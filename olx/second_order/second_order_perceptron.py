@@ -24,7 +24,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.losses.signs import signs
+from olx.losses.score import signs
 from olx.second_order import sketch
 from olx.second_order.arow import growth
 from olx.second_order.rank_one import (

@@ -17,7 +17,7 @@ OGD = {  # linear(ogd(0.1)) in five dimensions is too long to write out: this on
         "hparams": {"array": 0, "host": False},
         "init_fn": {"name": "olx.frameworks.md:init"},
         "predict_fn": {"name": "olx.frameworks.lift:dot"},
-        "update_fn": {"name": "olx.schedules._scalar:no_news"},
+        "update_fn": {"name": "olx.schedules.fixed:no_news"},
     },
 }
 HEADER = {

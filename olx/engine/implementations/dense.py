@@ -25,8 +25,7 @@ from olx.engine.compile import Program, alone, at, over_rounds, unavailable
 from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
-from olx.engine.implementations.sparse_rounds import refresh
-from olx.engine.round import Output, Recorder, feedback_of, finish_round
+from olx.engine.round import Output, Recorder, feedback_of, finish_round, refresh
 
 
 @cached

@@ -26,12 +26,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from olx.core import Feedback, Learner, Loss, Scalar, without_refresh
 from olx.engine import tuning
 from olx.engine.compile import at
-from olx.engine.round import feedback_of, loss_of_action
+from olx.engine.round import feedback_of, loss_of_action, where_due
 from olx.engine.sparse_layout import (
     Blocks,
     Layout,
@@ -298,18 +298,6 @@ def by_size(form: Form) -> Form:
     return played
 
 
-def refresh(over: Callable, learner: Learner, state: PyTree, due: Array | None) -> PyTree:
-    """The state, or the states of a batch; those that are `due` are refreshed."""
-    if due is None:
-        return state
-
-    def change(_: Int[Array, ""], state: PyTree) -> PyTree:
-        better = over(_better)(learner, state)
-        return jax.tree.map(lambda new, old: _where(due, new, old), better, state)
-
-    return lax.fori_loop(0, jnp.any(due).astype(int), change, state)
-
-
 def with_refresh(
     over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
@@ -350,7 +338,7 @@ def with_refresh(
         numbers, old, fresh = part_of(carry.table, block)
         part = over(better, (0, 2, 0, 0), Packed(2, 0))(learner, old, new.rest, total)
         rows = jnp.where(due & fresh, part.table, old)
-        rest = jax.tree.map(lambda new, old: _where(due, new, old), part.rest, new.rest)
+        rest = jax.tree.map(lambda new, old: where_due(due, new, old), part.rest, new.rest)
         return Packed(
             lax.dynamic_update_slice_in_dim(carry.table, rows, numbers.reshape(-1)[0], 0), rest
         )
@@ -361,13 +349,3 @@ def with_refresh(
     empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     total = lax.fori_loop(0, blocks, add, empty)
     return lax.fori_loop(0, blocks, change, new), score, room
-
-
-def _where(due: Bool[Array, "..."], new: Array, old: Array) -> Array:
-    """The new value where it is due; `due` has the axis of configurations, which comes first."""
-    return jnp.where(due.reshape(due.shape + (1,) * (new.ndim - due.ndim)), new, old)
-
-
-def _better(learner: Learner, state: PyTree) -> PyTree:
-    assert learner.facts.refresh is not None  # it was due
-    return learner.facts.refresh.apply(learner.hparams, state)

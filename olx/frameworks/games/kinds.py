@@ -25,7 +25,7 @@ from olx.core import Scalar
 from olx.frameworks.games.base import Game, Hinges
 from olx.frameworks.lift import dot
 from olx.losses.ranks import check_length, degrees, masks, pairs
-from olx.losses.signs import signs as need_signs
+from olx.losses.score import signs as need_signs
 
 
 @public
