@@ -8,10 +8,10 @@ Theorems of the inner learner are about $w_t$. A predictor is judged by the scor
 plays, so their left sides also have $\sum_s \ell'(a_s) (a_s - h_{w_s}(x_s))$, which is 0 for the
 right learner.
 
-`affine` has the score $\langle w, x \rangle + b$. It is `linear` on rows with a feature that is always 1 after the others. The decision is one
-array, whose last entry is the intercept $b$. A loss that is convex in the score is convex in
-$(w, b)$, so all theorems about the inner learner hold, with $(u, b)$ as the comparator and
-$\|(x, 1)\|$ in place of $\|x\|$.
+`affine` has the score $\langle w, x \rangle + b$. It is `linear` on rows with a feature that is
+always 1 after the others. The decision is one array, whose last entry is the intercept $b$. A loss
+that is convex in the score is convex in $(w, b)$, so all theorems about the inner learner hold,
+with $(u, b)$ as the comparator and $\|(x, 1)\|$ in place of $\|x\|$.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 2.1.
 """

@@ -8,8 +8,9 @@ Constant ones, $1 / c$, tuned to known bounds on the game:
   The regret against $u$ with $f(u) \le U_1$ and loss $\sum_t g_t(u) \le U_2$ is at most
   $2 \sqrt{L U_1 U_2} + 4 L U_1$.
 
-And those that shrink with a power of the round number, $\eta_t = \eta t^{-p}$: $p = 0$ is a constant step size, $p = 1/2$ suits convex losses with an unknown number of rounds, and
-$\eta = 1/\sigma$ with $p = 1$ suits $\sigma$-strongly convex losses. Both numbers can be swept and
+And those that shrink with a power of the round number, $\eta_t = \eta t^{-p}$: $p = 0$ is a
+constant step size, $p = 1/2$ suits convex losses with an unknown number of rounds, and $\eta =
+1/\sigma$ with $p = 1$ suits $\sigma$-strongly convex losses. Both numbers can be swept and
 differentiated.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, corollary 1, theorem 1
