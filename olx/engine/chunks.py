@@ -399,6 +399,8 @@ class Buffers:
         key = number, self._turn
         if key not in self._places:
             self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
+            if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+                self._places[key][:] = 0  # JAX casts the whole buffer; new memory could overflow
         buffer = self._places[key]
         buffer[:count] = leaf
         buffer[count : count + tuning.BLOCK_ROUNDS] = 0  # what the last block may read
