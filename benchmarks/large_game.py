@@ -45,7 +45,7 @@ def claims(size: int, rounds: int) -> dict[str, Claim]:
             experts.anytime_hedge(100.0), lambda t: log_n / 100 + t * 100 / 8
         ),
         "anytime_hedge, decaying": Claim(
-            experts.anytime_hedge(olx.schedules.fixed(2 * float(np.sqrt(log_n)))),
+            experts.anytime_hedge(olx.schedules.decay(2 * float(np.sqrt(log_n)))),
             lambda t: np.sqrt(t * log_n) * (1 / 2 + 1 / 2),
         ),
         "fixed_share": Claim(

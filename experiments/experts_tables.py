@@ -133,7 +133,7 @@ def play(game: Game) -> dict[str, np.ndarray]:
 
 def untuned(rounds: int, count: int, **span: float) -> dict[str, olx.Learner]:
     """Every learner that needs no tuning, for losses in a given range."""
-    root = olx.schedules.fixed(2 * np.sqrt(np.log(count)))
+    root = olx.schedules.decay(2 * np.sqrt(np.log(count)))
     return {
         "Hedge, anytime": experts.anytime_hedge(root, **span),
         "AdaHedge": experts.adahedge(**span),
@@ -185,7 +185,7 @@ def forecasts(folder: Path | None) -> str:
     combined = lambda learner: olx.linear(experts.linearized(learner))
     etas = jnp.geomspace(1e-2, 1e3, 41)
     steady = lambda eta: combined(experts.anytime_hedge(eta, **span))
-    slower = lambda eta: combined(experts.anytime_hedge(olx.schedules.fixed(eta), **span))
+    slower = lambda eta: combined(experts.anytime_hedge(olx.schedules.decay(eta), **span))
     best = lambda make: olx.sweep(
         olx.batch(make, eta=etas), *match, keep=olx.keep.totals
     ).total.min()

@@ -297,7 +297,7 @@ _INSTEAD = {  # what to do with something else, by the kind wanted and the kind 
     ("number", "Process"): "`olx.md` and `olx.ogd` take a step size that changes with time",
     ("number", "MirrorMap"): "the step size comes first, as in `olx.omd(eta, mirror)`",
     ("number", "function"): "a step size that changes with time is one of `olx.schedules`, as "
-    "`olx.schedules.fixed(0.5)`",
+    "`olx.schedules.decay(0.5)`",
     ("number", "list"): "`olx.batch` makes one learner per value",
     ("number", "tuple"): "`olx.batch` makes one learner per value",
     ("number", "str"): "give it without quotes",

@@ -45,12 +45,12 @@ def anytime_hedge(
 ) -> Learner:
     r"""Weigh experts by the exponential of their regret times `eta`.
 
-    eta: a number or a schedule such as `olx.schedules.fixed`, in units of the range of losses;
+    eta: a number or a schedule such as `olx.schedules.decay`, in units of the range of losses;
         $2 \sqrt{\ln N}$ divided by the root of the round suits every horizon.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 4))
-    >>> learner = anytime_hedge(olx.schedules.fixed(1.0))
+    >>> learner = anytime_hedge(olx.schedules.decay(1.0))
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.33, 0.24, 0.182]
     """

@@ -57,7 +57,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
     eta: a positive number, or one of `olx.schedules`.
 
     >>> import jax.numpy as jnp, olx
-    >>> steps = olx.schedules.fixed(1.0, power=1.0)
+    >>> steps = olx.schedules.decay(1.0, power=1.0)
     >>> learner = olx.md(steps, olx.mirrors.euclidean(olx.convex.sets.ball(2.0)))
     >>> rounds = olx.Rounds(None, jnp.ones((3, 2)))
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(2)).losses.round(3).tolist()

@@ -41,7 +41,7 @@ def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.concatenate([jnp.full(60, 0.0), jnp.full(60, 1.0)]))
-    >>> average = olx.md(olx.schedules.fixed(1.0, 1.0), olx.mirrors.euclidean())  # of all so far
+    >>> average = olx.md(olx.schedules.decay(1.0, 1.0), olx.mirrors.euclidean())  # of all so far
     >>> play = lambda learner: olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(()))
     >>> bool(play(saol(average, 7)).total < 0.5 * play(average).total)
     True

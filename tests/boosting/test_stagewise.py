@@ -63,7 +63,7 @@ def test_it_is_that_of_the_thesis_and_its_bound_holds_after_every_round(name, ga
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_driver_keeps_an_ensemble_that_predicts_new_rows(name):
-    learner, run, *_ = play(name, "squares", eta=olx.schedules.fixed(0.4))
+    learner, run, *_ = play(name, "squares", eta=olx.schedules.decay(0.4))
     fitted = boosting.fit_stagewise(learner, boosting.stumps(ROWS), TARGETS, HALF, STEPS)
     np.testing.assert_allclose(fitted.losses[:-1], run.losses, atol=1e-12)
     np.testing.assert_allclose(fitted.ensemble.votes(ROWS), run.state.f, atol=1e-12)

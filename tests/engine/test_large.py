@@ -110,7 +110,7 @@ def test_longer_rows_of_a_large_array_are_made_in_pieces(monkeypatch, retune):
     retune(LONGER_BYTES=1000, LONGER_PIECE_BYTES=1000 * 4 * WIDTH)
     sizes = []
     appended = affine.appended
-    watched = lambda owner, rows: sizes.append(len(rows)) or appended(rows)
+    watched = lambda rows: sizes.append(len(rows)) or appended(rows)
     monkeypatch.setattr(affine, "appended", watched)
     seen = run(ROUNDS, learner, start)
     assert sizes == [1000] * 6

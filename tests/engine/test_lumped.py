@@ -35,7 +35,7 @@ LEARNERS = {
     "ALMA, p": lambda eta: classification.alma(eta, 2.5 + 4 * eta),
     "p-norm Perceptron": lambda eta: classification.pnorm_perceptron(3 + 6 * eta),
     "omd pnorm": lambda eta: olx.linear(olx.omd(eta, mirrors.pnorm(1.5))),
-    "md pnorm": lambda eta: olx.linear(olx.md(olx.schedules.fixed(eta), mirrors.pnorm(1.3))),
+    "md pnorm": lambda eta: olx.linear(olx.md(olx.schedules.decay(eta), mirrors.pnorm(1.3))),
     "aggressive pnorm": lambda eta: olx.dual_ascent(
         eta, mirrors.pnorm(1.4), losses.logistic, olx.ascents.aggressive()
     ),

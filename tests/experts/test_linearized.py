@@ -75,7 +75,7 @@ def test_without_tuning_it_is_near_the_best_hedge_on_the_french_load():
     match = losses.absolute, game, np.full(relative.shape[1], 1 / relative.shape[1])
     etas, span = jnp.geomspace(1e-2, 1e3, 31), {"low": -spread, "high": spread}
     own = olx.run(combine(experts.ada_normal_hedge(**span)), *match)
-    for step in (lambda eta: eta, olx.schedules.fixed):
+    for step in (lambda eta: eta, olx.schedules.decay):
         make = lambda eta, step=step: combine(experts.anytime_hedge(step(eta), **span))
         tuned = olx.sweep(olx.batch(make, eta=etas), *match, keep=olx.keep.totals)
         assert own.total < 1.05 * np.min(tuned.total)

@@ -49,7 +49,7 @@ def test_exponential_weights_are_not_judged_where_the_theorem_is_not_about_them(
     run = olx.rollout(uneven, olx.losses.linear_loss, rounds, jnp.ones(N), record=olx.record.trace)
     half = (olx.theorems.hedge_quantile(0.5),)
     assert np.all(np.isinf(olx.certify(uneven, run, None, theorems=half)[0].right))
-    for other in (experts.anytime_hedge(olx.schedules.fixed(1.0)), experts.adahedge()):
+    for other in (experts.anytime_hedge(olx.schedules.decay(1.0)), experts.adahedge()):
         with pytest.raises(TypeError, match="is about an `anytime_hedge` with a fixed step"):
             olx.certify(other, run, None, theorems=half)
 

@@ -27,7 +27,7 @@ def linear(w, slope):
 
 LEARNERS = {
     "ogd": (olx.ogd(0.1), START),
-    "ogd in a ball": (olx.ogd(olx.schedules.fixed(1.0), olx.convex.sets.ball(0.7)), START),
+    "ogd in a ball": (olx.ogd(olx.schedules.decay(1.0), olx.convex.sets.ball(0.7)), START),
     "hedge": (olx.hedge(0.5), jnp.array([0.2, 0.3, 0.5])),
     "leader on the simplex": (olx.ftrl(0.5, olx.mirrors.negative_entropy()), EVEN),
     "adagrad": (adagrad(0.5), jnp.zeros(3)),

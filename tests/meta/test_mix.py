@@ -199,7 +199,7 @@ def adaptive_reference(maker, outcomes, number):
     return np.array(actions)
 
 
-BASE = olx.md(olx.schedules.fixed(2.0, 1.0), BALL)  # the mean of all outcomes: it cannot forget
+BASE = olx.md(olx.schedules.decay(2.0, 1.0), BALL)  # the mean of all outcomes: it cannot forget
 ADAPTIVE = {saol: saol(BASE, LEVELS), flh: flh(BASE, 0.5, LEVELS)}
 
 

@@ -310,7 +310,7 @@ BAD = {
         "composite_regret: `base` must be a MirrorMap or a Process",
     ),
     "a base that is a schedule": Bad(
-        lambda: olx.theorems.composite_regret(olx.schedules.fixed(1.0)),
+        lambda: olx.theorems.composite_regret(olx.schedules.decay(1.0)),
         TypeError,
         "composite_regret: `base` must give a regularizer",
     ),

@@ -422,7 +422,7 @@ WRAPPERS = {
     ),
 }
 
-MAP, STEPS = mirrors.euclidean(), olx.schedules.fixed(1.0)
+MAP, STEPS = mirrors.euclidean(), olx.schedules.decay(1.0)
 REGULARIZER = olx.regularizers.constant(MAP)
 PROCESSES = {
     "a regularizer as the step of md": Bad(

@@ -78,6 +78,8 @@ def said(call):
     """The message of the error that a call raises."""
     try:
         call()
+    except processes.Lost as error:
+        return f"Lost: {error}"
     except (ValueError, RuntimeError) as error:
         return in_words(error)
     return "no error"

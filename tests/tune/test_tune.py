@@ -22,7 +22,7 @@ OVER = {"power": (0.0, 1.0), "eta": (1e-3, 10.0)}  # not in the order of the alp
 
 
 def make(eta, power):
-    return olx.linear(olx.ogd(olx.schedules.fixed(eta, power)))
+    return olx.linear(olx.ogd(olx.schedules.decay(eta, power)))
 
 
 def tune(method, make=make, loss=olx.losses.squared, rounds=ROUNDS, over=OVER, **options):
