@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from olx.testing.mutants import Game, breaking_games
+from olx.testing.mutants import Mutant, breaking_games
 
 SUPPORT = pathlib.Path(__file__).parents[1] / "tests" / "support"
 
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     learner: str
     theorem: str
     source: str
-    games: list[Game]
+    games: list[Mutant]
 
     @property
     def words(self) -> str:
@@ -46,10 +46,10 @@ def judged(name: str, case: Any) -> list[Row]:
     return [Row(name, one.name, one.source, found[one.name]) for one in case.learner.theorems]
 
 
-def chosen(rows: Iterable[Row]) -> dict[str, dict[Game, list[str]]]:
+def chosen(rows: Iterable[Row]) -> dict[str, dict[Mutant, list[str]]]:
     """Few learners, and few games of each, in which every theorem that can fail does."""
     left = {(row.theorem, row.source) for row in rows if row.games}
-    found: dict[str, dict[Game, list[str]]] = {}
+    found: dict[str, dict[Mutant, list[str]]] = {}
     while left:
         own: dict[str, list[Row]] = {}
         for row in rows:
@@ -61,10 +61,10 @@ def chosen(rows: Iterable[Row]) -> dict[str, dict[Game, list[str]]]:
     return found
 
 
-def _few(rows: list[Row]) -> dict[Game, list[str]]:
+def _few(rows: list[Row]) -> dict[Mutant, list[str]]:
     found = {}
     while rows:
-        counts: dict[Game, int] = {}
+        counts: dict[Mutant, int] = {}
         for one in itertools.chain.from_iterable(row.games for row in rows):
             counts[one] = counts.get(one, 0) + 1
         best = max(counts, key=lambda one: counts[one])

@@ -56,7 +56,7 @@ from olx.streams.stream import Stream
 from olx.theorem import Certificates, Theorem
 
 
-class Game(NamedTuple):
+class Search(NamedTuple):
     """What does not change in a search."""
 
     learner: Learner
@@ -124,7 +124,7 @@ def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -
 
 
 @functools.partial(compiled, static=(5,))
-def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int) -> Climb:
+def ascend(game: Search, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int) -> Climb:
     """Search from each start; keep the best stream of each search."""
     kind = jnp.result_type(*jax.tree.leaves(game.params))
     angles = jnp.pi * jnp.arange(steps, dtype=kind) / steps
@@ -150,7 +150,7 @@ def ascend(game: Game, parts: Play, starts: Play, sizes: Play, pace: Scalar, ste
     return jax.vmap(search)(starts)
 
 
-def _regret(game: Game, play: Play) -> tuple[Array, list]:
+def _regret(game: Search, play: Play) -> tuple[Array, list]:
     """The regret after the last round, and the integers of the last state."""
     rounds = rounds_of(play)
     run = rollout(game.learner, game.loss, rounds, game.params)
@@ -387,7 +387,7 @@ def worst_case(
     parts = Play(streams.context, streams.outcome, u)
     starts, sizes = starts_of(parts, params, rounds, searches, key)
     _check_needs(learner, streams, params, starts)
-    game = Game(learner, streams.loss, as_tree(apply), params)
+    game = Search(learner, streams.loss, as_tree(apply), params)
     first = rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
     with errors_explained(learner, streams.loss, params, first):
         jax.eval_shape(lambda u: comparator_losses(streams.loss, first, u, apply), params)

@@ -18,7 +18,7 @@ from olx.hindsight import best_shifting_expert, comparator_losses, itself
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
 from olx.lab.experiment import Experiment
-from olx.lab.sweeps import Game
+from olx.lab.sweeps import LabGame
 
 
 class Comparator(NamedTuple):
@@ -27,7 +27,7 @@ class Comparator(NamedTuple):
 
 
 def comparator(
-    experiment: Experiment, data: Dataset, game: Game, domain: ConvexSet | None = None
+    experiment: Experiment, data: Dataset, game: LabGame, domain: ConvexSet | None = None
 ) -> Comparator:
     """The comparator that the experiment names, on this stream.
 
@@ -55,7 +55,7 @@ def comparator(
         return Comparator(jax.tree.map(np.asarray, u), np.cumsum(np.asarray(losses)))
 
 
-def best_sequence(game: Game, shifts: int) -> np.ndarray:
+def best_sequence(game: LabGame, shifts: int) -> np.ndarray:
     """Per round, 1 for the expert of the best sequence with at most `shifts` changes."""
     with jax.enable_x64(True):
         rounds, experts = in_double(game.rounds), jnp.eye(game.start.size)

@@ -13,12 +13,12 @@ import olx
 from olx.lab import tables
 from olx.lab.data import Dataset
 from olx.lab.jobs import Job
-from olx.lab.sweeps import Game, Played, one
+from olx.lab.sweeps import LabGame, Played, one
 
 NONE = "none"  # the name of a prediction that is no class, because a score is NaN
 
 
-def confusions(job: Job, data: Dataset, game: Game, played: list[Played]) -> pa.Table:
+def confusions(job: Job, data: Dataset, game: LabGame, played: list[Played]) -> pa.Table:
     """The counts of the best configuration; no rows if it diverged, or outcomes are no classes."""
     best, total = tables.best(job, played)
     if data.task.predicted is None or not np.isfinite(total):

@@ -15,7 +15,7 @@ from olx.lab.fitting import check_fit, check_rows, training_rows
 from olx.lab.names import LOSS
 from olx.lab.plan import Plan, filled, first_decision, plan
 from olx.lab.stories import Story, name_of, story
-from olx.lab.sweeps import Game
+from olx.lab.sweeps import LabGame
 from olx.lab.tasks import METRICS, TASKS, Task
 
 Plans = dict[tuple[str, int, int], list[Plan]]  # by task, classes and features
@@ -133,7 +133,7 @@ def baseline(experiment: Experiment, task: Task, place: int) -> list[tuple[int, 
     return [(place, player)] if experiment.baseline else []
 
 
-def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
+def game_of(experiment: Experiment, job: Job, data: Dataset) -> LabGame:
     """The game that a job plays on the rows of `data`."""
     dtype = np.dtype(experiment.precision)
     metrics = data.task.usual
@@ -153,7 +153,7 @@ def game_of(experiment: Experiment, job: Job, data: Dataset) -> Game:
         cut = training_rows(experiment, data)
         learn, weight = data.rows(slice(cut)), (np.arange(len(data)) < cut).astype(dtype)
         test = as_rounds(data)._replace(weight=weight)
-    return Game(
+    return LabGame(
         _loss(experiment, data),
         as_rounds(learn),
         start,

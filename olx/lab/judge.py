@@ -17,7 +17,7 @@ from olx.core import Learner
 from olx.engine.certify import asked_of, replayed
 from olx.lab.comparators import Comparator, best_sequence, in_double
 from olx.lab.plan import Asked, Part
-from olx.lab.sweeps import Game, one
+from olx.lab.sweeps import LabGame, one
 from olx.theorem import DIVERGED, DOMAIN, Certificate, Certificates, SoFar, Theorem
 
 Shown = tuple[np.ndarray, np.ndarray]  # rounds, and the cumulative loss after each of them
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
     part: Part
     i: int  # the configuration
-    game: Game
+    game: LabGame
     against: Comparator
     asked: Asked  # the theorems to check; all theorems of the learner if None
 
@@ -93,7 +93,7 @@ def chosen(learner: Learner, asked: Asked) -> tuple[Theorem, ...]:
     return asked_of(learner, (*carried, *(one for one in asked if isinstance(one, Theorem))))
 
 
-def _dtype(game: Game) -> Any:
+def _dtype(game: LabGame) -> Any:
     return jax.tree.leaves(game.start)[0].dtype
 
 

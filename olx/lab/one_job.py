@@ -14,7 +14,7 @@ from olx.lab.config import ConfigError
 from olx.lab.confusions import confusions
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of
-from olx.lab.sweeps import Game, Limits, Played, play
+from olx.lab.sweeps import LabGame, Limits, Played, play
 from olx.streams.sparse_rows import SparseRows
 
 
@@ -68,7 +68,7 @@ def play_job(
 
 
 def _proofs(
-    experiment: Experiment, job: Job, game: Game, played: list[Played], against: Comparator
+    experiment: Experiment, job: Job, game: LabGame, played: list[Played], against: Comparator
 ) -> Iterator[tuple[int, list[judge.Proof]]]:
     """Certificates by configuration: of the one with the smallest loss, or of all."""
     best, _ = tables.best(job, played)

@@ -19,7 +19,7 @@ from olx.lab.metrics import Metric, measure, told
 from olx.lab.plan import Part
 
 
-class Game(NamedTuple):
+class LabGame(NamedTuple):
     """A stream, its loss, and what to measure and keep."""
 
     loss: Any
@@ -45,7 +45,7 @@ class Played(NamedTuple):
     test: dict[str, np.ndarray]
 
 
-def play(part: Part, game: Game, limits: Limits) -> Played:
+def play(part: Part, game: LabGame, limits: Limits) -> Played:
     """Play a part as one program."""
     rounds = game.rounds if game.test is None else game.test
     count, length, learned = len(part.index), len(rounds.outcome), len(game.rounds.outcome)
@@ -79,7 +79,7 @@ def one(part: Part, i: int) -> Learner:
     return batch(part, np.array([i]))[0]
 
 
-def _run(part: Part, game: Game, rounds: Rounds, cut: int, place: Path | None) -> Run:
+def _run(part: Part, game: LabGame, rounds: Rounds, cut: int, place: Path | None) -> Run:
     options: Any = {
         "keep": functools.partial(_and_cut, game.keep, cut),
         "measure": measure(game.metrics),

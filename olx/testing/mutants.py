@@ -60,7 +60,7 @@ SIZES = (1.0, 0.1)
 FACTORS = (1.0, 3.0, 10.0)
 
 
-class Game(NamedTuple):
+class Mutant(NamedTuple):
     """A mutant, a stream that is made of given rounds, and a comparator that is one of several."""
 
     mutant: str  # a name of `CHANGES`
@@ -133,8 +133,8 @@ def breaking_games(
     rounds: Rounds,
     params: PyTree,
     comparators: tuple,
-    games: Sequence[Game] | None = None,
-) -> dict[str, list[Game]]:
+    games: Sequence[Mutant] | None = None,
+) -> dict[str, list[Mutant]]:
     """By the name of a theorem, the games in which a mutant breaks it and the learner does not.
 
     A game that diverged, or broke a condition of the theorem before, does not break it.
@@ -159,14 +159,14 @@ def breaking_games(
     }
 
 
-def all_games(learner: Learner, comparators: int) -> list[Game]:
+def all_games(learner: Learner, comparators: int) -> list[Mutant]:
     """Each mutant on each stream, against each comparator."""
     wrong = [name for name in CHANGES if name != "itself"]
     factors = (1.0,) if any(one.sequence for one in learner.theorems) else FACTORS
-    return [Game(*each) for each in product(wrong, ORDERS, SIZES, range(comparators), factors)]
+    return [Mutant(*each) for each in product(wrong, ORDERS, SIZES, range(comparators), factors)]
 
 
-def _numbers(game: Game, rounds: Rounds, comparators: tuple) -> Numbers:
+def _numbers(game: Mutant, rounds: Rounds, comparators: tuple) -> Numbers:
     count = jax.tree.leaves(rounds)[0].shape[0]
     u = jax.tree.map(lambda leaf: game.factor * leaf, comparators[game.comparator])
     return Numbers(CHANGES[game.mutant], ORDERS[game.order](np.arange(LENGTH), count), game.size, u)

@@ -12,7 +12,7 @@ from mutant_games import GAMES, MUTANT_CASES, UNBROKEN
 
 import olx
 from olx.lab.names import factories
-from olx.testing.mutants import Game, breaking_games
+from olx.testing.mutants import Mutant, breaking_games
 from olx.theorem import Theorem
 
 CALLED = {"interval_from": "interval"}  # a factory whose theorem has another name
@@ -47,7 +47,7 @@ def test_every_theorem_is_broken_by_a_mutant_or_listed_with_a_reason():
 
 
 def test_a_predictor_is_judged_by_the_score_that_it_plays():
-    case, game = MUTANT_CASES["omd euclidean"], Game("opposite action", "again")
+    case, game = MUTANT_CASES["omd euclidean"], Mutant("opposite action", "again")
     assert breaking_games(*case[:5], [game]) == {"master_inequality": [game]}
 
 

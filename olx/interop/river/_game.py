@@ -36,7 +36,7 @@ _QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more
 
 
-class Game:
+class RiverGame:
     """A learner on its device, and the rows that it has not learned yet."""
 
     def __init__(
@@ -262,12 +262,12 @@ def seat(model: Any) -> None:
     game.alone = (model._inner, own.loss, model._positive) if two else None
 
 
-def _open_game(model: Any, k: int) -> Game:
+def _open_game(model: Any, k: int) -> RiverGame:
     intercept = model.fit_intercept
     learner, loss = parts(model, logistic)
     if loss.of_classes:
         copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
-        return Game(learner, loss, intercept, None if copies else max(2, k), labels=True)
+        return RiverGame(learner, loss, intercept, None if copies else max(2, k), labels=True)
     model._inner, copies = learner, max(_COPIES, k + 1)
     learner = one_vs_rest(learner, copies, loss=loss)
-    return Game(learner, multiclass_zero_one, intercept, labels=True)
+    return RiverGame(learner, multiclass_zero_one, intercept, labels=True)

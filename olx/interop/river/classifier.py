@@ -74,7 +74,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.classes = classes
-        self._game: Any = None  # a Game, from the first label on
+        self._game: Any = None  # a RiverGame, from the first label on
         self._inner: Learner | None = None  # what is copied per class
         self._numbers: dict[Hashable, int] = {}  # of the classes, by label
         self._labels: list = []

@@ -18,7 +18,7 @@ from river.utils import dataframe
 from olx._refusal import public_methods
 from olx.core import Learner
 from olx.interop._estimator import Diverged, parts
-from olx.interop.river._game import Game, features, weights
+from olx.interop.river._game import RiverGame, features, weights
 from olx.losses.residual import squared
 from olx.losses.score import ScoreLoss
 
@@ -51,7 +51,7 @@ class OnlineRegressor(base.MiniBatchRegressor):
         self.learner = learner
         self.loss = loss
         self.fit_intercept = fit_intercept
-        self._game: Game | None = None
+        self._game: RiverGame | None = None
         self._name: Any = None
 
     def learn_one(self, x: dict, y: float, w: float = 1.0) -> None:
@@ -89,8 +89,8 @@ class OnlineRegressor(base.MiniBatchRegressor):
         """The state of the learner after all rounds so far."""
         return (self._game or self._begin()).state()
 
-    def _begin(self) -> Game:
+    def _begin(self) -> RiverGame:
         learner, loss = parts(self, squared)
-        self._game = Game(learner, loss, self.fit_intercept)
+        self._game = RiverGame(learner, loss, self.fit_intercept)
         self._game.alone = learner, loss, None
         return self._game
