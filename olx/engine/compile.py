@@ -44,7 +44,7 @@ _UNFIT = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """A function of a state, a learner, a loss and more; it is compiled per structure of games.
+    """A function of (state, learner, loss, rounds, span); it is compiled per structure of games.
 
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.

@@ -5,7 +5,7 @@ the coordinates of a sparse row if it is separable. The implementation depends o
 configurations and on the kind of rows, so several numbers and both kinds are checked, also in
 single precision and with a matrix of weights. A point learner is checked inside `linear`, on a
 stream made for this, because its facts are about that. If it says that a coordinate with zero
-gradient keeps its decision (`Separable.still`), this is checked, too.
+gradient keeps its decision (`Separable.keeps_decision`), this is checked, too.
 
 A learner must also take a dictionary of parameters, and its program must lower for other devices.
 """

@@ -64,7 +64,7 @@ def table_of(game: Game, used: Implementation) -> list[str]:
     for one in IMPLEMENTATIONS:
         reason = why_not(one, game) or why_slow(one, game)
         if one is used:
-            says = f"used because it was asked for; {reason}" if reason else "used"
+            says = f"used, by its name or by the checkpoint, though {reason}" if reason else "used"
         else:
             says = reason or "another one comes first"
         lines.append(f"  {one.name:<20}{says}")

@@ -25,9 +25,14 @@ class Implementation(NamedTuple):
 
     name: str
     program: Callable[[Recorder, Layout | None, bool, int], Program]
-    """(recorder, layout, whether learners are stacked, devices) -> the same object per arguments"""
+    """(recorder, layout, whether learners are stacked, devices) -> a `Program`, the same object for
+    the same arguments (`olx._cache.cached`). Its function takes (state, learner, loss, rounds,
+    span) and gives the new state and an `Output` with one row per round of the chunk; rounds
+    outside `span` are not played, and their rows are not read."""
     visible: Callable[[Game, Plan, tuple[int, ...]], Visible]
-    """(game, plan, leaves of the rounds) -> which of them need no check before they are played"""
+    """(game, plan, leaves of the rounds) -> which of them need no check before they are played.
+    `Visible()` is always right; other answers save a pass over the rows, and then `recorder.fields`
+    names what `Output.nonfinite` must watch."""
     sparse: bool = False  # whether the rows are sparse
     sweeps: bool = False  # whether it plays batches of learners only
     cannot: Reason | None = None  # why else it gives no right answer

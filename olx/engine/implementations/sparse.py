@@ -123,9 +123,12 @@ def _whole(layout: Layout) -> str:
     return "the learner uses a sum over all coordinates" if layout.lumps else ""
 
 
+_NOT_STATED = "the learner does not state that an update adds a multiple of the row"
+
+
 def _no_addition(learner: Learner, layout: Layout) -> str:
     adds = isinstance(learner.facts.adds, AddsContext) and len(layout.axes) == 1
-    return _whole(layout) or ("" if adds else "an update does more than add a multiple of the row")
+    return _whole(layout) or ("" if adds else _NOT_STATED)
 
 
 def _no_refresh(learner: Learner, layout: Layout) -> str:
