@@ -1,5 +1,10 @@
 """The engine in one page: a game is played by an implementation, over a stream, into outputs."""
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import contextlib
 import dataclasses
 from collections.abc import Callable
@@ -103,7 +108,7 @@ class Compiled:
         self._shares = _shares_of(implementation, game, devices)
         self._group, self._explain = group, options.explain
         self._width = _width(game.state)
-        self._call: Callable | None = None
+        self._call: Callable[..., Any] | None = None
         self._threaded: ThreadedSweep | None = None
 
     def start(self) -> PyTree:
@@ -125,7 +130,7 @@ class Compiled:
         (state, out), _ = call(state, self._leaves.numbers, *rest)
         return state, out
 
-    def _choose(self, state: PyTree, *rest: Any) -> tuple[PyTree, Callable]:
+    def _choose(self, state: PyTree, *rest: Any) -> tuple[PyTree, Callable[..., Any]]:
         """Choose one kernel or the plain loop, by threads or not: the first state, and the call."""
         shares, path = self._shares, ""
         if shares.shares > 1 or shares.of:

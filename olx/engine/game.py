@@ -12,6 +12,11 @@ implementations then apply, and sparse rows. A record or a measure could see the
 runs are played as they are.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import dataclasses
 import functools
 import itertools
@@ -61,12 +66,12 @@ class Structure:
 class Leaves:
     """A learner and a loss, taken apart into their numbers and their structure."""
 
-    own: list  # the leaves of the learner
-    other: list  # the leaves of the loss
+    own: list[Any]  # the leaves of the learner
+    other: list[Any]  # the leaves of the loss
     structure: Structure = static()
 
     @property
-    def numbers(self) -> tuple[list, list]:
+    def numbers(self) -> tuple[list[Any], list[Any]]:
         """The numbers without the structure: JAX would remember a structure among arguments."""
         return self.own, self.other
 
@@ -82,7 +87,7 @@ class Numbers(NamedTuple):
     learner: Learner  # kept, so that its `id` is not used again
     loss: Loss
     leaves: Leaves
-    needs: list  # the result of `needs_of`
+    needs: list[Any]  # the result of `needs_of`
     parts: frozenset[str]  # of the rounds that these needs are about
 
 
@@ -175,7 +180,7 @@ def numbers_of(
     learner: Learner,
     loss: Loss,
     check: Callable[[Learner, Loss], object],
-    arrange: Callable[[list], list] | None = None,
+    arrange: Callable[[list[Any]], list[Any]] | None = None,
 ) -> Numbers:
     """The numbers of a learner and a loss, remembered by identity.
 
@@ -194,12 +199,12 @@ def numbers_of(
     return found
 
 
-def has_numbers(learner: Learner, loss: Loss, check: Callable) -> bool:
+def has_numbers(learner: Learner, loss: Loss, check: Callable[..., Any]) -> bool:
     return _SEEN.get((check, None, id(learner), id(loss))) is not None
 
 
 def new_numbers(
-    learner: Learner, loss: Loss, arrange: Callable[[list], list] | None = None
+    learner: Learner, loss: Loss, arrange: Callable[[list[Any]], list[Any]] | None = None
 ) -> Numbers:
     """The same for a learner that is not asked for again."""
     own, first = jax.tree.flatten(learner)
@@ -215,7 +220,7 @@ def new_numbers(
 
 
 def refuse_tracers(
-    leaves: list, does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
+    leaves: list[Any], does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
 ) -> None:
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         raise RefusedType(f"{does}, so it cannot be called inside jit, vmap or grad; {remedy}.")
@@ -277,7 +282,7 @@ def first_states(
     return _apart(_started(numbers.learner, params, *start), (params, leaves))
 
 
-def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
+def _start(learner: Learner, params: PyTree) -> tuple[list[Any], PyTree]:
     """Whether each need is met, and the first state, which is NaN if a need is not met."""
     own = learner.hparams
     legal = [jnp.asarray(need.legal_fn(own, params, None)) for need in _about_params(learner)]
@@ -288,21 +293,21 @@ def _start(learner: Learner, params: PyTree) -> tuple[list, PyTree]:
 
 
 @functools.partial(compiled, static=(0,))
-def _start_again(_: tuple, learner: Learner, params: PyTree) -> tuple[list, PyTree]:
+def _start_again(_: tuple[Any, ...], learner: Learner, params: PyTree) -> tuple[list[Any], PyTree]:
     return _start(learner, params)
 
 
 @functools.partial(compiled, static=(0,))
-def _start_own(structure: Any, own: list, params: PyTree) -> tuple[list, PyTree]:
+def _start_own(structure: Any, own: list[Any], params: PyTree) -> tuple[list[Any], PyTree]:
     """The same for the numbers of a learner of this structure."""
     return _start(jax.tree.unflatten(structure, own), params)
 
 
 @functools.partial(compiled, static=(0, 1, 2))
 def _start_each(
-    arrange: Callable | None, axes: PyTree, structure: Any, own: list, params: PyTree
-) -> tuple[list, PyTree]:
-    def one(learner: Learner) -> tuple[list, PyTree]:
+    arrange: Callable[..., Any] | None, axes: PyTree, structure: Any, own: list[Any], params: PyTree
+) -> tuple[list[Any], PyTree]:
+    def one(learner: Learner) -> tuple[list[Any], PyTree]:
         legal, state = _start(learner, params)
         return legal, state if arrange is None else arrange(state)
 
@@ -311,7 +316,7 @@ def _start_each(
     return legal, state
 
 
-def _started(learner: Learner, params: PyTree, legal: list, state: PyTree) -> PyTree:
+def _started(learner: Learner, params: PyTree, legal: list[Any], state: PyTree) -> PyTree:
     for need, fine in zip(_about_params(learner), legal, strict=True):
         if not is_traced(fine) and not np.asarray(fine).any():  # np.any would call the device
             first = np.asarray(jax.tree.leaves(params)[0])
@@ -352,7 +357,7 @@ def states_of(
     return state if arrange is None else _arranged(arrange, axes, state)
 
 
-def padded(leaves: list) -> list:
+def padded(leaves: list[Any]) -> list[Any]:
     """The leaves of a batch, padded so that all devices get the same number of configurations."""
     count = np.shape(leaves[0])[0]
     short = -count % devices_of(count).all
@@ -379,7 +384,7 @@ def _init(learners: Learner, params: PyTree) -> PyTree:
 
 
 @functools.partial(compiled, static=(0, 1))
-def _arranged(arrange: Callable, axes: PyTree, state: PyTree) -> PyTree:
+def _arranged(arrange: Callable[..., Any], axes: PyTree, state: PyTree) -> PyTree:
     return jax.vmap(arrange, out_axes=axes)(state)
 
 
@@ -387,7 +392,7 @@ def _as_linear(
     numbers: Numbers,
     rounds: Rounds | Iterable[Rounds],
     recorder: Recorder,
-    arrange: Callable[[list], list] | None = None,
+    arrange: Callable[[list[Any]], list[Any]] | None = None,
 ) -> tuple[Numbers, Rounds | Iterable[Rounds], tuple[str, ...]]:
     """The numbers and the rounds, as those of a linear learner where that is the same; in words.
 

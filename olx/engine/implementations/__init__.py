@@ -1,5 +1,10 @@
 """The implementations of a game, in the order in which they are tried."""
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import difflib
 
 from olx._refusal import RefusedValue

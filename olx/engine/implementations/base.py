@@ -4,6 +4,11 @@
 of sums. A new one is a file with one value of this type, and an entry in `IMPLEMENTATIONS`.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -10,7 +10,13 @@ Over $N$ configurations the first term and the last sum are matrix products, and
 share the Gram matrix of the block. The result is exact up to the order of sums.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -65,7 +71,7 @@ def block_program(recorder: Recorder, layout: None, batched: bool, devices: int)
     return Program(functools.partial(_play, slow), kernels, spread(devices))
 
 
-def _play_kernels(triangle, *given: Any) -> tuple[PyTree, Output]:
+def _play_kernels(triangle: Callable[..., Any], *given: Any) -> tuple[PyTree, Output]:
     """`_play` with one kernel per block, which is forgotten with the program that it is in."""
     kernel = as_kernel(triangle)
     return _play(lambda *block: kernel(*block)[0], *given)
@@ -98,8 +104,8 @@ def _added_at_once(line: Array, coefficients: Array, score: Array, i: Int[Array,
 
 
 def _triangle(
-    one,
-    add,
+    one: Callable[..., Any],
+    add: Callable[..., Array],
     learner: Learner,
     loss: Loss,
     gram: Float[Array, "B B"],
@@ -125,7 +131,7 @@ def _triangle(
 
 
 def _play(
-    triangle,
+    triangle: Callable[..., Any],
     state: PyTree,
     learner: Learner,
     loss: Loss,

@@ -6,6 +6,11 @@ rounds, and computed again only if a bit of the state has changed: inside one ke
 a branch. `jax.vmap` would compute both branches, so a batch computes its decisions in every round.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import functools
 import math
 from collections.abc import Callable
@@ -60,7 +65,7 @@ _NAME = "configurations"
 
 
 @functools.cache
-def spread(devices: int, axes: Any = 0) -> Callable | None:
+def spread(devices: int, axes: Any = 0) -> Callable[..., Any] | None:
     """Give each device an equal part of the configurations; None for one device.
 
     axes: where the axis of configurations is in the state, as for `jax.vmap`.
@@ -114,7 +119,7 @@ def _after(value: Array, grad: PyTree) -> PyTree:
 
 
 def _play(
-    over: Callable,
+    over: Callable[..., Any],
     recorder: Recorder,
     state: PyTree,
     learner: Learner,
@@ -134,7 +139,9 @@ def _play(
     if over is not alone or decision is None or unavailable():
         return over_rounds(play, state, span, capacity)
 
-    def keep(carry: tuple[PyTree, PyTree], i: Int[Array, ""]) -> tuple[tuple, Output]:
+    def keep(
+        carry: tuple[PyTree, PyTree], i: Int[Array, ""]
+    ) -> tuple[tuple[PyTree, PyTree], Output]:
         (state, w), here = carry, at(rounds, i)
         action = decision.action_fn(learner.hparams, w, here.context)
         new, due, seen = _learn(recorder, learner, state, loss, here, action)

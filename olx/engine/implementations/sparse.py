@@ -8,8 +8,14 @@ configurations, so one gather serves all of them. `sparse_rounds` has the forms 
 `sparse_aggregate` the form for learners that use a sum over all coordinates.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +74,7 @@ def sparse_program(
 
 def _play(
     form: Form,
-    over: Callable,
+    over: Callable[..., Any],
     recorder: Recorder,
     layout: Layout,
     packed: Packed,
@@ -86,7 +92,9 @@ def _play(
         row = rows, at(rows.first, i), at(rows.last, i), room
         now = Round(loss, at(rounds.outcome, i), weight, *row)
 
-        def see(table: Array, rest: tuple, whole: tuple, score: Array) -> Output:
+        def see(
+            table: Array, rest: tuple[Any, ...], whole: tuple[Any, ...], score: Array
+        ) -> Output:
             return recorder.output(state_of(layout, table[:-1], rest, whole), now.feedback(score))
 
         new, score, room = form(over, layout, packed, learner, now)

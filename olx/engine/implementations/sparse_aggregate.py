@@ -11,6 +11,11 @@ terms. The engine plays the learner on the coordinates of the row and on this ex
   could be seen, or when it leaves the range of floats.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +35,7 @@ from olx.streams.sparse_rows import LANES
 
 
 def aggregate(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """The new table, and the score."""
     nothing = packed.table.shape[0] - 1
@@ -58,10 +63,18 @@ def aggregate(
         last = jnp.where(jnp.arange(lanes.shape[1]) == 0, extra, low)[None]
         return jnp.concatenate([lanes, last]) * whole.scale - whole.shift
 
-    def decide(learner: Learner, lanes: Array, rest: tuple, whole: Whole) -> Array:
+    def decide(learner: Learner, lanes: Array, rest: tuple[Any, ...], whole: Whole) -> Array:
         return learner.predict(state_of(layout, seen_by(learner, lanes, whole), rest), x)
 
-    def learn(learner: Learner, lanes: Array, rest: tuple, whole: Whole, score, value, grad):
+    def learn(
+        learner: Learner,
+        lanes: Array,
+        rest: tuple[Any, ...],
+        whole: Whole,
+        score: Array,
+        value: Array,
+        grad: Array,
+    ):
         old = seen_by(learner, lanes, whole)
         loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
@@ -127,7 +140,7 @@ def _common(lump: Lump, whole: Whole, before: Array, after: Array) -> tuple[Arra
     )
 
 
-def _recomputed(over: Callable, packed: Packed, learner: Learner) -> Packed:
+def _recomputed(over: Callable[..., Any], packed: Packed, learner: Learner) -> Packed:
     """The same state; where the sum of all terms is not exact enough, it is computed again."""
 
     def again(learner: Learner, rows: Array, whole: Whole) -> Whole:
@@ -155,7 +168,12 @@ def stale(whole: Whole) -> Array:
 
 
 def _whole_table(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round, *row: Any
+    over: Callable[..., Any],
+    layout: Layout,
+    packed: Packed,
+    learner: Learner,
+    now: Round,
+    *row: Any,
 ) -> tuple[Packed, Array, Array]:
     """A round on all coordinates, if a row may hold as many: padding would have terms of its own.
 
@@ -165,10 +183,18 @@ def _whole_table(
     put = lambda lane, x: lax.dynamic_update_index_in_dim(x, entries[lane], index[lane], 0)
     x = lax.fori_loop(0, len(index), put, jnp.zeros(packed.table.shape[0], entries.dtype))[:-1]
 
-    def decide(learner: Learner, rows: Array, rest: tuple, whole: Whole) -> Array:
+    def decide(learner: Learner, rows: Array, rest: tuple[Any, ...], whole: Whole) -> Array:
         return learner.predict(state_of(layout, rows, rest, whole), x)
 
-    def learn(learner: Learner, rows: Array, rest: tuple, whole: Whole, score, value, grad):
+    def learn(
+        learner: Learner,
+        rows: Array,
+        rest: tuple[Any, ...],
+        whole: Whole,
+        score: Array,
+        value: Array,
+        grad: Array,
+    ):
         loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         new = rows_of(layout, learner.update(state_of(layout, rows, rest, whole), feedback))

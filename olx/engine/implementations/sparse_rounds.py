@@ -19,8 +19,13 @@ A refresh is a loop outside `jax.vmap`, which has no step unless a refresh is du
 turn the `lax.cond` of `Learner.update` into a computation of both branches in every round.
 """
 
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +89,7 @@ class Round(NamedTuple):
 
 
 def add_multiple(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a learner that adds a multiple of the row: the new table, and the score."""
     batched, (_, x) = over is jax.vmap, now.row(0)
@@ -125,7 +130,7 @@ def add_multiple(
 
 
 def block_by_block(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a `linear` learner, alone: the new table, and the score."""
     inner = inner_of(learner)
@@ -166,16 +171,23 @@ def learn_block(
 
 
 def whole_row(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a predictor that uses its whole row: the new table, and the score."""
     index, x = now.row(packed.table.shape[0] - 1)
     lanes = gather_rows(packed.table, index)
 
-    def decide(learner: Learner, lanes: Array, rest: tuple) -> Array:
+    def decide(learner: Learner, lanes: Array, rest: tuple[Any, ...]) -> Array:
         return learner.predict(state_of(layout, lanes, rest), x)
 
-    def learn(learner: Learner, lanes: Array, rest: tuple, score, value, grad) -> Packed:
+    def learn(
+        learner: Learner,
+        lanes: Array,
+        rest: tuple[Any, ...],
+        score: Array,
+        value: Array,
+        grad: Array,
+    ) -> Packed:
         loss = loss_of_action(now.loss, now.outcome)
         seen = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         return rows_of(layout, without_refresh(learner).update(state_of(layout, lanes, rest), seen))
@@ -211,13 +223,13 @@ def _along(loss: Partial, score: Array, x: Array, w: Array, v: Array) -> Array:
 
 
 def lane_by_lane(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """The new table, the score, and the buffer of copies."""
     inner, start = inner_of(learner), jnp.zeros_like(now.first)
     one = jnp.where(now.first < 0, 2, 1).astype(packed.table.dtype)
 
-    def decide(inner: Learner, row: Array, rest: tuple, x: Array) -> Array:
+    def decide(inner: Learner, row: Array, rest: tuple[Any, ...], x: Array) -> Array:
         return inner.predict(state_of(layout, row, rest), x) * x
 
     def product(index: Int[Array, ""], x: Array) -> Array:
@@ -234,7 +246,15 @@ def lane_by_lane(
         add = lambda lane, sums: sums + product(at(index, lane), at(x, lane))
         return lax.fori_loop(0, LANES, add, sums), copies
 
-    def learn(inner: Learner, row: Array, rest: tuple, score, value, slope, x) -> Packed:
+    def learn(
+        inner: Learner,
+        row: Array,
+        rest: tuple[Any, ...],
+        score: Array,
+        value: Array,
+        slope: Array,
+        x: Array,
+    ) -> Packed:
         state = state_of(layout, row, rest)
         return columns_of(layout, learn_block(inner, state, now, score, value, slope, x))
 
@@ -274,7 +294,7 @@ def by_size(form: Form) -> Form:
     """The same form, on rows padded to one of a few sizes."""
 
     def played(
-        over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+        over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
     ) -> tuple[Packed, Array, Array]:
         widest, known = now.rows.widest, sizes(now.rows.widest.size)
         if len(known) == 1:
@@ -285,7 +305,9 @@ def by_size(form: Form) -> Form:
             rows = now.rows._replace(widest=widest[:size])
             return form(over, layout, packed, learner, now._replace(rows=rows, room=room))
 
-        def once(size: int, _: Int[Array, ""], carry: tuple) -> tuple[Packed, Array, Array]:
+        def once(
+            size: int, _: Int[Array, ""], carry: tuple[Any, ...]
+        ) -> tuple[Packed, Array, Array]:
             return at(size, carry[0], carry[2])
 
         score = jax.eval_shape(lambda: at(known[0], packed, now.room))[1]
@@ -299,7 +321,7 @@ def by_size(form: Form) -> Form:
 
 
 def with_refresh(
-    over: Callable, layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a learner that is `Refreshed`: the new table, and the score.
 
@@ -311,14 +333,14 @@ def with_refresh(
     count = new.table.shape[0]
     size = min(LANES, count)
 
-    def asks(learner: Learner, row: Array, rest: tuple) -> Array:
+    def asks(learner: Learner, row: Array, rest: tuple[Any, ...]) -> Array:
         return own.due(learner.hparams, state_of(layout, row, rest), now.weight)
 
-    def better(learner: Learner, rows: Array, rest: tuple, sums: PyTree) -> Packed:
+    def better(learner: Learner, rows: Array, rest: tuple[Any, ...], sums: PyTree) -> Packed:
         state = state_of(layout, rows, rest)
         return rows_of(layout, own.apply_fn(learner.hparams, state, sums))
 
-    def sums_of(learner: Learner, rows: Array, rest: tuple) -> PyTree:
+    def sums_of(learner: Learner, rows: Array, rest: tuple[Any, ...]) -> PyTree:
         return own.sums(learner.hparams, state_of(layout, rows, rest))
 
     def part_of(table: Array, block: Int[Array, ""]) -> tuple[Array, Array, Array]:
