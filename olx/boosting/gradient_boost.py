@@ -38,9 +38,8 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import own_name, public
-from olx.boosting import _stage_account, _stages
-from olx.boosting._stage_account import Account, Numbers
-from olx.boosting._stages import Stages
+from olx.boosting import _stages
+from olx.boosting._stages import Account, Numbers, Stages
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
 from olx.frameworks.lift import dot
@@ -157,7 +156,7 @@ def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 
 
 def open_account(hp: GradientBoostHparams, state: GradientBoostState, u: PyTree) -> Account:
-    return _stage_account.open_account(hp.n, state.shrinkage)
+    return _stages.open_account(hp.n, state.shrinkage)
 
 
 def add_round(
@@ -170,23 +169,23 @@ def add_round(
 ) -> Account:
     stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
     given = feedback, stages, state.shrinkage, f, feedback.loss
-    return _stage_account.add_round(numbers_of(hp, u), account, *given)
+    return _stages.add_round(numbers_of(hp, u), account, *given)
 
 
 def both_sides(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
     own, t, b = numbers_of(hp, u), account.rounds.past, jnp.asarray(hp.radius, account.size.dtype)
     first = (1 - hp.eta / own.norm) ** hp.n * account.gaps[0]
     drift = 2 * own.steep * b * jnp.sqrt(t) + 3 * hp.eta * own.smooth * b**2 * t
-    published = first + own.norm * (_stage_account.worst(account) + drift)
-    return _stage_account.regret_sides(own, account, published)
+    published = first + own.norm * (_stages.worst(account) + drift)
+    return _stages.regret_sides(own, account, published)
 
 
 def one_stage(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
-    return _stage_account.step_sides(numbers_of(hp, u), account)
+    return _stages.step_sides(numbers_of(hp, u), account)
 
 
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
-    norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
+    norm = jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     at = hp.loss, jnp.asarray(hp.radius, norm.dtype), hp.target
     constants = _stages.lipschitz(*at), _stages.smooth(*at), _stages.excess(*at)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, *constants)

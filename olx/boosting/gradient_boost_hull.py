@@ -34,9 +34,8 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import own_name, public
-from olx.boosting import _stage_account, _stages
-from olx.boosting._stage_account import Account, Numbers
-from olx.boosting._stages import Stages
+from olx.boosting import _stages
+from olx.boosting._stages import Account, Numbers, Stages
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
 from olx.frameworks.lift import dot
@@ -132,7 +131,7 @@ def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 
 
 def open_account(hp: HullHparams, state: HullState, u: PyTree) -> Account:
-    return _stage_account.open_account(hp.n, u)
+    return _stages.open_account(hp.n, u)
 
 
 def add_round(
@@ -145,18 +144,18 @@ def add_round(
 ) -> Account:
     stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
     given = feedback, stages, jnp.ones_like(stages.votes), f, feedback.loss
-    return _stage_account.add_round(numbers_of(hp, account), account, *given)
+    return _stages.add_round(numbers_of(hp, account), account, *given)
 
 
 def both_sides(hp: HullHparams, account: Account, u: PyTree) -> Certificate:
     own = numbers_of(hp, account)
     drift = 8 * own.smooth * hp.bound**2 * account.rounds.past / hp.n
-    published = _stage_account.worst(account) + drift
-    return _stage_account.regret_sides(own, account, published)
+    published = _stages.worst(account) + drift
+    return _stages.regret_sides(own, account, published)
 
 
 def one_stage(hp: HullHparams, account: Account, u: PyTree) -> Certificate:
-    return _stage_account.step_sides(numbers_of(hp, account), account)
+    return _stages.step_sides(numbers_of(hp, account), account)
 
 
 def numbers_of(hp: HullHparams, account: Account) -> Numbers:

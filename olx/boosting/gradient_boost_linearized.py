@@ -28,8 +28,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx._pytree import as_tree
 from olx._refusal import own_name, public
-from olx.boosting import _stage_account, _stages
-from olx.boosting._stage_account import Account, Numbers
+from olx.boosting import _stages
+from olx.boosting._stages import Account, Numbers
 from olx.boosting.gradient_boost import (
     GradientBoostHparams,
     GradientBoostState,
@@ -104,7 +104,7 @@ def linearized_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem
 def open_account(
     hp: GradientBoostHparams, state: GradientBoostState, u: PyTree
 ) -> LinearizedAccount:
-    stages = _stage_account.open_account(hp.n, state.shrinkage)
+    stages = _stages.open_account(hp.n, state.shrinkage)
     zero = jnp.zeros_like(stages.size)
     return LinearizedAccount(stages, zero, zero, jnp.ones((), bool))
 
@@ -126,7 +126,7 @@ def add_round(
     slack = 64 * jnp.finfo(size.dtype).eps * size
     bent = (part < value + g * (c * f - y) - slack) | (part > c * other + (1 - c) * zero + slack)
     return LinearizedAccount(
-        _stage_account.add_round(own, account.stages, *given),
+        _stages.add_round(own, account.stages, *given),
         account.regret + value - other,
         account.start + zero - other,
         account.convex & ~bent,
@@ -137,14 +137,14 @@ def both_sides(hp: GradientBoostHparams, account: LinearizedAccount, u: PyTree) 
     own, stages = numbers_of(hp, u), account.stages
     first = (1 - hp.eta / own.norm) ** hp.n * account.start
     drift = 2 * own.steep * hp.eta * hp.n * hp.bound * jnp.sqrt(stages.rounds.past)
-    published = first + own.norm * (_stage_account.worst(stages) + drift)
+    published = first + own.norm * (_stages.worst(stages) + drift)
     ends = account.start, account.regret
-    proof = _stage_account.regret_sides(own, stages, published, ends)
+    proof = _stages.regret_sides(own, stages, published, ends)
     return proof.given(CONVEX, account.convex)
 
 
 def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
-    norm = jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
+    norm = jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     b = jnp.asarray(hp.radius, norm.dtype)
     steep = _stages.lipschitz(hp.loss, b, hp.target)
     return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, steep, 0.0, 0.0)

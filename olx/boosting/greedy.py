@@ -38,7 +38,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree
 from olx._refusal import RefusedType, own_name, public
-from olx.boosting import _stage_account, _stages
+from olx.boosting import _stages
 from olx.boosting._stages import Tangent
 from olx.boosting.gradient_boost import stages_of as span_stages_of
 from olx.boosting.gradient_boost_hull import HullHparams, steps_of
@@ -166,7 +166,7 @@ def add_round(
     hull, loss = isinstance(hp, HullHparams), feedback.loss
     stages = (hull_stages_of if hull else span_stages_of)(hp, state, feedback.context)
     alpha = _alphas(hp, stages.votes)
-    norm = 1.0 if hull else jnp.maximum(_stage_account.length(u) / hp.bound, 1.0)
+    norm = 1.0 if hull else jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     f, y, votes = apply(u, feedback.context) / norm, stages.before, stages.votes
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
     played, other = jax.vmap(loss)(y + alpha * votes), jax.vmap(loss)(y + alpha * f)

@@ -5,12 +5,12 @@ from olx.convex.balanced import balanced as balanced
 from olx.convex.balanced import balanced_search as balanced_search
 from olx.convex.balanced_logits import balanced_logits as balanced_logits
 from olx.convex.log_sum_exp import soft_shares as soft_shares
-from olx.convex.matrix_norms import schatten_norm as schatten_norm
-from olx.convex.matrix_norms import spectral_norm as spectral_norm
-from olx.convex.matrix_norms import trace_norm as trace_norm
 from olx.convex.max_of_hinges import ascend_hinges as ascend_hinges
 from olx.convex.max_of_hinges import average_hinges as average_hinges
 from olx.convex.norms import Norm as Norm
+from olx.convex.norms import schatten_norm as schatten_norm
+from olx.convex.norms import spectral_norm as spectral_norm
+from olx.convex.norms import trace_norm as trace_norm
 from olx.convex.projections import capped_simplex as capped_simplex
 from olx.convex.projections import entropic_cap as entropic_cap
 from olx.convex.projections import entropic_floor as entropic_floor

@@ -21,7 +21,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
-from olx.convex import _monotone, _newton
+from olx.convex import _newton, roots
 from olx.convex._newton import Problem
 from olx.core import Scalar
 
@@ -85,9 +85,9 @@ def _solve(problem: Problem, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         return _newton.solve(problem, theta)
     slope, total = jax.grad(problem.f), problem.total
     if total is None:
-        return _monotone.invert(slope, theta, jnp.full_like(theta, problem.start))
+        return roots.invert(slope, theta, jnp.full_like(theta, problem.start))
     start = jnp.full_like(theta, total / theta.size)
-    return _monotone.invert_with_total(slope, theta, total, start)
+    return roots.invert_with_total(slope, theta, total, start)
 
 
 @_solve.defjvp

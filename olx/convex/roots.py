@@ -10,6 +10,16 @@ rounding can make it seem so. The function need only increase; smooth ones conve
 At the zero $m$ of $h(m; p)$ the derivative in every hyperparameter $p$ of the function is implicit,
 $dm = -\partial_p h\,dp / \partial_m h$, which is correct to every order.
 
+Two searches of their own: weights of the form $w_i = (1 + x + d_i)^{-e}$ that sum to 1.
+
+With $d_i \ge 0$, $\min_i d_i = 0$ and $e \ge 1$ the multiplier $x$ lies in $[0, n^{1/e} - 1]$. The
+function $(\sum_i (1 + x + d_i)^{-e})^{-1/e}$ is increasing and concave in $x$, so Newton's method
+from 0 increases to the root without overshooting, in a few steps.
+
+And $g(w_i) = \theta_i$ for an increasing $g$, for all coordinates in parallel. If the sum of the
+coordinates is fixed, solve $g(w_i) = \theta_i - \nu$. The sum decreases in $\nu$, so the same
+search finds the multiplier $\nu$.
+
 Press, Teukolsky, Vetterling, Flannery, Numerical Recipes, 3rd edition, 2007, section 9.4.
 """
 
@@ -19,10 +29,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.scipy.special import logsumexp
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _numeric as safe
+from olx.core import Scalar
 
 _STEPS = 400
 _GROWTH = 8
@@ -151,3 +163,54 @@ def _next(
         seen.steps + 1,
         memory,
     )
+
+
+def power_weights(unit: Scalar, exponent: Scalar, theta: Float[Array, " n"]) -> Float[Array, " n"]:
+    r"""The $w_i = (u / (\lambda - \theta_i))^e$, $\lambda > \max_i \theta_i$, that sum to 1."""
+    highest = lax.stop_gradient(jnp.max(theta))  # any constant works: lambda shifts with it
+    d = (highest - theta) / unit
+    exponent = jnp.asarray(exponent, theta.dtype)
+    zero = jnp.zeros_like(exponent)
+    most = jnp.expm1(jnp.log(float(theta.size)) / exponent)
+    x = root(Partial(_excess, exponent, d), zero, 2 * most, zero)
+    return jnp.exp(-exponent * jnp.log1p(x + d))
+
+
+def _excess(exponent: Scalar, d: Array, x: Array) -> Array:
+    return jnp.expm1(-logsumexp(-exponent * jnp.log1p(x + d)) / exponent)
+
+
+Slope = Callable[[Float[Array, " d"]], Float[Array, " d"]]
+
+
+def invert(slope: Slope, theta: Float[Array, " d"], start: Float[Array, " d"]) -> Array:
+    """The w with slope(w) = theta; `slope` is an elementwise function of a vector."""
+
+    def look(w: Array, memory: None):
+        at, curve = with_slope(slope, w)
+        return at - theta, curve, memory
+
+    far = jnp.full_like(start, jnp.inf)
+    return search(look, -far, far, start, ~jnp.isfinite(theta))[0]
+
+
+def invert_with_total(
+    slope: Slope, theta: Float[Array, " d"], total: Scalar, start: Float[Array, " d"]
+) -> Array:
+    """The w with slope(w) = theta - nu and sum `total`; `start` must have the same sum."""
+    theta = theta - jnp.max(theta)  # nu shifts with it; avoids cancellation
+    at, curve = with_slope(slope, start)
+    level = theta - at  # nu lies between the smallest and the largest of these
+    steep = safe.or_one(curve, jnp.isfinite(curve) & (curve > 0))
+    first = jnp.sum(level / steep) / jnp.sum(1 / steep)
+
+    def look(nu: Array, w: Array):
+        warm = jnp.where(jnp.isfinite(w) & (jnp.abs(w) < 1e6 * (1 + jnp.abs(start))), w, start)
+        w = invert(slope, theta - nu, warm)
+        return total - jnp.sum(w), jnp.sum(1 / with_slope(slope, w)[1]), w
+
+    _, w = search(look, jnp.min(level), jnp.max(level), first, ~jnp.isfinite(first), start)
+    give = 1 / with_slope(slope, w)[1]
+    give = jnp.where(jnp.isfinite(give), give, 0.0)
+    share = give / safe.or_one(jnp.sum(give))
+    return w + share * (total - jnp.sum(w))

@@ -18,7 +18,7 @@ Classification and Regression, 2015, corollary 1.
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,17 +26,62 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._pytree import as_tree
+from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Process
-from olx.frameworks.corollary_forms import COMPOSITE, LEADER, ROOT, Form
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, downhill
 from olx.frameworks.master import constants
-from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
+from olx.frameworks.regret import Regret, add_regret, logarithmic, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer, constant
 from olx.regularizers.constant import init as unchanging
 from olx.theorem import DOMAIN, About, Certificate, Theorem
+
+
+@pytree
+class Form:
+    """What a statement demands of the regularizer, and its right side."""
+
+    demand: str = static()
+    regularizer_fn: Callable[..., Array] = static()  # (eta, t, b_t(w), F(w)) -> f_t(w)
+    right_fn: Callable[..., Array] = static()  # (hparams, account) -> the right side
+
+
+def _composite(eta, t, b, penalty):
+    return b + eta * t * penalty
+
+
+def _composite_bound(hp: Any, account: Any) -> Array:
+    return account.paid / hp.eta + hp.eta * account.energy
+
+
+def _root(eta, t, b, penalty):
+    return jnp.sqrt(t) * b + eta * t * penalty
+
+
+def _root_bound(hp: Any, account: Any) -> Array:
+    each = account.paid / hp.eta + 2 * hp.eta * account.largest
+    return jnp.sqrt(account.regret.rounds.past) * each
+
+
+def _leader(eta, t, b, penalty):
+    return jnp.where(eta == 1, t * penalty, jnp.inf)
+
+
+def _leader_bound(hp: Any, account: Any) -> Array:
+    return logarithmic(account.largest, account.regret)
+
+
+COMPOSITE = Form(
+    "the regularizer must be `base` plus eta t times `penalty`", _composite, _composite_bound
+)
+ROOT = Form(
+    "the regularizer must be sqrt(t) times `base` plus eta t times `penalty`", _root, _root_bound
+)
+LEADER = Form(
+    "the regularizer must be t times `penalty`, and the step size 1", _leader, _leader_bound
+)
+
 
 Penalized = Callable[[PyTree], Array]
 GROWS = "`base` must not be negative and must not shrink"

@@ -30,9 +30,8 @@ from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Decision, Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent, Problem, always
-from olx.frameworks.hinge_mistakes import hinge_mistakes
 from olx.frameworks.lift import dot, size_of_dot
-from olx.frameworks.mistakes import on_hinge
+from olx.frameworks.mistakes import hinge_mistakes, on_hinge
 from olx.frameworks.primal_dual import (
     Account,
     DualAscentHparams,

@@ -21,7 +21,7 @@ from optax import tree
 from olx import _check as check
 from olx._refusal import public
 from olx.convex import _domain, norms
-from olx.convex._multiplier import power_weights
+from olx.convex.roots import power_weights
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 

@@ -22,7 +22,7 @@ from olx._refusal import RefusedType, own_name, public
 from olx._words import as_given
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
-from olx.convex.matrix_norms import largest, schatten_norm
+from olx.convex.norms import largest, schatten_norm
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 

@@ -22,7 +22,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx._words import as_given
 from olx.convex import _domain, norms
-from olx.convex._multiplier import power_weights
+from olx.convex.roots import power_weights
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap, with_argmax
 

@@ -22,7 +22,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import RefusedType, own_name, public
 from olx.convex import _spectral as spectral
-from olx.convex.matrix_norms import trace_norm
+from olx.convex.norms import trace_norm
 from olx.core import Scalar
 from olx.mirrors.base import MirrorMap
 

@@ -1,10 +1,10 @@
 """Rankers: labels by relevance, rows of a group by relevance, and how rankings are judged."""
 
-from olx.ranking.groups import group_rows as group_rows
 from olx.ranking.instance_ranking import instance_ranking as instance_ranking
 from olx.ranking.label_ranking import label_ranking as label_ranking
 from olx.ranking.metrics import average_precision as average_precision
 from olx.ranking.metrics import coverage as coverage
+from olx.ranking.metrics import group_rows as group_rows
 from olx.ranking.metrics import log_discount as log_discount
 from olx.ranking.metrics import mistake as mistake
 from olx.ranking.metrics import ndcg as ndcg

@@ -27,7 +27,6 @@ from olx import _numeric as safe
 from olx._refusal import public
 from olx.core import Scalar
 from olx.second_order import sketch
-from olx.second_order._root import changed
 from olx.second_order.frequent_directions import (
     THEOREMS,
     DirectionsHparams,
@@ -35,6 +34,7 @@ from olx.second_order.frequent_directions import (
     gram_after,
     shrunk,
 )
+from olx.second_order.rank_one import changed
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows, orthonormal
 
 

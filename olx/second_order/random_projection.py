@@ -59,7 +59,7 @@ from olx._refusal import public
 from olx.core import Feedback, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
-from olx.second_order._root import changed
+from olx.second_order.rank_one import changed
 from olx.second_order.sketch import Sketch, combined, dtype_of, empty_rows, product
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem

@@ -1,4 +1,7 @@
-"""The conformance kit for learners: checks of what every learner must do."""
+"""The conformance kit for learners: what every learner must do.
+
+All drivers play it alike, its facts are true, and its theorems hold on the stream of the kit.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,11 +9,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.certify import certify
 from olx.engine.rollout import rollout
-from olx.testing.drivers import check_drivers
+from olx.engine.run import run, sweep
+from olx.engine.serve import step
+from olx.record import trace
 from olx.testing.implementations import check_dictionary, check_lowering, check_widths
 from olx.testing.report import (
     after,
@@ -18,14 +24,115 @@ from olx.testing.report import (
     close,
     fail,
     is_real,
+    movable,
     numbers,
     study,
     tolerance,
     weighed,
     with_numbers,
 )
-from olx.testing.theorems import check_theorems
 from olx.testing.ties import tied_rounds
+from olx.theorem import Certificate, Certificates
+
+FACTORS = 1.0, 0.9, 0.7  # of the numbers of the learners in a sweep
+
+
+def check_drivers(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, play: Callable, what: str
+) -> None:
+    """`run`, `sweep` and `step` give the losses of `rollout`.
+
+    play: (learner, rounds) -> the run by `rollout`, with its states.
+    what: the stream, in words.
+    """
+    wanted = play(learner, rounds)
+    if not np.all(np.isfinite(wanted.losses)):
+        at = int(np.argmin(np.isfinite(wanted.losses)))
+        fail(f"on {what} losses are not finite from round {at} on; choose numbers that are legal")
+    rtol = tolerance(wanted)
+    seen = run(learner, loss, rounds, params).losses
+    close(f"on {what} `run` differs from `rollout`", seen, wanted.losses, rtol)
+    seen = _losses_of_steps(learner, loss, rounds, wanted)
+    close(f"on {what} `step` differs from `rollout`", seen, wanted.losses, rtol)
+    if not jax.tree.leaves(learner):
+        return
+    moves = movable(learner, params)
+    others = [with_numbers(learner, factor, moves) for factor in FACTORS]
+    single = np.stack([play(other, rounds).losses for other in others])
+    if not np.all(np.isfinite(single)):
+        fail(
+            f"on {what} losses are not finite if all numbers are smaller by a third; choose other "
+            "numbers"
+        )
+    stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+    seen = sweep(jax.tree.map(stack, *others), loss, rounds, params).losses
+    close(f"on {what} a sweep differs from single runs", seen, single, rtol)
+
+
+def _losses_of_steps(learner: Learner, loss: Loss, rounds: Rounds, wanted: Run) -> np.ndarray:
+    """The losses of the same rounds, played one by one."""
+    state, losses = after(wanted, 0), []
+    for t in range(len(wanted.losses)):
+        one = jax.tree.map(lambda leaf, t=t: np.asarray(leaf)[t], rounds)
+        weight = 1.0 if one.weight is None else one.weight
+        state, _, paid = step(learner, loss, state, one.context, one.outcome, weight)
+        losses.append(paid)
+    return np.stack(losses)
+
+
+def check_theorems(
+    learner: Learner, loss: Loss, rounds: Rounds, params: PyTree, comparators: tuple | None
+) -> None:
+    """Every theorem of the learner holds after every round, and ignores rounds of weight zero.
+
+    comparators: points of the domain; `params` and 0 if None.
+    """
+    if not learner.theorems:
+        return
+    if comparators is None:
+        comparators = (params, jax.tree.map(jnp.zeros_like, params))
+    points = jax.tree.map(lambda *leaves: np.stack(leaves), *comparators)
+
+    @jax.jit
+    def judge(learner: Learner, rounds: Rounds) -> tuple[Certificates, list[Array]]:
+        run = rollout(learner, loss, rounds, params, record=trace)
+        proofs = jax.vmap(lambda u: certify(learner, run, u))(points)
+        return proofs, [each.fails for each in proofs]
+
+    judged = numbers(judge(learner, _with_idle_rounds(rounds)))
+    for proofs, fails in zip(*judged, strict=True):
+        name = proofs.name
+        each = [jax.tree.map(lambda leaf, i=i: leaf[i], proofs) for i in range(len(comparators))]
+        for proof, failed in zip(each, fails, strict=True):
+            _check(name, proof, failed)
+        if not any(np.isfinite(proof.right[-1]) for proof in each):
+            fail(
+                f"the theorem `{name}` says nothing about this stream and these `comparators`, so "
+                f"it is not tested: {each[0]}"
+            )
+
+
+def _check(name: str, proof: Certificate, fails: np.ndarray) -> None:
+    if np.any(fails):
+        at = int(np.argmax(fails))
+        fail(
+            f"the theorem `{name}` is violated after round {at // 2 + 1}: {proof.left[at]} <= "
+            f"{proof.right[at]} ({proof.theorem})"
+        )
+    sides = proof.left, proof.right, proof.published, proof.conditions
+    during = jax.tree.map(lambda side: side[2::2], sides)
+    before = jax.tree.map(lambda side: side[1:-1:2], sides)
+    close(f"a round of weight zero changes the theorem `{name}`", during, before)
+
+
+def _with_idle_rounds(rounds: Rounds) -> Rounds:
+    """The rounds with one more round, of weight zero, before each of them."""
+    weight = rounds.weight
+    rounds = weighed(rounds, 1 if weight is None else weight)
+    idle = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), weighed(rounds, 0))
+    merge = lambda a, b: np.stack([a, b], axis=1).reshape(-1, *np.shape(a)[1:])
+    return jax.tree.map(merge, idle, rounds)
+
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 

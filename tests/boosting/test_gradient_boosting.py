@@ -13,7 +13,7 @@ from refusal import said
 
 import olx
 from olx import boosting, losses, mirrors, schedules, streams
-from olx.boosting import _stage_account, _stages
+from olx.boosting import _stages
 from olx.boosting.greedy import BASE
 from olx.convex import sets
 
@@ -342,12 +342,12 @@ def test_the_loss_is_differentiable_in_the_step_through_the_radius():
 
 def test_broken_conditions_are_named():
     assert broken(small(), STREAMS) == set()
-    assert broken(small(bound=0.1), STREAMS) == {_stage_account.BOUNDED}
+    assert broken(small(bound=0.1), STREAMS) == {_stages.BOUNDED}
     heavy = STREAMS._replace(weight=2 * STREAMS.weight)
     assert broken(small(), heavy) == {olx.theorem.UNIT_WEIGHTS}
     own = dataclasses.replace(losses.squared, value_fn=doubled)
     found = broken(small(loss=own), STREAMS)
-    assert found >= {_stage_account.STEEP, _stage_account.SMOOTH}
+    assert found >= {_stages.STEEP, _stages.SMOOTH}
 
 
 def broken(learner, rounds):

@@ -8,7 +8,7 @@ from jax.tree_util import Partial
 
 from olx import losses
 from olx.convex import roots
-from olx.convex._multiplier import power_weights
+from olx.convex.roots import power_weights
 
 WIDE = np.longdouble
 

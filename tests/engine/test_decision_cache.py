@@ -9,7 +9,7 @@ import pytest
 
 import olx
 from olx import losses, mirrors
-from olx.testing.drivers import check_drivers
+from olx.testing.learner import check_drivers
 
 LEARNERS = {
     "p-norm": olx.classification.pnorm_perceptron(3.0),

@@ -11,7 +11,7 @@ import scipy.linalg
 from jax.tree_util import Partial
 
 from olx.convex import _spectral as spectral
-from olx.convex.matrix_norms import schatten_norm, spectral_norm, trace_norm
+from olx.convex.norms import schatten_norm, spectral_norm, trace_norm
 from olx.mirrors.log_det import log_det
 from olx.mirrors.schatten import schatten
 from olx.mirrors.von_neumann import von_neumann

@@ -14,7 +14,7 @@ from olx import losses, mirrors, streams
 from olx.convex import norms, sets
 from olx.facts import AddsContext, AddsGradient
 from olx.testing.implementations import check_widths
-from olx.testing.theorems import check_theorems
+from olx.testing.learner import check_theorems
 from olx.testing.ties import tied_rounds, with_more_features
 
 GOOD = mirrors.euclidean()
