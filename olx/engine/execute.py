@@ -18,11 +18,7 @@ from jaxtyping import PyTree
 from olx.core import Curve, Run
 from olx.engine import device, tuning
 from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe
-from olx.engine.chunks import (
-    Checks,
-    Chunk,
-    Stream,
-)
+from olx.engine.chunks import Checks, Chunk, Stream
 from olx.engine.compile import explain_width
 from olx.engine.device import Devices, accelerated, devices_of
 from olx.engine.explain import explain_error
@@ -59,9 +55,8 @@ def execute(game: Game, options: Options) -> Run:
     """Play a game by the first implementation that takes it."""
     saves = options.checkpoint is not None
     checkpoint = check_checkpoint(options.checkpoint) if saves else None
-    alone = contextlib.nullcontext()
-    many = jax.process_count() > 1 and game.batched
-    with process_group(game.name, _devices(game), saves) if many else alone as group:
+    many = game.batched and jax.process_count() > 1
+    with process_group(game.name, _devices(game), saves) if many else _ALONE as group:
         try:
             stream = Stream(game)
             saved = None if checkpoint is None else checkpoint.implementation()
@@ -78,6 +73,9 @@ def execute(game: Game, options: Options) -> Run:
             raise
         run = run if group is None else group.gathered(run)
     return _whole_run(game, run)
+
+
+_ALONE = contextlib.nullcontext()  # the group of a single process
 
 
 class Compiled:
