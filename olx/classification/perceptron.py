@@ -20,7 +20,7 @@ from jaxtyping import PyTree
 
 from olx._refusal import public
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import (
     Tally,

@@ -17,7 +17,7 @@ from olx._refusal import public
 from olx._words import computed
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.losses.hinges import hinge
 from olx.mirrors.pnorm import pnorm

@@ -22,7 +22,7 @@ from olx import _check as check
 from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.aggressive import aggressive
+from olx.frameworks.ascents.optimal import aggressive
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import Tally, add_round, alike, open_tally, self_tuned
 from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState

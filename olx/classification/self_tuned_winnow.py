@@ -21,7 +21,7 @@ from jaxtyping import Array, PyTree
 from olx._refusal import RefusedType, own_name, public
 from olx.convex import norms
 from olx.core import STEP, Feedback, Learner, Process, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import Tally, alike, at_margin, logarithm, self_tuned
 from olx.frameworks.primal_dual import DualAscentHparams

@@ -35,7 +35,7 @@ from olx import _numeric as safe
 from olx._refusal import RefusedType, public
 from olx._words import computed
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import (
     Tally,

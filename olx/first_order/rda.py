@@ -15,8 +15,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.convex.prox import Penalty
 from olx.core import Learner, Scalar
-from olx.frameworks.corollaries import composite_regret
-from olx.frameworks.ftrl import ftrl
+from olx.frameworks.ftrl import composite_regret, ftrl
 from olx.mirrors.euclidean import euclidean
 from olx.regularizers.composite import composite
 from olx.regularizers.growing import growing

@@ -21,7 +21,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.approach import divergence
+from olx.frameworks.accounts import divergence
 from olx.frameworks.md import MDHparams, MDState, md
 from olx.frameworks.regret import (
     STRONGLY_CONVEX,

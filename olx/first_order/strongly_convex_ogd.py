@@ -35,7 +35,7 @@ from olx._pytree import pytree
 from olx._refusal import public
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.approach import divergence
+from olx.frameworks.accounts import divergence
 from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean

@@ -25,7 +25,7 @@ from olx import _check as check
 from olx._refusal import public_as
 from olx.classification.winnow import winnow_mistakes
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.entropy import negative_entropy

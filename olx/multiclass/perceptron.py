@@ -35,8 +35,7 @@ from jaxtyping import PyTree
 from olx._refusal import public, public_as
 from olx.classification.perceptron import perceptron_mistakes
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
-from olx.frameworks.ascents.uniform import uniform
+from olx.frameworks.ascents.base import conservative, uniform
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import Tally, at_margin, counted, is_conservative
 from olx.frameworks.primal_dual import DualAscentHparams

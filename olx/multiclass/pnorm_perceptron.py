@@ -18,7 +18,7 @@ from olx._words import computed
 from olx.classification.perceptron import perceptron_mistakes
 from olx.classification.pnorm_perceptron import p_of
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.pnorm import pnorm

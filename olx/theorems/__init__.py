@@ -35,10 +35,10 @@ from olx.experts.nearby import nearby_points as nearby_points
 from olx.experts.quantiles import hedge_quantile as hedge_quantile
 from olx.experts.quantiles import quantile as quantile
 from olx.first_order.strongly_convex_md import strongly_convex_regret as strongly_convex_regret
-from olx.frameworks.corollaries import composite_regret as composite_regret
-from olx.frameworks.corollaries import leader_regret as leader_regret
-from olx.frameworks.corollaries import root_regret as root_regret
-from olx.frameworks.descent import surrogate_regret as surrogate_regret
+from olx.frameworks.ftrl import composite_regret as composite_regret
+from olx.frameworks.ftrl import leader_regret as leader_regret
+from olx.frameworks.ftrl import root_regret as root_regret
+from olx.frameworks.md import surrogate_regret as surrogate_regret
 from olx.frameworks.mistakes import conservative_mistakes as conservative_mistakes
 from olx.multiclass.perceptron import (
     multiclass_perceptron_mistakes as multiclass_perceptron_mistakes,
