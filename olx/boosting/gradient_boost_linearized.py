@@ -39,8 +39,8 @@ from olx.boosting.gradient_boost import (
 )
 from olx.boosting.gradient_boost import learn as learn_from
 from olx.core import Feedback, Learner, Scalar
+from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import dot
-from olx.frameworks.regret import CONVEX
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Certificate, Theorem
 

@@ -56,7 +56,6 @@ def linear(inner: Learner) -> Learner:
 
     The context is shaped like `params`: an array or a dictionary of arrays.
     """
-    check.instance("inner", inner, Learner)
     return model(inner, dot)
 
 
@@ -217,7 +216,6 @@ def affine(inner: Learner) -> Learner:
     >>> olx.decision(learner, run.state, rounds.context[0]).round()[-1].item()
     5.0
     """
-    check.instance("inner", inner, Learner)
     return model(inner, affine_dot)
 
 
