@@ -110,8 +110,7 @@ def affine_dot(w: PyTree, x: PyTree) -> Array:
     return dot(w[..., :-1], x) + w[..., -1]
 
 
-@public
-def row_scores(w: Array, rows: Array) -> Array:
+def score_rows(w: Array, rows: Array) -> Array:
     r"""The scores $X w$ of the rows $X$ of a group."""
     if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:
         raise RefusedType(

@@ -37,7 +37,7 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Feedback, Learner, Rounds, Scalar
-from olx.frameworks.lift import model, row_scores
+from olx.frameworks.lift import model, score_rows
 from olx.losses.ranks import PADDING, average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
 from olx.theorem import ZERO, Certificate, latest, summed
@@ -100,6 +100,12 @@ def rank_rows(inner: Learner) -> Learner:
     [0.5, -0.5]
     """
     return model(inner, row_scores)
+
+
+@public
+def row_scores(w: Array, rows: Array) -> Array:
+    r"""The scores $X w$ of the rows $X$ of a group."""
+    return score_rows(w, rows)
 
 
 def init(hp: InstanceRankingHparams, params: PyTree) -> InstanceRankingState:
