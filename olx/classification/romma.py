@@ -75,15 +75,10 @@ def romma(threshold: Scalar = 0.0) -> Learner:
     >>> bool(olx.certify(romma(), run, u / 0.2).holds)
     True
     """
-    return Learner(
-        ROMMAHparams(check.between("threshold", threshold, 0, 1)),
-        init,
-        predict,
-        update,
-        facts=Facts(coordinates=Lumps(_lump)),
-        needs=(signs("romma"),),
-        theorems=(half_spaces,),
-    )
+    hparams = ROMMAHparams(check.between("threshold", threshold, 0, 1))
+    facts, needs = Facts(coordinates=Lumps(_lump)), (signs("romma"),)
+    theorems = (half_spaces,)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 @public

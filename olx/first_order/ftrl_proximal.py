@@ -116,7 +116,7 @@ def terms(
 ) -> Account:
     new = update(hp, state, feedback)
 
-    def coordinates(old, n, z, w, g, u):
+    def coordinates(old: Array, n: Array, z: Array, w: Array, g: Array, u: Array) -> Array:
         g, curvature = feedback.weight * g, _curvature(hp, n)
         h = lambda w: z * w + curvature * w * w / 2 + hp.l1 * jnp.abs(w)
         after = h(_decide(hp, z, n))

@@ -93,14 +93,9 @@ def repeated_game(
             "this rule is for `olx.mirrors.euclidean()` without a domain; for other "
             "maps take `olx.games.projected_ascent()`."
         )
-    return Learner(
-        RepeatedGameHparams(eta, mirror, game, rule),
-        init,
-        predict,
-        update,
-        needs=lift_needs(WrapperView("game", parts=("outcome",)), game),
-        theorems=(game_duality, game_regret),
-    )
+    hparams, theorems = RepeatedGameHparams(eta, mirror, game, rule), (game_duality, game_regret)
+    needs = lift_needs(WrapperView("game", parts=("outcome",)), game)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 def init(hp: RepeatedGameHparams, params: PyTree) -> RepeatedGameState:

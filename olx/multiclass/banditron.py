@@ -79,15 +79,9 @@ def banditron(gamma: Scalar, key: Array) -> Learner:
     """
     check.key(key)
     gamma = check.above("gamma", gamma, 0.0, 1.0)
-    return Learner(
-        BanditronHparams(gamma, key),
-        init,
-        predict,
-        update,
-        facts=Facts(coordinates=Rowwise()),
-        needs=(labels("banditron"), of_classes("banditron")),
-        theorems=(drawn_steps,),
-    )
+    hparams, facts = BanditronHparams(gamma, key), Facts(coordinates=Rowwise())
+    needs, theorems = (labels("banditron"), of_classes("banditron")), (drawn_steps,)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def init(hp: BanditronHparams, params: Float[Array, "k ..."]) -> BanditronState:

@@ -79,14 +79,9 @@ def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
             "`loss` must be `olx.losses.average_pairs` or "
             "`olx.losses.max_pairs`; for others play `olx.ranking.rank_rows` of a point learner."
         )
-    return Learner(
-        InstanceRankingHparams(eta, loss),
-        init,
-        predict,
-        update,
-        needs=lift_needs(LOSS, loss),
-        theorems=(instance_regret, instance_duality),
-    )
+    hparams, needs = InstanceRankingHparams(eta, loss), lift_needs(LOSS, loss)
+    theorems = (instance_regret, instance_duality)
+    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 
 
 @public

@@ -94,14 +94,8 @@ def structured_passive_aggressive(loss: PartsLoss, aggressiveness: Scalar) -> Le
             "`prediction_loss`; the other losses train by `structured_model`."
         )
     most = check.positive("aggressiveness", aggressiveness)
-    return Learner(
-        StructuredPassiveAggressiveHparams(loss, most),
-        init,
-        predict,
-        update,
-        needs=loss.needs,
-        theorems=(structured_cost,),
-    )
+    hparams, theorems = StructuredPassiveAggressiveHparams(loss, most), (structured_cost,)
+    return Learner(hparams, init, predict, update, needs=loss.needs, theorems=theorems)
 
 
 @public
@@ -125,14 +119,9 @@ def structured_aggressive(structure: Structure, aggressiveness: Scalar, steps: i
     loss = max_loss(structure)  # refuses a cost that is not a sum over parts
     most = check.positive("aggressiveness", aggressiveness)
     check.count("steps", steps)
-    return Learner(
-        StructuredAggressiveHparams(loss, most, steps),
-        init,
-        predict,
-        aggressive_update,
-        needs=loss.needs,
-        theorems=(structured_aggressive_cost,),
-    )
+    hparams = StructuredAggressiveHparams(loss, most, steps)
+    theorems = (structured_aggressive_cost,)
+    return Learner(hparams, init, predict, aggressive_update, needs=loss.needs, theorems=theorems)
 
 
 def init(hp: Hparams, params: PyTree) -> StructuredState:

@@ -79,14 +79,8 @@ def structured_perceptron(structure: Structure) -> Learner:
     [2.0, 0.0, 0.0]
     """
     check.instance("structure", structure, Structure)
-    return Learner(
-        structure,
-        init,
-        predict,
-        update,
-        needs=structure.needs,
-        theorems=(structured_perceptron_cost,),
-    )
+    needs, theorems = structure.needs, (structured_perceptron_cost,)
+    return Learner(structure, init, predict, update, needs=needs, theorems=theorems)
 
 
 def init(structure: Structure, params: PyTree) -> StructuredState:
@@ -149,14 +143,10 @@ def self_tuned_structured(structure: Structure, complexity: Scalar) -> Learner:
     """
     check.instance("structure", structure, Structure)
     complexity = check.positive("complexity", complexity)
-    return Learner(
-        SelfTunedStructuredHparams(structure, complexity),
-        self_tuned_init,
-        self_tuned_predict,
-        self_tuned_update,
-        needs=structure.needs,
-        theorems=(self_tuned_structured_cost,),
-    )
+    functions = self_tuned_init, self_tuned_predict, self_tuned_update
+    needs, theorems = structure.needs, (self_tuned_structured_cost,)
+    hparams = SelfTunedStructuredHparams(structure, complexity)
+    return Learner(hparams, *functions, needs=needs, theorems=theorems)
 
 
 def self_tuned_init(hp: SelfTunedStructuredHparams, params: PyTree) -> SelfTunedStructuredState:
