@@ -23,8 +23,9 @@ from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue
 from olx.core import Rounds
 from olx.engine import device, round, tuning
-from olx.engine.game import Game, refuse_tracers
+from olx.engine.game import Game
 from olx.engine.memory_map import Readahead
+from olx.engine.numbers import refuse_tracers
 from olx.engine.sparse_layout import Room, blocks
 from olx.record import actions
 from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown

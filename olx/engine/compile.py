@@ -25,7 +25,7 @@ from olx._cache import cached
 from olx._memory import equations, refuse_large_arrays
 from olx.engine import tuning
 from olx.engine.device import accelerated
-from olx.engine.game import Leaves, Structure
+from olx.engine.numbers import Leaves, Structure
 from olx.engine.round import Output
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}

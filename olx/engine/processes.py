@@ -37,7 +37,7 @@ from olx.engine import tuning
 from olx.engine.checkpoint import digest
 from olx.engine.compile import Program
 from olx.engine.device import Devices, data_of, is_key
-from olx.engine.game import Leaves
+from olx.engine.numbers import Leaves
 from olx.engine.threads import Shares, axes_of, part
 
 _DONE, _FAILED = "done", "failed: "

@@ -24,7 +24,7 @@ from olx import _check as check
 from olx._call import Call
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Run
-from olx.engine.game import refuse_tracers
+from olx.engine.numbers import refuse_tracers
 from olx.engine.savable import Unsavable, check_trust, fields_of, find, is_record, name_of
 from olx.facts import Facts
 

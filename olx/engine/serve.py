@@ -16,11 +16,10 @@ from olx._pytree import as_tree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine import round, tuning
-from olx.engine.affine import rows_as_linear
 from olx.engine.arguments import check_game, check_state
 from olx.engine.decision import start_like
 from olx.engine.explain import errors_explained
-from olx.engine.game import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
+from olx.engine.numbers import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
 from olx.engine.round import cast_context, feedback_of
 from olx.engine.sparse_layout import (
     Blocks,
@@ -32,6 +31,8 @@ from olx.engine.sparse_layout import (
     packer,
     state_of,
 )
+from olx.frameworks.lift import as_linear, is_affine
+from olx.streams.arrays import appended
 from olx.streams.checks import (
     check_finite,
     check_kind,
@@ -68,7 +69,8 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     refuse_tracers(jax.tree.leaves((state, contexts)), *_INSIDE)
     if hasattr(contexts, "tocsr"):
         contexts = sparse_rows(contexts)
-    learner, contexts = rows_as_linear(learner, contexts)
+    if isinstance(contexts, SparseRows) and is_affine(learner):
+        learner, contexts = as_linear(learner), appended(contexts)
     length = _check_rows(contexts)
     if isinstance(state, Run):
         check_state(state, ())

@@ -24,7 +24,7 @@ from olx._refusal import RefusedValue
 from olx.engine import tuning
 from olx.engine.compile import Program
 from olx.engine.device import data_of
-from olx.engine.game import Leaves
+from olx.engine.numbers import Leaves
 from olx.engine.round import Output
 
 

@@ -7,7 +7,8 @@ from jaxtyping import PyTree
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.arguments import check_batch
 from olx.engine.execute import Options, execute
-from olx.engine.game import many_games, numbers_of, padded
+from olx.engine.game import game_of
+from olx.engine.numbers import numbers_of
 from olx.engine.round import recorder_of
 from olx.keep import totals
 
@@ -22,7 +23,7 @@ def paid(
     state: PyTree = None,
 ) -> Run:
     """`olx.sweep` that keeps totals only."""
-    numbers = numbers_of(learners, loss, check_batch, padded)
+    numbers = numbers_of(learners, loss, check_batch, stacked=True)
     recorder = recorder_of(None, measure, totals)
-    game = many_games("tune", numbers, rounds, params, recorder, state)
+    game = game_of("tune", numbers, rounds, params, recorder, state)
     return execute(game, Options(totals, progress=False))
