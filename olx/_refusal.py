@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any, ParamSpec, TypeVar, cast
 
+from olx._call import Call
 from olx._words import label
 
 P = ParamSpec("P")
@@ -100,7 +101,9 @@ def public_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except Refusal as error:
                 error.rename(name)
                 raise
-            return label(made, name, function, args, kwargs)
+            if isinstance(getattr(made, "name", None), Call):  # a record
+                return label(made, name, function, args, kwargs)
+            return made
 
         return named
 

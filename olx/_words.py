@@ -31,9 +31,9 @@ _LONGEST = 4  # entries of an array that are shown
 
 
 def label(made: Record, name: str, factory: Callable[..., Any], args: Any, named: Any) -> Record:
-    """`made` with the call that made it; itself if it is no record, or one of the arguments."""
-    before = getattr(made, "name", None)
-    if not isinstance(before, Call) or any(made is one for one in (*args, *named.values())):
+    """The record `made` with the call that made it; itself if it is one of the arguments."""
+    before = getattr(made, "name", Call())
+    if any(made is one for one in (*args, *named.values())):
         return made
     given = list(_given(factory, args, named))
     stops = {id(value) for *_, value in given if _names_of(type(value))}
