@@ -1,18 +1,14 @@
 """The whole table of learners."""
 
 from cases import CASES
-from cases_batch_boosting import BATCH
+from cases_boosting import BOOSTING
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
-from cases_gradient_boosting import GRADIENT
 from cases_multiclass import MULTICLASS
-from cases_online_boosting import ONLINE
 from cases_ranking import RANKING
 from cases_second_order import SECOND_ORDER
 from cases_structured import STRUCTURED
-from cases_weak import WEAK
 
-BOOSTING = BATCH | GRADIENT | ONLINE | WEAK
 TASKS = MULTICLASS | RANKING | STRUCTURED
 TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | TASKS | EXPERT | META
 

@@ -1,6 +1,6 @@
 """Every bad input is refused by name: no silent answer, no foreign traceback, no abort.
 
-The tables are the dictionaries `BAD` of the modules `tests/support/bad_*.py`.
+The tables are the dictionaries `BAD` of the modules `tests/refusals/bad_*.py`.
 """
 
 import importlib
@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 TABLES = sorted(
-    path.stem
-    for path in Path(__file__).parent.glob("support/bad_*.py")
-    if path.stem != "bad_inputs"
+    path.stem for path in Path(__file__).parent.glob("bad_*.py") if path.stem != "bad_inputs"
 )
 ROWS = {
     f"{table}: {name}": bad

@@ -1,7 +1,7 @@
 """Digests of games, to see whether a change of form has changed a bit.
 
-    JAX_ENABLE_X64=1 python tests/support/golden.py write FILE      before a change
-    JAX_ENABLE_X64=1 python tests/support/golden.py compare FILE    after it, on the same machine
+    JAX_ENABLE_X64=1 python tests/learners/golden.py write FILE      before a change
+    JAX_ENABLE_X64=1 python tests/learners/golden.py compare FILE    after it, on the same machine
 
 Bits depend on the processor and on the version of the compiler, so the file is not kept in the
 repository. The games: every row of the table of learners by `run`; rows of all facts by `rollout`,

@@ -9,11 +9,9 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 from cases import CLASSES, EXPERTS, KEY, TRUTH, UNIFORM, VERTICES, ZEROS, Case
-from cases_batch_boosting import ANSWERS, fit
+from cases_boosting import ANSWERS, GRADIENT, LINE, fit
 from cases_experts import DRAWN
-from cases_gradient_boosting import GRADIENT
 from cases_multiclass import MULTICLASS
-from cases_online_boosting import WEAK
 from cases_ranking import REAL, smooth_ranking
 from cases_ranking import TRUTH as RELEVANT
 from cases_ranking import ZEROS as LABEL_ZEROS
@@ -182,17 +180,17 @@ THEOREMS = {
     "invariant": about(SECOND_ORDER["newton, invariant"], olx.theorems.rank_regret),
     "greedy": about(GRADIENT["gradient boost, hull"], olx.theorems.greedy_regret()),
     "majority of weak copies": margins(
-        boosting.boost(WEAK, 5, boosting.online_bbm(0.1), loss=losses.hinge),
+        boosting.boost(LINE, 5, boosting.online_bbm(0.1), loss=losses.hinge),
         olx.theorems.majority_mistakes_at(5.0),
     ),
     "AdaBoost.OL, 80 copies": margins(
-        boosting.boost(WEAK, 80, boosting.adaboost_ol(), loss=losses.hinge),
+        boosting.boost(LINE, 80, boosting.adaboost_ol(), loss=losses.hinge),
         *boosting.adaboost_ol().theorems,
         olx.theorems.weak_adaboost_mistakes(0.49, 0.1),
     ),
     "potential": margins(
         boosting.boost(
-            WEAK,
+            LINE,
             5,
             boosting.potential_booster(boosting.exponential_potential(5, 0.1, 0.3)),
             loss=losses.hinge,
