@@ -70,7 +70,7 @@ class own_name(ContextDecorator):
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, Refusal):
             error.rename(self.name or error.name)
             error.keeps = bool(error.name)
@@ -122,7 +122,7 @@ def _named_generator(name: str, function: Callable[..., Any]) -> Callable[..., A
     """A generator raises while it is read, when the function has returned long ago."""
 
     @functools.wraps(function)
-    def named(*args: Any, **kwargs: Any) -> Any:
+    def named(*args: object, **kwargs: object) -> Any:
         try:
             return (yield from function(*args, **kwargs))
         except Refusal as error:

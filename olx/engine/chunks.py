@@ -64,7 +64,7 @@ class Look(NamedTuple):
     part: Rounds
     start: int
 
-    def after(self, alarm: Any, losses: list[np.ndarray]) -> None:
+    def after(self, alarm: object, losses: list[np.ndarray]) -> None:
         """Refuse bad numbers. A bad number shows in all configurations, divergence in some.
 
         losses: [rounds, ...] of each share of the configurations; none if all have diverged.

@@ -276,7 +276,7 @@ def _check_kinds(given: tuple) -> None:
         raise RefusedType(f"weight has shape {np.shape(weight)}; give one number.")
 
 
-def _is_plain(leaf: Any) -> bool:
+def _is_plain(leaf: object) -> bool:
     """A fast test of real numbers that JAX takes as they are."""
     return type(leaf) is float or (
         (type(leaf) is np.ndarray or isinstance(leaf, jax.Array)) and leaf.dtype in _PLAIN
@@ -287,7 +287,7 @@ _PLAIN = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32,
 
 
 @cached
-def _program(structure: Structure, tree: Any, kinds: tuple) -> Callable[..., Step]:
+def _program(structure: Structure, tree: PyTree, kinds: tuple) -> Callable[..., Step]:
     """The compiled round of all learners and losses of one structure.
 
     A call with a flat list of numbers takes half the time of one with the learner itself.
@@ -365,5 +365,5 @@ def _play(
 _round = compiled(_play)
 
 
-def _row(leaf: Any) -> Any:
+def _row(leaf: object) -> Any:
     return np.asarray(on_host(leaf))[None]
