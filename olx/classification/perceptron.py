@@ -1,4 +1,4 @@
-r"""The Perceptron: add $y_t x_t$ after a mistake, $y_t \langle w_t, x_t\rangle \le 0$.
+r"""The Perceptron and its p-norm form: add $y_t x_t$ after a mistake.
 
 $$w_1 = 0, \qquad w_{t+1} = \begin{cases} w_t + y_t x_t & y_t \langle w_t, x_t\rangle \le 0 \\
   w_t & \text{otherwise.} \end{cases}$$
@@ -10,17 +10,30 @@ $M$ and $X$ the largest $\|x_s\|$ in $M$,
 
 $$|M| \le H + \|u\| \sqrt{\sum_{s \in M} \|x_s\|^2} \le H + X \|u\| \sqrt H + X^2 \|u\|^2.$$
 
-Rosenblatt, The Perceptron, 1958; Shalev-Shwartz, Online Learning: Theory, Algorithms, and
-Applications, 2007, corollary 5; Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023,
-chapter 14.
+The p-norm Perceptron is the same in the geometry of $\frac12 \|\cdot\|_q^2$, $\frac1p + \frac1q =
+1$:
+
+$$w_{t,i} \propto \mathrm{sign}(\theta_{t,i}) |\theta_{t,i}|^{p-1}, \qquad
+  \theta_{t+1} = \theta_t + y_t x_t \text{ after a mistake.}$$
+
+$p = 2$ is the Perceptron. $p$ of the order of $\log d$ is close to Winnow, but needs no step size
+and has weights of both signs. With $X$ the largest $\|x_s\|_p$ in $M$, there are at most $H + X
+\|u\|_q \sqrt{(p - 1) H} + (p - 1) X^2 \|u\|_q^2$ mistakes.
+
+Rosenblatt, The Perceptron, 1958; Grove, Littlestone, Schuurmans, General Convergence Results for
+Linear Discriminant Updates, 2001; Shalev-Shwartz, Online Learning: Theory, Algorithms, and
+Applications, 2007, corollaries 5 and 7; Zhang, Mathematical Analysis of Machine Learning
+Algorithms, 2023, chapter 14.
 """
 
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from olx import _check as check
 from olx._refusal import public
+from olx._words import computed
 from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import (
     Tally,
@@ -53,6 +66,28 @@ def perceptron() -> Learner:
     ([1.0, 1.0, 0.0, 0.0], [0.0, -1.0])
     """
     return dual_ascent(1.0, euclidean(), hinge, conservative()).carrying(perceptron_mistakes)
+
+
+@public
+def pnorm_perceptron(p: Scalar) -> Learner:
+    r"""The p-norm Perceptron, a predictor for labels +1 and -1.
+
+    p: at least 2; $2 \ln d$ if only few of $d$ features matter.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
+    >>> run = olx.rollout(pnorm_perceptron(7.4), olx.losses.zero_one, rounds, jnp.zeros(30))
+    >>> bool(run.total < 30)
+    True
+    """
+    p = check.between("p", p, 2, float("inf"))
+    learner = dual_ascent(1.0, pnorm(p / (p - 1)), hinge, conservative())
+    return computed(learner.carrying(perceptron_mistakes), p=p_of)
+
+
+def p_of(learner: Learner) -> Scalar:
+    """The argument of the p-norm Perceptron, which its mirror map keeps."""
+    return learner.hparams.mirror.norm.dual.args[0]
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:

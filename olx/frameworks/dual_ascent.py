@@ -41,8 +41,8 @@ from olx.frameworks.primal_dual import (
     primal_dual_inequality,
     problem,
     rate,
+    regret_theorems,
 )
-from olx.frameworks.primal_dual_regret import regret_theorems
 from olx.losses.labels import of_classes
 from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
@@ -150,7 +150,11 @@ def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Du
 
 
 def add_round(
-    hp: DualAscentHparams, account: DualAccount, state: DualAscentState, feedback: Feedback, u
+    hp: DualAscentHparams,
+    account: DualAccount,
+    state: DualAscentState,
+    feedback: Feedback,
+    u: PyTree,
 ) -> DualAccount:
     lemma = primal_dual.add_round(hp, account.lemma, state, feedback, u)
     new = update(hp, state, feedback)

@@ -111,6 +111,17 @@ def affine_dot(w: PyTree, x: PyTree) -> Array:
     return dot(w[..., :-1], x) + w[..., -1]
 
 
+@public
+def row_scores(w: Array, rows: Array) -> Array:
+    r"""The scores $X w$ of the rows $X$ of a group."""
+    if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:
+        raise RefusedType(
+            f"the rows have shape {np.shape(rows)}, the weights {np.shape(w)}; a group "
+            "is an array of rows (m, d) for weights (d,)."
+        )
+    return rows @ w
+
+
 def transposed(tau: Scalar, x: PyTree) -> PyTree:
     r"""The transpose of `dot`: $\tau x$ for a number, one row $\tau_r x$ per entry of a vector."""
     return jax.tree.map(lambda leaf: _along(tau, jnp.ndim(leaf)) * leaf, x)

@@ -43,9 +43,8 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.games.base import Game, HingeRule, Turn
-from olx.frameworks.games.rules import projected_ascent
-from olx.frameworks.master import constants
+from olx.frameworks.accounts import constants
+from olx.frameworks.games import Game, HingeRule, Turn, projected_ascent
 from olx.frameworks.primal_dual import finite
 from olx.mirrors.base import MirrorMap
 from olx.theorem import DOMAIN, Certificate, Theorem

@@ -11,7 +11,7 @@ from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
-from olx.frameworks.games.base import Game, HingeRule
+from olx.frameworks.games import Game, HingeRule
 from olx.lab.about import about
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators

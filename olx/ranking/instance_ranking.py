@@ -18,7 +18,8 @@ $$\sum_{s \le t} g_s(w_s) - g_s(u) \le \frac c2 \|u\|^2 + \frac1{2c} \sum_{s \le
 where the maximum is over the pairs of the round. A round of weight $h$ has the loss $h g_t$ and
 $\tau_t \le h$.
 
-Any point learner can rank rows as well: `olx.ranking.rank_rows` plays $X_t w_t$ with its decisions.
+Any point learner can rank rows as well: `rank_rows` plays $X_t w_t$ with its decisions.
+`group_rows` makes rounds of groups of unequal size, padded to the largest group.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.4 and
 corollary 1.
@@ -27,16 +28,18 @@ corollary 1.
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import RefusedType, public
-from olx.core import Feedback, Learner, Scalar
-from olx.losses.ranks import average_pairs, max_pairs, pairs
+from olx._refusal import RefusedType, RefusedValue, public
+from olx.core import Feedback, Learner, Rounds, Scalar
+from olx.frameworks.lift import model, row_scores
+from olx.losses.ranks import PADDING, average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
-from olx.ranking.rows import row_scores
 from olx.theorem import Certificate, Theorem
 from olx.wrapper import LOSS, lift_needs
 
@@ -84,6 +87,20 @@ def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
         needs=lift_needs(LOSS, loss),
         theorems=(instance_regret, instance_duality),
     )
+
+
+@public
+def rank_rows(inner: Learner) -> Learner:
+    """Score the rows of a group by the decisions of a point learner, for any loss of the scores.
+
+    >>> import jax.numpy as jnp, olx
+    >>> play = olx.Rounds(jnp.eye(2)[None], jnp.array([[1.0, 0.0]]))
+    >>> run = olx.rollout(rank_rows(olx.ogd(0.5)), olx.losses.max_pairs, play, jnp.zeros(2))
+    >>> run.state.theta.tolist()
+    [0.5, -0.5]
+    """
+    check.instance("inner", inner, Learner)
+    return model(inner, row_scores)
 
 
 def init(hp: InstanceRankingHparams, params: PyTree) -> InstanceRankingState:
@@ -180,3 +197,54 @@ instance_regret = Theorem(
 instance_duality = Theorem(
     "instance_duality", f"{SOURCE} and lemma 1", open_account, add_round, duality_sides
 )
+
+
+@public
+def group_rows(rows: ArrayLike, relevance: ArrayLike, sizes: ArrayLike) -> Rounds:
+    """One round per group: its rows, padded with rows of 0, and their relevance, padded with -1.
+
+    rows: (n, d), the rows of all groups one after another.
+    relevance: (n,), degrees of at least 0.
+    sizes: the number of rows of each group; they sum to n.
+
+    >>> import numpy as np
+    >>> play = group_rows(np.eye(3), np.array([1.0, 0.0, 2.0]), [2, 1])
+    >>> play.context.shape, play.outcome.tolist()
+    ((2, 2, 3), [[1.0, 0.0], [2.0, -1.0]])
+    """
+    rows, relevance, sizes = np.asarray(rows), np.asarray(relevance), np.asarray(sizes)
+    if rows.ndim != 2:
+        raise RefusedType(f"`rows` must have the shape (n, d), got {rows.shape}.")
+    if rows.dtype.kind not in "fiub":
+        raise RefusedType(f"`rows` holds {rows.dtype}; give real numbers.")
+    check.numbers("relevance", relevance)
+    check.finite("rows", rows.astype(float), each=True)
+    if relevance.shape != rows.shape[:1]:
+        raise RefusedType(
+            f"`relevance` has shape {relevance.shape} for {len(rows)} rows; give one "
+            "degree per row."
+        )
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not np.all(sizes > 0):
+        raise RefusedValue(
+            "`sizes` must be integers of at least 1, one per group, got "
+            f"{np.array2string(sizes, threshold=6)}; drop empty groups."
+        )
+    if sizes.sum() != len(rows):
+        raise RefusedValue(
+            f"`sizes` sums to {sizes.sum()}, there are {len(rows)} rows; rows of a "
+            "group are adjacent, so np.unique(group, return_counts=True)[1] counts sorted groups."
+        )
+    legal = np.isfinite(relevance) & (relevance >= 0)
+    if not np.all(legal):
+        at = int(np.argmin(legal))
+        raise RefusedValue(
+            f"`relevance` must be finite and not negative, got {relevance[at]} in row "
+            f"{at}; add a number to all degrees of a group: only differences count."
+        )
+    dtype = rows.dtype if rows.dtype.kind == "f" else np.dtype(np.float32)
+    place = np.repeat(np.arange(len(sizes)), sizes)
+    column = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    context = np.zeros((len(sizes), int(sizes.max()), rows.shape[1]), dtype)
+    outcome = np.full(context.shape[:2], PADDING, dtype)
+    context[place, column], outcome[place, column] = rows, relevance
+    return Rounds(context, outcome)

@@ -14,12 +14,12 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
@@ -53,19 +53,20 @@ class Structure:
     """
 
     hparams: PyTree
-    zeros_fn: Callable[..., Any] = static()  # (hparams, dtype) -> w
-    parts_fn: Callable[..., Any] = static()  # (hparams, w, context) -> parts
+    zeros_fn: Callable[..., PyTree] = static()  # (hparams, dtype) -> w
+    parts_fn: Callable[..., PyTree] = static()  # (hparams, w, context) -> parts
     score_fn: Callable[..., Array] = static()  # (hparams, parts, output)
-    decode_fn: Callable[..., Any] = static()  # (hparams, parts) -> output
+    decode_fn: Callable[..., PyTree] = static()  # (hparams, parts) -> output
     cost_fn: Callable[..., Array] = static()  # (hparams, parts, outcome, output)
-    augment_fn: Callable[..., Any] | None = static(default=None)  # (hparams, parts, outcome)
+    augment_fn: Callable[..., PyTree] | None = static(default=None)  # (hparams, parts, outcome)
     log_partition_fn: Callable[..., Array] | None = static(default=None)  # (hparams, parts)
-    add_fn: Callable[..., Any] | None = static(default=None)  # (hparams, w, factor, context, slope)
+    # (hparams, w, factor, context, slope) -> w
+    add_fn: Callable[..., PyTree] | None = static(default=None)
     square_fn: Callable[..., Array] | None = static(default=None)  # (hparams, w, context, slope)
     needs: tuple[Need, ...] = static(default=())  # its demands on contexts and outcomes
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
-    def zeros(self, dtype: Any = float) -> PyTree:
+    def zeros(self, dtype: DTypeLike = float) -> PyTree:
         """Weights of 0: the `params` of a game."""
         return self.zeros_fn(self.hparams, dtype)
 

@@ -16,17 +16,13 @@ from stored import FOLDER, reason, there
 import olx
 from olx import convex, losses, mirrors
 from olx.convex import sets
-from olx.first_order.adagrad import adagrad
-from olx.first_order.cocob import cocob
-from olx.first_order.coin_betting import coin_betting, coordinate_betting
+from olx.first_order.coin_betting import cocob, coin_betting, coordinate_betting
+from olx.first_order.dual_averaging import adagrad, rda
 from olx.first_order.ftrl_proximal import ftrl_proximal
 from olx.first_order.pnorm_lms import adaptive_filter, pnorm_lms
-from olx.first_order.rda import rda
-from olx.first_order.scale_invariant_adagrad import scale_invariant_adagrad
-from olx.first_order.scale_invariant_pnorm import scale_invariant_pnorm
+from olx.first_order.scale_invariant import scale_invariant_adagrad, scale_invariant_pnorm
 from olx.first_order.self_confident import self_confident
-from olx.first_order.strongly_convex_md import strongly_convex_md
-from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
+from olx.first_order.strongly_convex import strongly_convex_md, strongly_convex_ogd
 from olx.frameworks.implicit import implicit
 from olx.interop.optax import from_optax
 

@@ -13,7 +13,7 @@ from olx.convex import sets
 from olx.first_order.coin_betting import coin_betting, coordinate_betting
 from olx.first_order.ftrl_proximal import ftrl_proximal
 from olx.first_order.self_confident import self_confident
-from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
+from olx.first_order.strongly_convex import strongly_convex_ogd
 
 T, RUNS = 100, 4000
 INTERVAL = mirrors.euclidean(sets.box(-1.0, 1.0))

@@ -8,7 +8,7 @@ from bad_inputs import Bad
 
 import olx
 from olx import losses
-from olx.classification.self_tuned_aggressive import self_tuned_aggressive_mistakes
+from olx.classification.aggressive_perceptron import self_tuned_aggressive_mistakes
 from olx.theorem import summed
 
 D, T = 3, 8

@@ -29,8 +29,7 @@ from olx.interop.river._rows import Layout, Table
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
-from olx.multiclass._copies import ReductionHparams
-from olx.multiclass.reductions import one_vs_rest
+from olx.multiclass.reductions import ReductionHparams, one_vs_rest
 
 _QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more

@@ -29,8 +29,7 @@ from olx.interop._estimator import has_link, parts
 from olx.interop.sklearn import _game as game
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import logistic
-from olx.multiclass._copies import ReductionHparams
-from olx.multiclass.reductions import one_vs_rest
+from olx.multiclass.reductions import ReductionHparams, one_vs_rest
 
 
 def _has_link(estimator: Any) -> bool:

@@ -1,8 +1,8 @@
-r"""The master inequality: one bound for lazy mirror descent and follow the regularized leader.
+r"""Accounts of mirror descent: the master inequality of the lazy form, approach of the eager one.
 
-Play $w_t = \nabla f_t^*(\vartheta_t)$, observe any $z_t$, keep $\theta_{t+1} = \theta_t + z_t$. The
-played dual $\vartheta_t$ is $\theta_t$, or $\theta_t$ plus a hint. For all $u$ in the domain, with
-$f_0^* = 0$,
+The master inequality bounds lazy mirror descent and follow the regularized leader. Play $w_t =
+\nabla f_t^*(\vartheta_t)$, observe any $z_t$, keep $\theta_{t+1} = \theta_t + z_t$. The played dual
+$\vartheta_t$ is $\theta_t$, or $\theta_t$ plus a hint. For all $u$ in the domain, with $f_0^* = 0$,
 
 $$\sum_{s \le t} \langle z_s, u - w_s \rangle \le f_t(u) - \langle\theta_1, u\rangle +
   \sum_{s \le t} \Big( B_{f_s^*}(\theta_{s+1}, \vartheta_s) + f_s^*(\theta_s) -
@@ -15,16 +15,22 @@ over rounds and use $f_t^*(\theta_{t+1}) \ge \langle\theta_{t+1}, u\rangle - f_t
 If $f_s$ is $\beta_s$-strongly convex, $B \le \|\theta_{s+1} - \vartheta_s\|_{s,*}^2 / (2\beta_s)$.
 The paper prints this form (`published`).
 
+The account of eager mirror descent is how much closer to $u$ the decisions $w_1, \dots, w_t$ have
+come, where $w_{t+1}$ is computed from the last update:
+
+$$\sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u, w_{s+1})}{\eta_s}.$$
+
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, lemma 1.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
@@ -46,8 +52,8 @@ class Step(NamedTuple):
     after: PyTree  # the next theta; a centred one may differ from theta + z
 
 
-class Account(NamedTuple):
-    """Sums over the rounds so far."""
+class Master(NamedTuple):
+    """Sums over the rounds so far, of the master inequality."""
 
     start: Float[Array, ""]  # <theta_1, u>
     paid: Float[Array, ""]  # f_t(u)
@@ -61,7 +67,7 @@ class Account(NamedTuple):
     inside: Bool[Array, ""]  # whether u was in the domain of every f_t
 
 
-def open_account(theta: PyTree, u: PyTree, fixed: bool = False) -> Account:
+def open_master(theta: PyTree, u: PyTree, fixed: bool = False) -> Master:
     r"""The account before the first round, from $\theta_1$.
 
     fixed: whether $f_t$ never changes.
@@ -70,10 +76,10 @@ def open_account(theta: PyTree, u: PyTree, fixed: bool = False) -> Account:
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(theta)))
     start = jnp.asarray(tree.vdot(theta, u))
     true, kept = jnp.ones((), bool), None if fixed else theta
-    return Account(start, zero, zero, zero, zero, jnp.abs(start), kept, zero, true, true)
+    return Master(start, zero, zero, zero, zero, jnp.abs(start), kept, zero, true, true)
 
 
-def add_round(account: Account, step: Step, u: PyTree) -> Account:
+def add_master(account: Master, step: Step, u: PyTree) -> Master:
     """Add the terms of a round to both sides."""
     f, after = step.f, tree.add(step.theta, step.z)
     gap = tree.sub(after, step.played)
@@ -88,7 +94,7 @@ def add_round(account: Account, step: Step, u: PyTree) -> Account:
     size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
     size += 4 * constants(f, u)  # a round evaluates four conjugates
     norms = f.energy(gap)
-    return Account(
+    return Master(
         account.start,
         f.potential(u),
         account.left + left,
@@ -101,7 +107,7 @@ def add_round(account: Account, step: Step, u: PyTree) -> Account:
     )
 
 
-def both_sides(account: Account, eta: Scalar) -> Certificate:
+def master_sides(account: Master, eta: Scalar) -> Certificate:
     """Both sides of the lemma divided by `eta`."""
     right = lambda sums: (account.paid - account.start + sums) / eta
     paid = jnp.where(jnp.isfinite(account.paid), jnp.abs(account.paid), 0.0)
@@ -113,8 +119,10 @@ def both_sides(account: Account, eta: Scalar) -> Certificate:
     ).given(DOMAIN, account.inside)
 
 
-def inequality(step: Callable[..., Step], fixed: bool = False) -> Theorem:
-    """The lemma divided by the step size, for a learner whose hyperparameters have an `eta`.
+def master_inequality(
+    step: Callable[[PyTree, PyTree, Feedback], Step], fixed: bool = False
+) -> Theorem:
+    """The master inequality divided by the step size, for a learner whose hparams have an `eta`.
 
     step: `(hparams, state, feedback) -> Step`, the round in the notation of the lemma.
     fixed: whether $f_t$ never changes.
@@ -124,23 +132,91 @@ def inequality(step: Callable[..., Step], fixed: bool = False) -> Theorem:
     return Theorem("master_inequality", source, *parts)
 
 
-def _open(hp: Any, state: Any, u: PyTree) -> Account:
-    return open_account(state.theta.value if isinstance(state.theta, Sum) else state.theta, u)
+def _open(hp: PyTree, state: PyTree, u: PyTree) -> Master:
+    return open_master(state.theta.value if isinstance(state.theta, Sum) else state.theta, u)
 
 
-def _open_fixed(hp: Any, state: Any, u: PyTree) -> Account:
-    return open_account(state.theta, u, fixed=True)
+def _open_fixed(hp: PyTree, state: PyTree, u: PyTree) -> Master:
+    return open_master(state.theta, u, fixed=True)
 
 
-def _add(step: Partial, hp: Any, account: Account, state: Any, feedback: Feedback, u: PyTree):
-    return add_round(account, step(hp, state, feedback), u)
+def _add(
+    step: Partial, hp: PyTree, account: Master, state: PyTree, feedback: Feedback, u: PyTree
+) -> Master:
+    return add_master(account, step(hp, state, feedback), u)
 
 
-def _sides(hp: Any, account: Account, u: PyTree) -> Certificate:
-    return both_sides(account, hp.eta)
+def _sides(hp: PyTree, account: Master, u: PyTree) -> Certificate:
+    return master_sides(account, hp.eta)
 
 
 def constants(f: MirrorMap, u: PyTree) -> Array:
     """The size of the constants subtracted in the potential and its conjugate (for rounding)."""
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(u)))
     return zero if f.offset is None else f.offset(u)
+
+
+class Approach(NamedTuple):
+    """Sums over the rounds so far, of eager mirror descent."""
+
+    left: Float[Array, ""]
+    settled: Float[Array, ""]  # the sum above over all rounds but the last
+    near: Float[Array, ""]  # B(u, w_t)
+    eta: Float[Array, ""]
+    last: Float[Array, ""]  # the term of the last round
+    drift: Float[Array, ""]
+    published: Float[Array, ""]  # the drift bounded by norms; infinite if the map states no norm
+    size: Float[Array, ""]  # the sum of absolute values, for the rounding error
+
+
+def open_approach(f: MirrorMap, dual: PyTree, u: PyTree) -> Approach:
+    """The account before the first round, from the `dual` of the first decision."""
+    near, _ = divergence(f, check.comparator(u, dual), dual)
+    zero = jnp.zeros_like(near)
+    return Approach(zero, zero, near, jnp.ones_like(near), zero, zero, zero, zero)
+
+
+def add_approach(
+    account: Approach,
+    eta: Scalar,
+    near: Array,
+    far: Array,
+    left: ArrayLike,
+    drift: ArrayLike,
+    energy: Array | None,
+    size: ArrayLike,
+) -> Approach:
+    """Add a round.
+
+    near, far: $B(u, w_t)$ of the decision played, and $B(u, w_{t+1})$ after the update.
+    left, drift, energy, size: the terms of the round, times `eta`.
+    """
+    return Approach(
+        account.left + left / eta,
+        account.settled + (account.near - near) / account.eta,
+        near,
+        eta * jnp.ones_like(near),
+        (near - far) / eta,
+        account.drift + drift / eta,
+        jnp.full_like(near, jnp.inf) if energy is None else account.published + energy / eta,
+        account.size + size / eta,
+    )
+
+
+def approach_sides(account: Approach) -> Certificate:
+    """Both sides, without the condition on the domain."""
+    moved = account.settled + account.last
+    right, published = moved + account.drift, moved + account.published
+    return Certificate(account.left, right, account.size, published)
+
+
+def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
+    r"""$B_\psi(u, w)$ from the `dual` $\nabla\psi(w)$, and the size of its terms (for rounding).
+
+    The dual is used because a weight in $w$ may underflow to 0 while its dual is still finite.
+    """
+    size = lambda tree: jax.tree.map(jnp.abs, tree)
+    parts = f.potential(u), f.conjugate(dual), jnp.asarray(tree.vdot(dual, u))
+    along = jnp.asarray(tree.vdot(size(dual), size(u)))
+    size_of = jnp.abs(parts[0]) + jnp.abs(parts[1]) + along + 2 * constants(f, u)
+    return parts[0] + parts[1] - parts[2], size_of

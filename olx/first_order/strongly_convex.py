@@ -1,10 +1,21 @@
-r"""Gradient descent for strongly convex losses; the output is an average that favours late rounds.
+r"""Mirror descent for strongly convex losses: logarithmic regret, or an average of late rounds.
 
-$$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big), \quad
-  \eta_t = \frac{2}{\sigma(t+1)}, \qquad \bar w_T = \sum_{t \le T} \frac{2(t+1)}{T(T+3)}\, w_t.$$
+Every loss is $\sigma$-strongly convex with respect to $\psi$: $\ell(u) \ge \ell(w) + \langle g, u -
+w\rangle + \sigma B_\psi(u, w)$. An example is $\sigma \psi$ plus any convex function. Both learners
+take steps of the form
 
-Later rounds have a larger weight in the output and in the regret. So the bound has no logarithm,
-unlike that of `strongly_convex_md`: for losses $\sigma$-strongly convex with respect to $\psi$,
+$$w_{t+1} = \nabla\psi^*\big(\nabla\psi(w_t) - \eta_t g_t\big).$$
+
+`strongly_convex_md` has $\eta_t = 1 / (\sigma t)$, and its regret is at most $\max_t \|g_t\|_*^2
+\,(1 + \ln T) / (2\sigma\beta)$. The Euclidean map gives projected gradient descent, the entropy a
+multiplicative update. `floored_entropy`, with a lower bound for every weight, keeps the gradients
+of $\sigma\psi$ bounded.
+
+`strongly_convex_ogd` has $\psi$ Euclidean and an output that favours late rounds,
+
+$$\eta_t = \frac{2}{\sigma(t+1)}, \qquad \bar w_T = \sum_{t \le T} \frac{2(t+1)}{T(T+3)}\, w_t.$$
+
+Later rounds have a larger weight in the output and in the regret. So the bound has no logarithm:
 
 $$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big(\ell_s(w_s) - \ell_s(u)\big) \le
   \frac{2 \max_{s \le t} \|g_s\|_*^2}{\sigma\beta(t+3)}.$$
@@ -18,6 +29,7 @@ $$\sum_{s \le t} \frac{2(s+1)}{t(t+3)} \big( \langle g_s, w_s - u\rangle - \sigm
   \big) \le \frac{4}{\sigma t(t+3)} \sum_{s \le t} \frac{D_s}{\eta_s^2}, \qquad
   D_s \le \frac{\eta_s^2 \|g_s\|_*^2}{2\beta}.$$
 
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, figure 4.1, theorem 5;
 Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023, theorem 14.12.
 """
 
@@ -25,7 +37,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -33,13 +46,103 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import public
+from olx._words import computed
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.approach import divergence
-from olx.frameworks.regret import STRONGLY_CONVEX, Regret, add_regret, open_regret, regret_sides
+from olx.frameworks.accounts import divergence
+from olx.frameworks.md import MDHparams, MDState, md
+from olx.frameworks.regret import (
+    STRONGLY_CONVEX,
+    Regret,
+    add_regret,
+    logarithmic,
+    open_regret,
+    regret_sides,
+)
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.schedules.fixed import DecayHparams, decay
+from olx.theorem import DOMAIN, About, Certificate, Theorem
+
+
+@public
+def strongly_convex_md(sigma: Scalar, mirror: MirrorMap | None = None) -> Learner:
+    r"""Mirror descent from `params` with steps $1/(\sigma t)$, for strongly convex losses.
+
+    sigma: how strongly convex every loss is with respect to the potential; positive.
+    mirror: `euclidean()` if None; also `euclidean(domain)`, `negative_entropy()`,
+        `floored_entropy(floor)`.
+
+    >>> import jax.numpy as jnp, olx
+    >>> ball = olx.mirrors.euclidean(olx.convex.sets.ball(1.0))
+    >>> learner = olx.first_order.strongly_convex_md(0.5, ball)
+    >>> rounds = olx.Rounds(None, jnp.ones((3, 1)))
+    >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.zeros(1)).losses.tolist()
+    [0.0, -1.0, -1.0]
+    """
+    sigma = check.positive("sigma", sigma)
+    learner = md(decay(1 / sigma, power=1.0), euclidean() if mirror is None else mirror)
+    learner = computed(learner, sigma=_sigma)
+    if not learner.hparams.mirror.states_norm:
+        return learner
+    return learner.carrying(strongly_convex_regret(sigma))
+
+
+def _sigma(learner: Learner) -> Scalar:
+    return 1 / learner.hparams.eta.hparams.eta
+
+
+class DecayAccount(NamedTuple):
+    regret: Regret
+    largest: Float[Array, ""]  # the largest |g|^2 / (2 beta)
+    steps: Bool[Array, ""]  # whether all steps were 1 / (sigma t)
+
+
+@public
+def strongly_convex_regret(sigma: Scalar) -> Theorem:
+    """Theorem 5, for any `md` with steps `decay(1 / sigma, power=1.0)`."""
+    sigma = check.positive("sigma", sigma)
+    parts = open_decay, Partial(add_decay, sigma), Partial(decay_sides, sigma)
+    source = "Shalev-Shwartz 2007, theorem 5"
+    return Theorem("strongly_convex_regret", source, *parts, about=DECAYING)
+
+
+def open_decay(hp: MDHparams, state: MDState, u: PyTree) -> DecayAccount:
+    regret = open_regret(state.theta, u)
+    return DecayAccount(regret, jnp.zeros_like(regret.left), jnp.ones((), bool))
+
+
+def add_decay(
+    sigma: Scalar,
+    hp: MDHparams,
+    account: DecayAccount,
+    state: MDState,
+    feedback: Feedback,
+    u: PyTree,
+) -> DecayAccount:
+    bend = divergence(hp.mirror, u, hp.mirror.retract(state.theta))
+    regret = add_regret(account.regret, feedback, u, bend=tuple(sigma * part for part in bend))
+    step = hp.eta.at(state.stats, feedback.context) * sigma * regret.rounds.past
+    steps = account.steps & (jnp.abs(step - 1) <= 64 * jnp.finfo(step.dtype).eps)
+    energy = hp.mirror.energy(feedback.grad)
+    assert energy is not None  # the theorem is about maps that state their norm
+    return DecayAccount(regret, jnp.maximum(account.largest, energy), steps)
+
+
+def decay_sides(sigma: Scalar, hp: MDHparams, account: DecayAccount, u: PyTree) -> Certificate:
+    right = logarithmic(account.largest, account.regret) / sigma
+    proof = regret_sides(account.regret, right, convex=STRONGLY_CONVEX)
+    inside = hp.mirror.outside(u) == 0
+    return proof.under({DOMAIN: inside, "steps must be 1 / (sigma t)": account.steps})
+
+
+def _decays(learner: Learner) -> bool:
+    hp = learner.hparams
+    md_by_decay = isinstance(hp, MDHparams) and isinstance(hp.eta.hparams, DecayHparams)
+    return md_by_decay and hp.mirror.states_norm
+
+
+DECAYING = About("an `md` or `ogd` with steps by `decay` and a map that states its norm", _decays)
 
 
 @pytree
