@@ -171,10 +171,13 @@ def add_round(
     feedback: Feedback,
     u: PyTree,
 ) -> Account:
-    hull, loss = isinstance(hp, HullHparams), feedback.loss
-    stages = (hull_stages_of if hull else span_stages_of)(hp, state, feedback.context)
+    loss = feedback.loss
+    if isinstance(hp, HullHparams):
+        stages, norm = hull_stages_of(hp, state, feedback.context), 1.0
+    else:
+        stages = span_stages_of(hp, state, feedback.context)
+        norm = jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     alpha = _alphas(hp, stages.votes)
-    norm = 1.0 if hull else jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     f, y, votes = apply(u, feedback.context) / norm, stages.before, stages.votes
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
     played, other = jax.vmap(loss)(y + alpha * votes), jax.vmap(loss)(y + alpha * f)
