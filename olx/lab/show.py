@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from olx._terminal import as_line
-from olx.boosting.rule import BoostingRule
+from olx.boosting.boost import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent

@@ -5,11 +5,11 @@ A learner carries the theorems that its numbers determine. These here are given 
 """
 
 from olx.boosting.adaboost_ol import weak_adaboost_mistakes as weak_adaboost_mistakes
+from olx.boosting.gradient_boost import linearized_regret as linearized_regret
 from olx.boosting.gradient_boost import span_regret as span_regret
 from olx.boosting.gradient_boost import span_stages as span_stages
 from olx.boosting.gradient_boost_hull import hull_regret as hull_regret
 from olx.boosting.gradient_boost_hull import hull_stages as hull_stages
-from olx.boosting.gradient_boost_linearized import linearized_regret as linearized_regret
 from olx.boosting.greedy import greedy_regret as greedy_regret
 from olx.boosting.nh_boost import margins as margins
 from olx.boosting.online_bbm import majority_mistakes_at as majority_mistakes_at

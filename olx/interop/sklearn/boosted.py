@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from olx._refusal import RefusedType, public_methods
 from olx.boosting.adaboost_ol import adaboost_ol
-from olx.boosting.boost import boost
-from olx.boosting.rule import BoostingRule
+from olx.boosting.boost import BoostingRule, boost
 from olx.core import Learner
 from olx.interop._estimator import parts
 from olx.interop.sklearn import _game as game
