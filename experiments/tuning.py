@@ -4,7 +4,7 @@ Five streams, each with a learner of two numbers and wide ranges for both:
 
   elec2        electricity prices, in the order of time; p-norm mirror descent, eta and q
   cal_housing  house values, in the order of the file; AdaGrad, eta and delta
-  a9a          incomes; FTRL-Proximal, alpha and l2
+  a9a          incomes; FTRL-Proximal, eta and l2
   weather      rain, in the order of time; gradient descent with the step eta / t^power
   switching    20 experts, the best of which changes ten times; Fixed Share, eta and alpha
 

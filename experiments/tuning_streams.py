@@ -28,8 +28,8 @@ def adagrad(eta, delta):
     return olx.linear(first_order.adagrad(eta, delta=delta))
 
 
-def ftrl(alpha, l2):
-    return olx.linear(first_order.ftrl_proximal(alpha, l2=l2))
+def ftrl(eta, l2):
+    return olx.linear(first_order.ftrl_proximal(eta, l2=l2))
 
 
 def decaying(eta, power):
@@ -57,7 +57,7 @@ def cases(folder: Path | None) -> dict[str, Callable[[], Case]]:
         "cal_housing": kept(
             "cal_housing", adagrad, losses.squared, {"eta": (1e-4, 1e2), "delta": (1e-4, 1e4)}
         ),
-        "a9a": kept("a9a", ftrl, losses.logistic, {"alpha": (1e-4, 1e2), "l2": (1e-4, 1e4)}),
+        "a9a": kept("a9a", ftrl, losses.logistic, {"eta": (1e-4, 1e2), "l2": (1e-4, 1e4)}),
         "weather": kept(
             "weather", decaying, losses.logistic, {"eta": (1e-4, 1e2), "power": (0.0, 1.0)}
         ),

@@ -49,8 +49,8 @@ from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.facts import AddsGradient, Separable, of_wrapper
 from olx.frameworks import copies
+from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import LiftHparams
-from olx.frameworks.regret import CONVEX
 from olx.losses.score import ScoreLoss
 from olx.needs import Need, in_range
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem

@@ -55,8 +55,8 @@ from olx.boosting import _stages
 from olx.boosting._stages import Account, Numbers, Stages
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
+from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import dot
-from olx.frameworks.regret import CONVEX
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Certificate, Theorem
 

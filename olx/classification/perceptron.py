@@ -33,17 +33,10 @@ from olx import _check as check
 from olx._refusal import public
 from olx._words import computed
 from olx.core import Learner, Scalar
+from olx.frameworks import mistakes
 from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
-from olx.frameworks.mistakes import (
-    Tally,
-    add_round,
-    at_margin,
-    counted,
-    is_conservative,
-    open_tally,
-    solved,
-)
+from olx.frameworks.mistakes import Tally
 from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import hinge
 from olx.mirrors.euclidean import euclidean
@@ -91,22 +84,19 @@ def p_of(learner: Learner) -> Scalar:
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:
-    return open_tally(1.0, hp, state, u)
+    return mistakes.open_tally(1.0, hp, state, u)
 
 
 def both_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
-    r"""Corollaries 5 and 7, with $\gamma = 1$:
+    r"""Both bounds of this page; $\frac2\beta f(u)$ is $\|u\|_2^2$ or $(p - 1) \|u\|_q^2$.
 
-    $$|M| \le H + \sqrt{\tfrac2\beta f(u) \sum_{s \in M} \|x_s\|_*^2} \le
-      H + X \sqrt{\tfrac2\beta f(u) H} + \tfrac2\beta f(u) X^2,$$
-
-    where $\frac2\beta f(u)$ is $\|u\|_2^2$ for `perceptron` and $(p - 1) \|u\|_q^2$ for
-    `pnorm_perceptron`. It holds for every conservative learner with $f(\lambda u) \le \lambda^2
-    f(u)$ and any fixed $c$.
+    They hold for conservative learners with $f(\lambda u) \le \lambda^2 f(u)$ and any fixed $c$.
     """
     twice = 2 * tally.price
     right = tally.gaps + jnp.sqrt(twice * tally.squares)
-    return counted(tally, right, solved(tally.gaps, jnp.sqrt(twice * tally.square)))
+    return mistakes.counted(
+        tally, right, mistakes.solved(tally.gaps, jnp.sqrt(twice * tally.square))
+    )
 
 
 @public
@@ -117,16 +107,16 @@ def separable_mistakes(margin: Scalar) -> Theorem:
     margin: $\gamma$, positive.
     """
     source = "Zhang 2023, chapter 14, the Perceptron"
-    return at_margin("separable_mistakes", source, separable_sides, margin, PERCEPTRONS)
+    return mistakes.at_margin("separable_mistakes", source, separable_sides, margin, PERCEPTRONS)
 
 
 def separable_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
-    proof = counted(tally, 2 * tally.price * tally.longest / tally.margin**2)
+    proof = mistakes.counted(tally, 2 * tally.price * tally.longest / tally.margin**2)
     return proof.given("`u` must have the margin in every round", tally.apart)
 
 
 def _is_perceptron(learner: Learner) -> bool:
-    return is_conservative(learner, euclidean(), pnorm(1.5))
+    return mistakes.is_conservative(learner, euclidean(), pnorm(1.5))
 
 
 PERCEPTRONS = About("`perceptron` or `pnorm_perceptron`", _is_perceptron)
@@ -134,7 +124,7 @@ perceptron_mistakes = Theorem(
     "perceptron_mistakes",
     "Shalev-Shwartz 2007, corollaries 5 and 7",
     open_account,
-    add_round,
+    mistakes.add_round,
     both_sides,
     about=PERCEPTRONS,
 )

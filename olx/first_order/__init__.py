@@ -10,9 +10,9 @@ from olx.first_order.exponentiated_gradient import (
     signed_exponentiated_gradient as signed_exponentiated_gradient,
 )
 from olx.first_order.ftrl_proximal import ftrl_proximal as ftrl_proximal
-from olx.first_order.normalized_adagrad import normalized_adagrad as normalized_adagrad
 from olx.first_order.pnorm_lms import adaptive_filter as adaptive_filter
 from olx.first_order.pnorm_lms import pnorm_lms as pnorm_lms
+from olx.first_order.scale_invariant import normalized_adagrad as normalized_adagrad
 from olx.first_order.scale_invariant import (
     scale_invariant_adagrad as scale_invariant_adagrad,
 )

@@ -49,16 +49,9 @@ from olx._refusal import public
 from olx._words import computed
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.accounts import divergence
+from olx.frameworks import accounts
+from olx.frameworks.accounts import Regret
 from olx.frameworks.md import MDHparams, MDState, md
-from olx.frameworks.regret import (
-    STRONGLY_CONVEX,
-    Regret,
-    add_regret,
-    logarithmic,
-    open_regret,
-    regret_sides,
-)
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.fixed import DecayHparams, decay
@@ -108,7 +101,7 @@ def strongly_convex_regret(sigma: Scalar) -> Theorem:
 
 
 def open_decay(hp: MDHparams, state: MDState, u: PyTree) -> DecayAccount:
-    regret = open_regret(state.theta, u)
+    regret = accounts.open_regret(state.theta, u)
     return DecayAccount(regret, jnp.zeros_like(regret.left), jnp.ones((), bool))
 
 
@@ -120,8 +113,10 @@ def add_decay(
     feedback: Feedback,
     u: PyTree,
 ) -> DecayAccount:
-    bend = divergence(hp.mirror, u, hp.mirror.retract(state.theta))
-    regret = add_regret(account.regret, feedback, u, bend=tuple(sigma * part for part in bend))
+    bend = accounts.divergence(hp.mirror, u, hp.mirror.retract(state.theta))
+    regret = accounts.add_regret(
+        account.regret, feedback, u, bend=tuple(sigma * part for part in bend)
+    )
     step = hp.eta.at(state.stats, feedback.context) * sigma * regret.rounds.past
     steps = account.steps & (jnp.abs(step - 1) <= 64 * jnp.finfo(step.dtype).eps)
     energy = hp.mirror.energy(feedback.grad)
@@ -130,8 +125,8 @@ def add_decay(
 
 
 def decay_sides(sigma: Scalar, hp: MDHparams, account: DecayAccount, u: PyTree) -> Certificate:
-    right = logarithmic(account.largest, account.regret) / sigma
-    proof = regret_sides(account.regret, right, convex=STRONGLY_CONVEX)
+    right = accounts.logarithmic(account.largest, account.regret) / sigma
+    proof = accounts.regret_sides(account.regret, right, convex=accounts.STRONGLY_CONVEX)
     inside = hp.mirror.outside(u) == 0
     return proof.under({DOMAIN: inside, "steps must be 1 / (sigma t)": account.steps})
 
@@ -209,7 +204,7 @@ class Account(NamedTuple):
 
 
 def open_account(hp: StronglyConvexHparams, state: StronglyConvexState, u: PyTree) -> Account:
-    regret = open_regret(state.mean, u)
+    regret = accounts.open_regret(state.mean, u)
     zero = jnp.zeros_like(regret.left)
     return Account(zero, zero, zero, zero, zero, regret)
 
@@ -225,7 +220,7 @@ def add_round(
     eta, here, z = _eta(hp, t), f.retract(state.theta), _move(hp, t, feedback)
     after = tree.add(here, z)
     ends = f.conjugate(after), f.conjugate(here), tree.vdot(z, w)
-    bend = tuple(hp.sigma * part for part in divergence(f, u, here))
+    bend = tuple(hp.sigma * part for part in accounts.divergence(f, u, here))
     below = tree.vdot(z, tree.sub(u, w)) / eta - bend[0]
     size = sum(map(jnp.abs, ends)) / eta**2 + (t + 1) * (jnp.abs(below) + bend[1])
     energy = f.energy(tree.scale(feedback.weight, feedback.grad))
@@ -235,7 +230,7 @@ def add_round(
         account.size + size,
         jnp.inf * jnp.ones_like(t) if energy is None else jnp.maximum(account.largest, energy),
         t,
-        add_regret(account.regret, feedback, u, bend=bend, share=t + 1),
+        accounts.add_regret(account.regret, feedback, u, bend=bend, share=t + 1),
     )
 
 
@@ -251,7 +246,9 @@ def on_parabolas(hp: StronglyConvexHparams, account: Account, u: PyTree) -> Cert
 
 def on_losses(hp: StronglyConvexHparams, account: Account, u: PyTree) -> Certificate:
     right = 4 * account.largest / (hp.sigma * (account.rounds + 3))
-    proof = regret_sides(account.regret, right, share=_share(account), convex=STRONGLY_CONVEX)
+    proof = accounts.regret_sides(
+        account.regret, right, share=_share(account), convex=accounts.STRONGLY_CONVEX
+    )
     return proof.given(DOMAIN, hp.mirror.outside(u) == 0)
 
 

@@ -1,4 +1,4 @@
-r"""Accounts of mirror descent: the master inequality of the lazy form, approach of the eager one.
+r"""Accounts that theorems share: the master inequality, the approach to $u$, and regret on losses.
 
 The master inequality bounds lazy mirror descent and follow the regularized leader. Play $w_t =
 \nabla f_t^*(\vartheta_t)$, observe any $z_t$, keep $\theta_{t+1} = \theta_t + z_t$. The played dual
@@ -20,6 +20,14 @@ come, where $w_{t+1}$ is computed from the last update:
 
 $$\sum_{s \le t} \frac{B_\psi(u, w_s) - B_\psi(u, w_{s+1})}{\eta_s}.$$
 
+Regret on the losses themselves, with an optional penalty $F$, for rounds of weight 1, is
+
+$$\sum_{s \le t} c_s \big(\ell_s(w_s) + F(w_s) - \ell_s(u) - F(u)\big).$$
+
+The proofs pass from linearized losses to losses by $\ell_s(u) \ge \ell_s(w_s) + \langle g_s, u -
+w_s\rangle + \text{bend}_s$, which is convexity, or strong convexity if the bend is not 0. The
+account checks this inequality in every round. If a round violates it, the theorem does not apply.
+
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, lemma 1.
 """
@@ -35,10 +43,12 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _clock as clock
+from olx._clock import Clock
 from olx._numeric import Sum
 from olx.core import Feedback, Scalar
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, Theorem
 
 
 class Step(NamedTuple):
@@ -169,9 +179,10 @@ class Approach(NamedTuple):
     size: Float[Array, ""]  # the sum of absolute values, for the rounding error
 
 
-def open_approach(f: MirrorMap, dual: PyTree, u: PyTree) -> Approach:
-    """The account before the first round, from the `dual` of the first decision."""
-    near, _ = divergence(f, check.comparator(u, dual), dual)
+def open_approach(hp: PyTree, state: PyTree, u: PyTree) -> Approach:
+    """The account before the first round, for a learner with a `mirror` and a dual `theta`."""
+    dual = hp.mirror.retract(state.theta)
+    near, _ = divergence(hp.mirror, check.comparator(u, dual), dual)
     zero = jnp.zeros_like(near)
     return Approach(zero, zero, near, jnp.ones_like(near), zero, zero, zero, zero)
 
@@ -203,11 +214,11 @@ def add_approach(
     )
 
 
-def approach_sides(account: Approach) -> Certificate:
-    """Both sides, without the condition on the domain."""
+def approach_sides(hp: PyTree, account: Approach, u: PyTree) -> Certificate:
     moved = account.settled + account.last
     right, published = moved + account.drift, moved + account.published
-    return Certificate(account.left, right, account.size, published)
+    proof = Certificate(account.left, right, account.size, published)
+    return proof.given(DOMAIN, hp.mirror.outside(u) == 0)
 
 
 def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
@@ -220,3 +231,82 @@ def divergence(f: MirrorMap, u: PyTree, dual: PyTree) -> tuple[Array, Array]:
     along = jnp.asarray(tree.vdot(size(dual), size(u)))
     size_of = jnp.abs(parts[0]) + jnp.abs(parts[1]) + along + 2 * constants(f, u)
     return parts[0] + parts[1] - parts[2], size_of
+
+
+CONVEX = "losses must be convex: not below their linearizations at `u`"
+STRONGLY_CONVEX = "losses must be `sigma`-strongly convex: not below their parabolas at `u`"
+
+
+class Regret(NamedTuple):
+    left: Float[Array, ""]
+    size: Float[Array, ""]  # the sum of |loss|, for the rounding error of `left`
+    rounds: Clock
+    unit: Bool[Array, ""]  # whether all weights were 1
+    convex: Bool[Array, ""]  # whether the inequality above held at u in all rounds
+
+
+def open_regret(decision: PyTree, u: PyTree) -> Regret:
+    """The account before the first round; `u` must be shaped like `decision`."""
+    check.comparator(u, decision)
+    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(decision)))
+    yes = jnp.ones((), bool)
+    return Regret(zero, zero, clock.start(None, decision), yes, yes)
+
+
+def add_regret(
+    account: Regret,
+    feedback: Feedback,
+    u: PyTree,
+    *,
+    other: Array | None = None,
+    penalty: Callable[[PyTree], Array] | None = None,
+    bend: tuple[Scalar, ...] = (0.0, 0.0),
+    share: Scalar = 1.0,
+) -> Regret:
+    """Add a round.
+
+    other: the loss charged to `u`; the loss of the round at `u` if None.
+    penalty: $F$; no penalty if None.
+    bend: how far above its linearization the loss must be at `u`, and the size of its terms.
+    share: $c_s$.
+    """
+    own, w = feedback.value, feedback.action
+    other = feedback.loss(u) if other is None else other
+    along = jnp.asarray(tree.vdot(feedback.grad, tree.sub(u, w)))
+    length = lambda g, u, w: jnp.abs(g) * (jnp.abs(u) + jnp.abs(w))
+    around = tree.sum(jax.tree.map(length, feedback.grad, u, w))
+    size = jnp.abs(own) + jnp.abs(other) + around + bend[1]
+    rounding = 64 * jnp.finfo(along.dtype).eps * size
+    below = other < own + along + bend[0] - rounding  # False for a NaN loss: NaN must show
+    if penalty is not None:
+        own, other = own + penalty(w), other + penalty(u)
+    return Regret(
+        account.left + share * (own - other),
+        account.size + share * (jnp.abs(own) + jnp.abs(other)),
+        clock.advance(account.rounds, True),
+        account.unit & (jnp.asarray(feedback.weight) == 1),
+        account.convex & ~below,
+    )
+
+
+def regret_sides(
+    account: Regret,
+    right: Array,
+    published: Array | None = None,
+    *,
+    share: Scalar = 1.0,
+    convex: str = CONVEX,
+) -> Certificate:
+    """Both sides.
+
+    share: a factor of the left side.
+    convex: the name of the condition on the losses.
+    """
+    size = share * account.size + jnp.where(jnp.isfinite(right), jnp.abs(right), 0.0)
+    proof = Certificate(share * account.left, right, size, published)
+    return proof.under({UNIT_WEIGHTS: account.unit, convex: account.convex})
+
+
+def logarithmic(largest: Array, regret: Regret) -> Array:
+    r"""$\max_{s \le t} \|g_s\|_*^2 \,(1 + \ln t) / (2\beta)$."""
+    return largest * (1 + jnp.log(regret.rounds.past))

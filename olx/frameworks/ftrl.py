@@ -44,8 +44,7 @@ from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.frameworks import accounts
-from olx.frameworks.accounts import Step, constants
-from olx.frameworks.regret import Regret, add_regret, logarithmic, open_regret, regret_sides
+from olx.frameworks.accounts import Regret, Step
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.constant import as_regularizer, constant
 from olx.regularizers.constant import init as unchanging
@@ -209,7 +208,7 @@ def _leader(eta: Scalar, t: Array, b: Array, penalty: Array) -> Array:
 
 
 def _leader_bound(hp: FTRLHparams, account: Corollary) -> Array:
-    return logarithmic(account.largest, account.regret)
+    return accounts.logarithmic(account.largest, account.regret)
 
 
 COMPOSITE = Form(
@@ -257,7 +256,7 @@ def _corollary(
 
 
 def _open(hp: FTRLHparams, state: FTRLState, u: PyTree) -> Corollary:
-    regret, true = open_regret(state.theta.value, u), jnp.ones((), bool)
+    regret, true = accounts.open_regret(state.theta.value, u), jnp.ones((), bool)
     zero = jnp.zeros_like(regret.left)
     return Corollary(regret, zero, zero, zero, true, true, true)
 
@@ -280,9 +279,9 @@ def _add_round(
     (at_u, other_u), (at_w, other_w) = (
         _compared(f, b, penalty, form, hp.eta, t, point) for point in (u, w)
     )
-    tiny = 1e3 * jnp.finfo(energy.dtype).eps * (jnp.abs(account.paid) + constants(b, u))
+    tiny = 1e3 * jnp.finfo(energy.dtype).eps * (jnp.abs(account.paid) + accounts.constants(b, u))
     return Corollary(
-        add_regret(account.regret, feedback, u, penalty=penalty),
+        accounts.add_regret(account.regret, feedback, u, penalty=penalty),
         at_u,
         account.energy + energy,
         jnp.maximum(account.largest, energy),
@@ -293,7 +292,7 @@ def _add_round(
 
 
 def _sides(form: Form, hp: FTRLHparams, account: Corollary, u: PyTree) -> Certificate:
-    proof = regret_sides(account.regret, form.right_fn(hp, account))
+    proof = accounts.regret_sides(account.regret, form.right_fn(hp, account))
     return proof.under({DOMAIN: account.inside, GROWS: account.grows, form.demand: account.formed})
 
 
@@ -317,7 +316,12 @@ def _compared(
     own, part = f.potential(point), b.potential(point)
     more = jnp.zeros_like(part) if penalty is None else penalty(point)
     asked = form.regularizer_fn(eta, t, part, more)
-    size = jnp.abs(own) + jnp.abs(asked) + constants(f, point) + t * constants(b, point)
+    size = (
+        jnp.abs(own)
+        + jnp.abs(asked)
+        + accounts.constants(f, point)
+        + t * accounts.constants(b, point)
+    )
     apart = jnp.where(own == asked, 0.0, jnp.abs(own - asked))  # both may be infinite
     rounding = 1e3 * jnp.finfo(part.dtype).eps * jnp.where(jnp.isinf(size), 0.0, size)
     return part, apart > rounding

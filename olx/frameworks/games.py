@@ -49,7 +49,7 @@ from olx._pytree import pytree, static
 from olx._refusal import own_name, public
 from olx.convex.max_of_hinges import ascend_hinges, average_hinges
 from olx.core import Scalar
-from olx.frameworks.lift import dot, row_scores
+from olx.frameworks.lift import dot, score_rows
 from olx.losses.ranks import check_length, degrees, masks, pairs
 from olx.losses.score import signs as need_signs
 from olx.mirrors.base import MirrorMap
@@ -169,7 +169,7 @@ def _itself(w: PyTree, context: PyTree) -> Array:
 
 @own_name("rows")
 def _row_scores(w: Array, rows: Array) -> Array:
-    return row_scores(w, rows)
+    return score_rows(w, rows)
 
 
 def _square(context: PyTree) -> Array:

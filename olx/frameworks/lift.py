@@ -56,7 +56,6 @@ def linear(inner: Learner) -> Learner:
 
     The context is shaped like `params`: an array or a dictionary of arrays.
     """
-    check.instance("inner", inner, Learner)
     return model(inner, dot)
 
 
@@ -111,8 +110,7 @@ def affine_dot(w: PyTree, x: PyTree) -> Array:
     return dot(w[..., :-1], x) + w[..., -1]
 
 
-@public
-def row_scores(w: Array, rows: Array) -> Array:
+def score_rows(w: Array, rows: Array) -> Array:
     r"""The scores $X w$ of the rows $X$ of a group."""
     if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:
         raise RefusedType(
@@ -217,7 +215,6 @@ def affine(inner: Learner) -> Learner:
     >>> olx.decision(learner, run.state, rounds.context[0]).round()[-1].item()
     5.0
     """
-    check.instance("inner", inner, Learner)
     return model(inner, affine_dot)
 
 

@@ -35,18 +35,12 @@ from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx._refusal import public
 from olx.convex.sets import ConvexSet
-from olx.core import STEP, Feedback, Learner, Loss, Process, Scalar
+from olx.core import Feedback, Learner, Loss, Process, Scalar
 from olx.facts import AddsGradient, Facts
-from olx.frameworks.accounts import (
-    Approach,
-    add_approach,
-    approach_sides,
-    divergence,
-    open_approach,
-)
+from olx.frameworks import accounts
+from olx.frameworks.accounts import Approach, Regret
 from olx.frameworks.lift import dot
 from olx.frameworks.omd import coordinates_of
-from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.fixed import as_schedule, no_stats
@@ -99,10 +93,6 @@ def ogd(eta: Scalar | Process, domain: ConvexSet | None = None) -> Learner:
 
     domain: a set of `olx.convex.sets`, such as `ball(1.0)`; the whole space if None.
     """
-    if isinstance(eta, Process):
-        eta.must_give("eta", STEP)
-    else:
-        eta = check.positive("eta", eta)
     if domain is not None:
         check.instance("domain", domain, ConvexSet)
     return md(eta, euclidean(domain))
@@ -121,10 +111,6 @@ def update(hp: MDHparams, state: MDState, feedback: Feedback) -> MDState:
     return MDState(_step(hp, state.theta, eta, feedback), hp.eta.update(state.stats, feedback))
 
 
-def open_account(hp: MDHparams, state: MDState, u: PyTree) -> Approach:
-    return open_approach(hp.mirror, hp.mirror.retract(state.theta), u)
-
-
 def add_round(
     hp: MDHparams, account: Approach, state: MDState, feedback: Feedback, u: PyTree
 ) -> Approach:
@@ -133,19 +119,19 @@ def add_round(
     here, after = f.retract(state.theta), _step(hp, state.theta, eta, feedback)
     step = tree.sub(after, here)
     ends = f.conjugate(after), f.conjugate(here), tree.vdot(step, w)
-    near, far = divergence(f, u, here), divergence(f, u, f.retract(after))
+    near, far = accounts.divergence(f, u, here), accounts.divergence(f, u, f.retract(after))
     size = sum(map(jnp.abs, ends)) + near[1] + far[1]
     left = tree.vdot(step, tree.sub(u, w))
     drift = ends[0] - ends[1] - ends[2]
-    return add_approach(account, eta, near[0], far[0], left, drift, f.energy(step), size)
-
-
-def both_sides(hp: MDHparams, account: Approach, u: PyTree) -> Certificate:
-    return approach_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
+    return accounts.add_approach(account, eta, near[0], far[0], left, drift, f.energy(step), size)
 
 
 mirror_descent = Theorem(
-    "mirror_descent", "Shalev-Shwartz 2007, lemma 5", open_account, add_round, both_sides
+    "mirror_descent",
+    "Shalev-Shwartz 2007, lemma 5",
+    accounts.open_approach,
+    add_round,
+    accounts.approach_sides,
 )
 
 
@@ -157,7 +143,7 @@ class Descent(NamedTuple):
 
 
 def open_descent(hp: MDHparams, state: MDState, u: PyTree) -> Descent:
-    regret = open_regret(state.theta, u)
+    regret = accounts.open_regret(state.theta, u)
     zero = jnp.zeros_like(regret.left)
     start = hp.mirror.gap(u, hp.mirror.retract(state.theta)) / hp.eta.at(None)
     return Descent(regret, start, zero, zero)
@@ -166,14 +152,16 @@ def open_descent(hp: MDHparams, state: MDState, u: PyTree) -> Descent:
 def add_descent(
     hp: MDHparams, account: Descent, state: MDState, feedback: Feedback, u: PyTree
 ) -> Descent:
-    return _add(hp, account, add_regret(account.regret, feedback, u), feedback)
+    return _add(hp, account, accounts.add_regret(account.regret, feedback, u), feedback)
 
 
 def descent_sides(hp: MDHparams, account: Descent, u: PyTree) -> Certificate:
     eta, t = hp.eta.at(None), account.regret.rounds.past
     right = account.start + eta * account.energy
     published = account.start + eta * t * account.largest
-    return regret_sides(account.regret, right, published).given(DOMAIN, hp.mirror.outside(u) == 0)
+    return accounts.regret_sides(account.regret, right, published).given(
+        DOMAIN, hp.mirror.outside(u) == 0
+    )
 
 
 gradient_descent = Theorem(
@@ -209,7 +197,9 @@ def _add_surrogate(
     u: PyTree,
 ) -> Descent:
     other = surrogate(apply(u, feedback.context), feedback.outcome)
-    return _add(hp, account, add_regret(account.regret, feedback, u, other=other), feedback)
+    return _add(
+        hp, account, accounts.add_regret(account.regret, feedback, u, other=other), feedback
+    )
 
 
 def _add(hp: MDHparams, account: Descent, regret: Regret, feedback: Feedback) -> Descent:

@@ -80,7 +80,6 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 @public
 def hedge(eta: Scalar) -> Learner:
     r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
-    eta = check.positive("eta", eta)
     return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
 
 

@@ -37,18 +37,11 @@ from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import HINT, Feedback, Learner, Process, Scalar
 from olx.frameworks import accounts
-from olx.frameworks.accounts import (
-    Approach,
-    Step,
-    add_approach,
-    approach_sides,
-    divergence,
-    open_approach,
-)
+from olx.frameworks.accounts import Approach, Step
 from olx.frameworks.hints import last_gradient
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.regularizers.constant import as_regularizer
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @pytree
@@ -163,10 +156,6 @@ def md_update(
     return OptimisticMDState(theta, hp.hint.update(state.hint, feedback))
 
 
-def open_account(hp: OptimisticMDHparams, state: OptimisticMDState, u: PyTree) -> Approach:
-    return open_approach(hp.mirror, hp.mirror.retract(state.theta), u)
-
-
 def add_round(
     hp: OptimisticMDHparams,
     account: Approach,
@@ -181,22 +170,22 @@ def add_round(
     aimed = f.retract(_step(hp, state.theta, 1.0, hint))
     learned = f.retract(_step(hp, state.theta, 1.0, g))
     after = f.to_primal(learned)
-    near, far = divergence(f, u, start), divergence(f, u, learned)
-    back, forth = divergence(f, after, aimed), divergence(f, w, start)
+    near, far = accounts.divergence(f, u, start), accounts.divergence(f, u, learned)
+    back, forth = accounts.divergence(f, after, aimed), accounts.divergence(f, w, start)
     gain = eta * tree.vdot(missed, tree.sub(w, after))
     left = eta * tree.vdot(g, tree.sub(w, u))
     size = jnp.abs(gain) + near[1] + far[1] + back[1] + forth[1]
     drift, norms = gain - (back[0] + forth[0]), f.energy(missed)
     norms = None if norms is None else eta**2 * norms
-    return add_approach(account, eta, near[0], far[0], left, drift, norms, size)
-
-
-def both_sides(hp: OptimisticMDHparams, account: Approach, u: PyTree) -> Certificate:
-    return approach_sides(account).given(DOMAIN, hp.mirror.outside(u) == 0)
+    return accounts.add_approach(account, eta, near[0], far[0], left, drift, norms, size)
 
 
 missed_gradients = Theorem(
-    "missed_gradients", "Rakhlin, Sridharan 2013, lemma 1", open_account, add_round, both_sides
+    "missed_gradients",
+    "Rakhlin, Sridharan 2013, lemma 1",
+    accounts.open_approach,
+    add_round,
+    accounts.approach_sides,
 )
 
 

@@ -58,9 +58,10 @@ from olx._words import computed
 from olx.classification.perceptron import p_of, perceptron_mistakes
 from olx.classification.winnow import winnow_mistakes
 from olx.core import Learner, Scalar
+from olx.frameworks import mistakes
 from olx.frameworks.ascents.base import conservative, uniform
 from olx.frameworks.dual_ascent import dual_ascent
-from olx.frameworks.mistakes import Tally, at_margin, counted, is_conservative
+from olx.frameworks.mistakes import Tally
 from olx.frameworks.primal_dual import DualAscentHparams
 from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.entropy import negative_entropy
@@ -134,7 +135,6 @@ def exponentiated_gradient(eta: Scalar) -> Learner:
     >>> olx.rollout(learner, loss, rounds, jnp.zeros((3, 3))).losses.tolist()
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
-    eta = check.positive("eta", eta)
     learner = dual_ascent(eta, negative_entropy(), multiclass_hinge, conservative())
     return learner.carrying(winnow_mistakes(1.0))
 
@@ -146,18 +146,23 @@ def multiclass_perceptron_mistakes(margin: Scalar) -> Theorem:
     margin: $\gamma$, positive.
     """
     source = "Zhang 2023, chapter 14, the multiclass Perceptron"
-    return at_margin("multiclass_perceptron_mistakes", source, sides, margin, PERCEPTRONS)
+    return mistakes.at_margin("multiclass_perceptron_mistakes", source, sides, margin, PERCEPTRONS)
 
 
 def sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     whole = lambda gaps, square: (
         2 * gaps / tally.margin + 2 * tally.price * square / (tally.margin**2)
     )
-    return counted(tally, whole(tally.gaps, tally.square), whole(tally.all_gaps, tally.longest))
+    return mistakes.counted(
+        tally, whole(tally.gaps, tally.square), whole(tally.all_gaps, tally.longest)
+    )
 
 
 def _is_perceptron(learner: Learner) -> bool:
-    return is_conservative(learner, euclidean(), pnorm(1.5)) and learner.hparams.loss.of_classes
+    return (
+        mistakes.is_conservative(learner, euclidean(), pnorm(1.5))
+        and learner.hparams.loss.of_classes
+    )
 
 
 PERCEPTRONS = About("a Perceptron of `olx.multiclass`", _is_perceptron)

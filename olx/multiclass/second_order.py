@@ -202,14 +202,15 @@ def _rows(each: Array, x: Array) -> Array:
 
 @public_as("multiclass.soft_confidence_weighted")
 def soft_confidence_weighted(
-    confidence: Scalar = 0.9, c: Scalar = 1.0, *, squared: bool = False
+    confidence: Scalar = 0.9, aggressiveness: Scalar = 1.0, *, squared: bool = False
 ) -> Learner:
     r"""Multiclass SCW-I, or SCW-II if `squared`, a predictor for labels 0, ..., k - 1.
 
     confidence: $\Phi(\phi)$ in (0.5, 1).
-    c: the $C$ of the paper, positive; smaller for more noise. It is multiplied by the weight of the
-        round.
-    squared: whether the price is `c` times the square of the miss; else it is `c` times the miss.
+    aggressiveness: the $C$ of the paper, positive; smaller for more noise. It is multiplied by the
+        weight of the round.
+    squared: whether the price is `aggressiveness` times the square of the miss; else times the
+        miss.
 
     `params` is an array with one row per class; only its shape is used.
 
@@ -220,7 +221,7 @@ def soft_confidence_weighted(
     >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
     True
     """
-    binary = soft_rule(confidence, c, squared)
+    binary = soft_rule(confidence, aggressiveness, squared)
     rule = Rule(binary, binary_score, binary_step)
     learner = _by_classes("multiclass.soft_confidence_weighted", rule)
     return computed(learner, confidence=_confidence)

@@ -98,87 +98,111 @@ def _first(where: Bool[Array, " k"]) -> Bool[Array, " k"]:
     return number == jnp.min(jnp.where(where, number, where.size))
 
 
-class Geometry(NamedTuple):
-    """What the updates and theorems need to know of a potential."""
-
-    at: Callable[[Scalar, Array], PyTree]  # (c, acc) -> the state with the weights of acc / c
-    scores: Callable[[PyTree, Array], Array]  # (state, x) -> the score of each label
-    pair: Callable[[Ranked], Array]  # the best dual variable of the two worst labels
-    every: Callable[[Ranked], Array]  # the best dual variables of all labels
-    square: Callable[[Array], Array]  # (x) -> the square of its dual norm
-    drift: Callable[[Ranked], Array]  # the divergence of a subgradient step, times c
-    price: Callable[[Array], Array]  # (u) -> f(u), at least 0
-    inside: Callable[[Array], Array]  # (u) -> whether it lies in the domain
-    conjugate: Callable[[PyTree], Array]  # (state) -> f*(theta), 0 at the start
-    offset: Callable[[Array], Array]  # (u) -> the size of the constants in both
-
-
 class EuclideanState(NamedTuple):
+    """The state of a geometry; the class holds what updates and theorems ask of the geometry."""
+
     acc: Float[Array, "k d"]  # c times the weights, one row per label
     c: Scalar
 
+    @classmethod
+    def at(cls, c: Scalar, acc: Array) -> "EuclideanState":
+        return cls(acc, c)
 
-def _euclidean_at(c: Scalar, acc: Array) -> EuclideanState:
-    return EuclideanState(acc, c)
+    def scores(self, x: Array) -> Array:
+        return self.acc @ x / self.c
 
+    @staticmethod
+    def pair(now: Ranked) -> Array:
+        r"""$\min\{h, c \ell / (2 \|x\|^2)\}$."""
+        square = EuclideanState.square(now.x)
+        return jnp.minimum(now.weight, safe.divide(now.c * jnp.maximum(now.gap, 0.0), 2 * square))
 
-def _euclidean_scores(state: EuclideanState, x: Array) -> Array:
-    return state.acc @ x / state.c
+    @staticmethod
+    def every(now: Ranked) -> Array:
+        square = safe.or_one(EuclideanState.square(now.x))
+        signed = jnp.where(now.relevant, -now.scores, now.scores)
+        return balanced_search(now.c * (now.margin / 2 + signed) / square, now.relevant, now.weight)
 
+    @staticmethod
+    def square(x: Array) -> Array:
+        return jnp.sum(x * x)
 
-def _euclidean_pair(now: Ranked) -> Array:
-    r"""$\min\{h, c \ell / (2 \|x\|^2)\}$."""
-    square = _euclidean_square(now.x)
-    return jnp.minimum(now.weight, safe.divide(now.c * jnp.maximum(now.gap, 0.0), 2 * square))
+    @staticmethod
+    def drift(now: Ranked) -> Array:
+        return now.weight**2 * EuclideanState.square(now.x) / now.c
 
+    @staticmethod
+    def price(u: Array) -> Array:
+        return jnp.sum(u * u) / 2
 
-def _euclidean_every(now: Ranked) -> Array:
-    square = safe.or_one(_euclidean_square(now.x))
-    signed = jnp.where(now.relevant, -now.scores, now.scores)
-    return balanced_search(now.c * (now.margin / 2 + signed) / square, now.relevant, now.weight)
+    @staticmethod
+    def inside(u: Array) -> Array:
+        return jnp.ones((), bool)
 
+    def conjugate(self) -> Array:
+        return EuclideanState.price(self.acc / self.c)
 
-def _euclidean_square(x: Array) -> Array:
-    return jnp.sum(x * x)
-
-
-def _euclidean_drift(now: Ranked) -> Array:
-    return now.weight**2 * _euclidean_square(now.x) / now.c
-
-
-def _euclidean_price(u: Array) -> Array:
-    return jnp.sum(u * u) / 2
-
-
-def _euclidean_inside(u: Array) -> Array:
-    return jnp.ones((), bool)
-
-
-def _euclidean_conjugate(state: EuclideanState) -> Array:
-    return _euclidean_price(state.acc / state.c)
-
-
-def _euclidean_offset(u: Array) -> Array:
-    return jnp.zeros((), u.dtype)
-
-
-EUCLIDEAN = Geometry(
-    _euclidean_at,
-    _euclidean_scores,
-    _euclidean_pair,
-    _euclidean_every,
-    _euclidean_square,
-    _euclidean_drift,
-    _euclidean_price,
-    _euclidean_inside,
-    _euclidean_conjugate,
-    _euclidean_offset,
-)
+    @staticmethod
+    def offset(u: Array) -> Array:
+        return jnp.zeros((), u.dtype)
 
 
 class EntropicState(NamedTuple):
     theta: Float[Array, "k d"]
     level: Sum  # per label, the logarithm of the sum of the exponentials of theta
+
+    @classmethod
+    def at(cls, c: Scalar, acc: Array) -> "EntropicState":
+        return cls(acc / c, safe.start(logsumexp(acc / c, axis=1)))
+
+    def scores(self, x: Array) -> Array:
+        weights = jnp.exp(self.theta - self.level.value[:, None])
+        return jnp.sum(jnp.where(x != 0, weights, 0.0), axis=1)
+
+    @staticmethod
+    def pair(now: Ranked) -> Array:
+        r"""$\min\{h, c (\log\beta)_+\}$, with $\beta$ the zero of a quadratic in the two scores."""
+        tame = _tame(now.scores)
+        low = jnp.min(jnp.where(now.relevant, tame, 1.0))
+        high = jnp.max(jnp.where(now.relevant, 0.0, tame))
+        low, high = (jnp.where(now.proper, p, 0.5) for p in (low, high))
+        mix, cross = low * high + (1 - low) * (1 - high), low * (1 - high)
+        root = jnp.sqrt(
+            (now.margin * mix) ** 2 + 4 * (1 - now.margin**2) * cross * high * (1 - low)
+        )
+        beta = (now.margin * mix + root) / (2 * (1 - now.margin) * cross)
+        return jnp.clip(now.c * jnp.log(beta), 0.0, now.weight)
+
+    @staticmethod
+    def every(now: Ranked) -> Array:
+        tame = jnp.where(now.proper, _tame(now.scores), 0.5)
+        return balanced_logits(tame, now.relevant, now.margin, now.c, now.weight)
+
+    @staticmethod
+    def square(x: Array) -> Array:
+        return jnp.max(jnp.abs(x)) ** 2
+
+    @staticmethod
+    def drift(now: Ranked) -> Array:
+        r"""$c B_{f^*}$: $c \log(1 + p (e^\delta - 1)) - c p \delta$ of the two worst labels."""
+        delta = jnp.where(now.relevant, 1.0, -jnp.ones_like(now.scores)) * now.weight / now.c
+        each = _rise(now.scores, delta) - now.scores * delta
+        return now.c * jnp.sum(now.worst * each)
+
+    @staticmethod
+    def price(u: Array) -> Array:
+        return jnp.sum(safe.x_log_x(u)) + EntropicState.offset(u)
+
+    @staticmethod
+    def inside(u: Array) -> Array:
+        return jnp.all(jax.vmap(_domain.unit_simplex)(u))
+
+    def conjugate(self) -> Array:
+        return jnp.sum(self.level.value) - EntropicState.offset(self.theta)
+
+    @staticmethod
+    def offset(u: Array) -> Array:
+        return u.shape[0] * jnp.log(jnp.asarray(u.shape[1], u.dtype))
 
 
 def entropic_init(params: Array) -> EntropicState:
@@ -187,65 +211,12 @@ def entropic_init(params: Array) -> EntropicState:
     return EntropicState(jnp.zeros_like(params), safe.start(level))
 
 
-def _entropic_at(c: Scalar, acc: Array) -> EntropicState:
-    return EntropicState(acc / c, safe.start(logsumexp(acc / c, axis=1)))
-
-
-def _entropic_scores(state: EntropicState, x: Array) -> Array:
-    weights = jnp.exp(state.theta - state.level.value[:, None])
-    return jnp.sum(jnp.where(x != 0, weights, 0.0), axis=1)
-
-
-def _entropic_pair(now: Ranked) -> Array:
-    r"""$\min\{h, c (\log\beta)_+\}$, with $\beta$ the zero of a quadratic in the two scores."""
-    tame = _tame(now.scores)
-    low = jnp.min(jnp.where(now.relevant, tame, 1.0))
-    high = jnp.max(jnp.where(now.relevant, 0.0, tame))
-    low, high = (jnp.where(now.proper, p, 0.5) for p in (low, high))
-    mix, cross = low * high + (1 - low) * (1 - high), low * (1 - high)
-    root = jnp.sqrt((now.margin * mix) ** 2 + 4 * (1 - now.margin**2) * cross * high * (1 - low))
-    beta = (now.margin * mix + root) / (2 * (1 - now.margin) * cross)
-    return jnp.clip(now.c * jnp.log(beta), 0.0, now.weight)
-
-
-def _entropic_every(now: Ranked) -> Array:
-    tame = jnp.where(now.proper, _tame(now.scores), 0.5)
-    return balanced_logits(tame, now.relevant, now.margin, now.c, now.weight)
-
-
 def entropic_move(
     c: Scalar, state: EntropicState, x: Array, scores: Array, steps: Array
 ) -> EntropicState:
     delta = steps / c
     theta = state.theta + delta[:, None] * x
     return EntropicState(theta, safe.add(state.level, _rise(scores, delta)))
-
-
-def _entropic_square(x: Array) -> Array:
-    return jnp.max(jnp.abs(x)) ** 2
-
-
-def _entropic_drift(now: Ranked) -> Array:
-    r"""$c B_{f^*}$: $c \log(1 + p (e^\delta - 1)) - c p \delta$ of the two worst labels."""
-    delta = jnp.where(now.relevant, 1.0, -jnp.ones_like(now.scores)) * now.weight / now.c
-    each = _rise(now.scores, delta) - now.scores * delta
-    return now.c * jnp.sum(now.worst * each)
-
-
-def _entropic_price(u: Array) -> Array:
-    return jnp.sum(safe.x_log_x(u)) + _entropic_offset(u)
-
-
-def _entropic_inside(u: Array) -> Array:
-    return jnp.all(jax.vmap(_domain.unit_simplex)(u))
-
-
-def _entropic_conjugate(state: EntropicState) -> Array:
-    return jnp.sum(state.level.value) - _entropic_offset(state.theta)
-
-
-def _entropic_offset(u: Array) -> Array:
-    return u.shape[0] * jnp.log(jnp.asarray(u.shape[1], u.dtype))
 
 
 def _rise(scores: Array, delta: Array) -> Array:
@@ -258,18 +229,7 @@ def _tame(scores: Array) -> Array:
     return jnp.clip(scores, jnp.sqrt(kind.tiny).astype(scores.dtype), 1 - kind.eps)
 
 
-ENTROPIC = Geometry(
-    _entropic_at,
-    _entropic_scores,
-    _entropic_pair,
-    _entropic_every,
-    _entropic_square,
-    _entropic_drift,
-    _entropic_price,
-    _entropic_inside,
-    _entropic_conjugate,
-    _entropic_offset,
-)
+Geometry = type[EuclideanState] | type[EntropicState]
 
 
 def is_entropy(mirror: MirrorMap) -> bool:

@@ -37,10 +37,10 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Feedback, Learner, Rounds, Scalar
-from olx.frameworks.lift import model, row_scores
+from olx.frameworks.lift import model, score_rows
 from olx.losses.ranks import PADDING, average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
-from olx.theorem import Certificate, Theorem
+from olx.theorem import ZERO, Certificate, latest, summed
 from olx.wrapper import LOSS, lift_needs
 
 
@@ -99,8 +99,13 @@ def rank_rows(inner: Learner) -> Learner:
     >>> run.state.theta.tolist()
     [0.5, -0.5]
     """
-    check.instance("inner", inner, Learner)
     return model(inner, row_scores)
+
+
+@public
+def row_scores(w: Array, rows: Array) -> Array:
+    r"""The scores $X w$ of the rows $X$ of a group."""
+    return score_rows(w, rows)
 
 
 def init(hp: InstanceRankingHparams, params: PyTree) -> InstanceRankingState:
@@ -133,42 +138,28 @@ class Account(NamedTuple):
     moved: Float[Array, ""]  # the sum of |v|^2 / (2 c)
     norms: Float[Array, ""]  # the same with the longest difference of a pair
     gain: Float[Array, ""]  # the sum of tau (g - <v, w>)
-    dual: Float[Array, ""]
+    spent: Float[Array, ""]  # c |w|^2 / 2 after the last round
     size: Float[Array, ""]  # for the rounding error
 
 
-def open_account(hp: InstanceRankingHparams, state: InstanceRankingState, u: PyTree) -> Account:
+def start(hp: InstanceRankingHparams, state: InstanceRankingState, u: PyTree) -> Account:
     u = check.comparator(u, state.w)
-    zero = jnp.zeros((), state.w.dtype)
-    return Account(zero + jnp.sum(u * u) / (2 * hp.eta), *(zero,) * 7)
+    return Account(jnp.sum(u * u) / (2 * hp.eta), *[ZERO] * 7)
 
 
-def add_round(
-    hp: InstanceRankingHparams,
-    account: Account,
-    state: InstanceRankingState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: InstanceRankingHparams, state: InstanceRankingState, feedback: Feedback, u: PyTree
 ) -> Account:
-    weight = jnp.asarray(feedback.weight, account.own.dtype)
+    weight = jnp.asarray(feedback.weight, state.w.dtype)
     value, v, tau = step_of(hp, feedback)
     own, other = weight * value, weight * hp.loss(feedback.context @ u, feedback.outcome)
     moved = hp.eta * weight**2 * jnp.sum(v * v) / 2
     longest = jnp.where(value > 0, _longest(feedback), 0.0)
-    gained = tau * (value - v @ state.w)
-    after = update(hp, state, feedback).w
+    gained, after = tau * (value - v @ state.w), update(hp, state, feedback).w
     spent = jnp.sum(after * after) / (2 * hp.eta)
-    gain = account.gain + gained
-    return Account(
-        account.price,
-        account.own + own,
-        account.other + other,
-        account.moved + moved,
-        account.norms + hp.eta * weight**2 * longest / 2,
-        gain,
-        gain - spent,
-        account.size + own + other + moved + jnp.abs(gained) + spent,
-    )
+    size = own + other + moved + jnp.abs(gained) + spent
+    norms = hp.eta * weight**2 * longest / 2
+    return Account(ZERO, own, other, moved, norms, gained, latest(spent), size)
 
 
 def regret_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Certificate:
@@ -178,7 +169,8 @@ def regret_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Cer
 
 def duality_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Certificate:
     left, primal = account.own - account.moved, account.price + account.other
-    return Certificate(left, account.dual, account.size + account.price, primal)
+    dual = account.gain - account.spent
+    return Certificate(left, dual, account.size + account.price, primal)
 
 
 def _longest(feedback: Feedback) -> Array:
@@ -191,12 +183,8 @@ def _longest(feedback: Feedback) -> Array:
 
 
 SOURCE = "Shalev-Shwartz 2007, section 5.3.4"
-instance_regret = Theorem(
-    "instance_regret", f"{SOURCE} and corollary 1", open_account, add_round, regret_sides
-)
-instance_duality = Theorem(
-    "instance_duality", f"{SOURCE} and lemma 1", open_account, add_round, duality_sides
-)
+instance_regret = summed("instance_regret", f"{SOURCE} and corollary 1", terms, regret_sides, start)
+instance_duality = summed("instance_duality", f"{SOURCE} and lemma 1", terms, duality_sides, start)
 
 
 @public

@@ -78,19 +78,8 @@ from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks, parted
 from olx.mirrors.base import MirrorMap
-from olx.ranking.geometries import (
-    ENTROPIC,
-    ENTROPIC_ROWS,
-    EUCLIDEAN,
-    Geometry,
-    Ranked,
-    Update,
-    below_one,
-    entropic_init,
-    entropic_move,
-    is_entropy,
-    ranked,
-)
+from olx.ranking import geometries
+from olx.ranking.geometries import EntropicState, EuclideanState, Geometry, Ranked, Update
 from olx.schedules.fixed import as_schedule, no_stats
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
@@ -141,7 +130,7 @@ def label_ranking(
     check.instance("update", update, Update)
     eta = as_schedule("eta", eta)
     margin = check.positive("margin", margin)
-    entropic = is_entropy(mirror)
+    entropic = geometries.is_entropy(mirror)
     if not entropic and not mirror.identity:
         raise RefusedType(
             "`mirror` must be `olx.mirrors.euclidean()` without a domain, or "
@@ -149,7 +138,7 @@ def label_ranking(
             "`olx.linear(olx.omd(eta, olx.mirrors.rowwise(mirror)))` on `olx.losses.label_hinge()`."
         )
     if entropic:
-        margin = below_one(margin)
+        margin = geometries.below_one(margin)
     hparams = LabelRankingHparams(eta, mirror, update, margin)
     fixed = _is_fixed(hparams)
     is_root = eta.at_fn in (at_root_norms, at_root_rounds)
@@ -163,7 +152,7 @@ def label_ranking(
             adds=AddsContext(_coefficients, _scaled) if fixed and not entropic else None,
             coordinates=Rowwise() if fixed or not entropic else None,
         ),
-        needs=(masks("label_ranking"), *((ENTROPIC_ROWS,) if entropic else ())),
+        needs=(masks("label_ranking"), *((geometries.ENTROPIC_ROWS,) if entropic else ())),
         theorems=(label_duality, label_regret, *own, label_mistakes),
     )
 
@@ -178,7 +167,7 @@ def init(hp: LabelRankingHparams, params: PyTree) -> PyTree:
         )
     if _keeps_dual(hp):
         return DualState(jnp.zeros_like(params), hp.eta.init(params))
-    return entropic_init(params)
+    return geometries.entropic_init(params)
 
 
 @own_name("label_ranking")
@@ -189,16 +178,17 @@ def predict(hp: LabelRankingHparams, state: PyTree, context: PyTree) -> Array:
             f"the context has shape {np.shape(context)}, the weights of a label "
             f"have shape {shape}; they must agree."
         )
-    geometry = _geometry_of(hp)
-    now = geometry.at(_rate(hp, state, context), state.acc) if _keeps_dual(hp) else state
-    return geometry.scores(now, context)
+    c, now = _rate(hp, state, context), state
+    if _keeps_dual(hp):
+        now = _geometry_of(hp).at(c, state.acc)
+    return now.scores(context)
 
 
 def learn(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> PyTree:
     now = _round(hp, state, feedback)
     steps = _signed(now, _dual_variables(hp, now))
     if not _keeps_dual(hp):
-        return entropic_move(now.c, state, now.x, now.scores, steps)
+        return geometries.entropic_move(now.c, state, now.x, now.scores, steps)
     stats = hp.eta.update(state.stats, _heard(hp, now, feedback))
     return DualState(state.acc + steps[:, None] * now.x, stats)
 
@@ -215,7 +205,7 @@ def _scaled(hp: LabelRankingHparams, products: Array) -> Array:
 
 
 def _geometry_of(hp: LabelRankingHparams) -> Geometry:
-    return EUCLIDEAN if hp.mirror.identity else ENTROPIC
+    return EuclideanState if hp.mirror.identity else EntropicState
 
 
 def _is_fixed(hp: LabelRankingHparams) -> bool:
@@ -234,7 +224,7 @@ def _weights_of(state: PyTree) -> Array:
 
 def _round(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> Ranked:
     x, y = feedback.context, feedback.outcome
-    return ranked(feedback.action, y, x, hp.margin, _rate(hp, state, x), feedback.weight)
+    return geometries.ranked(feedback.action, y, x, hp.margin, _rate(hp, state, x), feedback.weight)
 
 
 def _rate(hp: LabelRankingHparams, state: PyTree, x: PyTree) -> Scalar:
@@ -319,7 +309,7 @@ def add_round(
     after = learn(hp, state, feedback)
     after = geometry.at(now.c, after.acc) if _keeps_dual(hp) else after
     gained = now.margin * jnp.sum(jnp.where(now.relevant, _dual_variables(hp, now), 0.0))
-    gain, spent = account.gain + gained, now.c * geometry.conjugate(after)
+    gain, spent = account.gain + gained, now.c * after.conjugate()
     rounds = account.rounds + 1
     return Account(
         account.complexity,
@@ -348,7 +338,7 @@ def _change(
     if _is_fixed(hp):
         return jnp.zeros_like(account.own), jnp.zeros_like(account.own)
     geometry, past = _geometry_of(hp), jnp.where(account.c > 0, account.c, now.c)
-    here, before = (c * geometry.conjugate(geometry.at(c, state.acc)) for c in (now.c, past))
+    here, before = (c * geometry.at(c, state.acc).conjugate() for c in (now.c, past))
     return here - before, jnp.abs(here) + now.c * geometry.offset(state.acc)
 
 

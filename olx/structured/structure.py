@@ -13,6 +13,7 @@ has $\rho(y, y) = 0$. A mistake is an output with a positive cost.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.3.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -168,15 +169,7 @@ def structured_model(inner: Learner, structure: Structure) -> Learner:
     check.instance("inner", inner, Learner)
     check.instance("structure", structure, Structure)
     lifted = model(inner, Partial(_parts, structure))
-    return Learner(
-        lifted.hparams,
-        lifted.init_fn,
-        lifted.predict_fn,
-        lifted.update_fn,
-        facts=lifted.facts,
-        needs=(*lifted.needs, *structure.needs),
-        theorems=lifted.theorems,
-    )
+    return dataclasses.replace(lifted, needs=(*lifted.needs, *structure.needs))
 
 
 @compiled

@@ -46,15 +46,8 @@ from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
-from olx.structured.additive import (
-    Account,
-    StructuredState,
-    account_terms,
-    add_step,
-    certified,
-    first_account,
-    first_walk,
-)
+from olx.structured import additive
+from olx.structured.additive import Account, StructuredState
 from olx.structured.losses import Contrast, PartsLoss, contrast, max_loss
 from olx.structured.structure import Structure
 from olx.theorem import Certificate, summed
@@ -143,7 +136,7 @@ def structured_aggressive(structure: Structure, aggressiveness: Scalar, steps: i
 
 
 def init(hp: Hparams, params: PyTree) -> StructuredState:
-    return StructuredState(first_walk(params))
+    return StructuredState(additive.first_walk(params))
 
 
 def predict(hp: Hparams, state: StructuredState, context: PyTree) -> PyTree:
@@ -157,7 +150,7 @@ def update(
     square = structure.square(state.walk.w, feedback.context, seen.slope)
     weight = jnp.asarray(feedback.weight, square.dtype)
     tau = jnp.minimum(hp.aggressiveness * weight, safe.divide(seen.hinge, square))
-    return StructuredState(add_step(structure, state.walk, tau, feedback, seen.slope))
+    return StructuredState(additive.add_step(structure, state.walk, tau, feedback, seen.slope))
 
 
 def _rival(hp: Hparams, feedback: Feedback) -> tuple[PyTree, Contrast]:
@@ -195,24 +188,24 @@ def aggressive_update(
         return Climb(slope, cost, tree.add_scale(at.parts, step * most, change)), None
 
     end, _ = lax.scan(climb, begin, length=hp.steps)
-    return StructuredState(add_step(structure, state.walk, most, feedback, end.slope))
+    return StructuredState(additive.add_step(structure, state.walk, most, feedback, end.slope))
 
 
 def start(hp: Hparams, state: StructuredState, u: PyTree) -> Account:
-    return first_account(state.walk.w, u)
+    return additive.first_account(state.walk.w, u)
 
 
 def terms(hp: Hparams, state: StructuredState, feedback: Feedback, u: PyTree) -> Account:
     structure, (rival, seen) = hp.loss.structure, _rival(hp, feedback)
     c = 1 / hp.aggressiveness * jnp.ones_like(seen.hinge)
-    return account_terms(structure, state.walk.w, feedback, u, rival, seen.hinge > 0, c)
+    return additive.account_terms(structure, state.walk.w, feedback, u, rival, seen.hinge > 0, c)
 
 
 def both_sides(hp: StructuredPassiveAggressiveHparams, account: Account, u: PyTree) -> Certificate:
     paid = account.c * account.price
     at_most = account.largest * account.rounds / (2 * account.c)
     right, published = account.gaps + paid + account.spent, account.worst + paid + at_most
-    return certified(hp.loss.structure, account, right, published)
+    return additive.certified(hp.loss.structure, account, right, published)
 
 
 structured_cost = summed(
@@ -227,7 +220,7 @@ structured_cost = summed(
 def aggressive_sides(hp: StructuredAggressiveHparams, account: Account, u: PyTree) -> Certificate:
     known = account.worst + account.c * account.price
     at_most = account.largest * account.rounds / (2 * account.c)
-    return certified(hp.loss.structure, account, known + account.spent, known + at_most)
+    return additive.certified(hp.loss.structure, account, known + account.spent, known + at_most)
 
 
 structured_aggressive_cost = summed(

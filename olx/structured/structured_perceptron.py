@@ -44,16 +44,8 @@ from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import solved
-from olx.structured.additive import (
-    Account,
-    StructuredState,
-    Walk,
-    account_terms,
-    add_step,
-    certified,
-    first_account,
-    first_walk,
-)
+from olx.structured import additive
+from olx.structured.additive import Account, StructuredState, Walk
 from olx.structured.losses import Contrast, contrast
 from olx.structured.structure import Structure
 from olx.theorem import Certificate, summed
@@ -98,7 +90,7 @@ def structured_perceptron(structure: Structure) -> Learner:
 
 
 def init(structure: Structure, params: PyTree) -> StructuredState:
-    return StructuredState(first_walk(tree.zeros_like(params)))
+    return StructuredState(additive.first_walk(tree.zeros_like(params)))
 
 
 def predict(structure: Structure, state: StructuredState, context: PyTree) -> PyTree:
@@ -108,7 +100,7 @@ def predict(structure: Structure, state: StructuredState, context: PyTree) -> Py
 def update(structure: Structure, state: StructuredState, feedback: Feedback) -> StructuredState:
     _, seen = _decoded(structure, feedback)
     factor = jnp.where(seen.wrong, jnp.asarray(feedback.weight, seen.cost.dtype), 0.0)
-    return StructuredState(add_step(structure, state.walk, factor, feedback, seen.slope))
+    return StructuredState(additive.add_step(structure, state.walk, factor, feedback, seen.slope))
 
 
 def _decoded(structure: Structure, feedback: Feedback) -> tuple[PyTree, Contrast]:
@@ -118,19 +110,19 @@ def _decoded(structure: Structure, feedback: Feedback) -> tuple[PyTree, Contrast
 
 
 def start(hp: PyTree, state: StructuredState | SelfTunedStructuredState, u: PyTree) -> Account:
-    return first_account(tree.zeros_like(state.walk.w), u)
+    return additive.first_account(tree.zeros_like(state.walk.w), u)
 
 
 def terms(structure: Structure, state: StructuredState, feedback: Feedback, u: PyTree) -> Account:
     output, seen = _decoded(structure, feedback)
     one = jnp.ones_like(seen.hinge)
-    return account_terms(structure, state.walk.w, feedback, u, output, seen.wrong, one)
+    return additive.account_terms(structure, state.walk.w, feedback, u, output, seen.wrong, one)
 
 
 def both_sides(structure: Structure, account: Account, u: PyTree) -> Certificate:
     right = account.gaps + jnp.sqrt(2 * account.price * account.squares)
     slope = jnp.sqrt(2 * account.price * account.largest / account.least)
-    return certified(structure, account, right, solved(account.worst, slope))
+    return additive.certified(structure, account, right, solved(account.worst, slope))
 
 
 structured_perceptron_cost = summed(
@@ -168,7 +160,7 @@ def self_tuned_structured(structure: Structure, complexity: Scalar) -> Learner:
 
 
 def self_tuned_init(hp: SelfTunedStructuredHparams, params: PyTree) -> SelfTunedStructuredState:
-    begun = first_walk(tree.zeros_like(params))
+    begun = additive.first_walk(tree.zeros_like(params))
     return SelfTunedStructuredState(begun, begun.total.value, begun.total.value)
 
 
@@ -188,7 +180,7 @@ def self_tuned_update(
     longest = jnp.where(seen.wrong, jnp.maximum(state.longest, square), state.longest)
     gap = jnp.maximum(_rate(hp, longest, mistakes) * seen.cost - seen.margin, 0.0)
     alpha = jnp.minimum(weight, safe.divide(gap, square))
-    new = add_step(structure, state.walk, alpha, feedback, seen.slope)
+    new = additive.add_step(structure, state.walk, alpha, feedback, seen.slope)
     return SelfTunedStructuredState(new, longest, mistakes)
 
 
@@ -202,7 +194,7 @@ def self_tuned_terms(
 ) -> Account:
     (output, seen), after = _decoded(hp.structure, feedback), self_tuned_update(hp, state, feedback)
     c = _rate(hp, after.longest, after.mistakes)
-    return account_terms(hp.structure, state.walk.w, feedback, u, output, seen.wrong, c)
+    return additive.account_terms(hp.structure, state.walk.w, feedback, u, output, seen.wrong, c)
 
 
 def self_tuned_sides(hp: SelfTunedStructuredHparams, account: Account, u: PyTree) -> Certificate:
@@ -210,7 +202,7 @@ def self_tuned_sides(hp: SelfTunedStructuredHparams, account: Account, u: PyTree
     slope = jnp.sqrt(8 * hp.complexity * account.largest / account.least)
     far = account.price > hp.complexity * (1 + 1e3 * jnp.finfo(account.price.dtype).eps)
     published = jnp.where(far, jnp.inf, solved(account.worst, slope))
-    return certified(hp.structure, account, right, published)
+    return additive.certified(hp.structure, account, right, published)
 
 
 self_tuned_structured_cost = summed(

@@ -135,7 +135,7 @@ CASES = {
         lambda x, y: ref.adagrad_l1(x, y, SLOPE, 0.5, 0.3, 0.001),
     ),
     "ftrl proximal": Case(
-        LINEAR(lambda alpha: ftrl_proximal(alpha, 0.7, 0.5, 0.1)),
+        LINEAR(lambda eta: ftrl_proximal(eta, 0.7, 0.5, 0.1)),
         (0.3, 2.0),
         lambda x, y: ref.ftrl_proximal(x, y, SLOPE, 0.3, 0.7, 0.5, 0.1),
         (0.6,),
@@ -157,7 +157,7 @@ CASES = {
     ),
     "p-norm lms": Case(
         LINEAR(pnorm_lms),
-        (1.4, 2.0),
+        (3.5, 2.0),
         lambda x, y: ref.pnorm_lms(x, y, 1.4),
         (0.2,),
         losses.squared,
@@ -408,7 +408,7 @@ REFUSALS = {
     "alpha": (
         lambda: ftrl_proximal(-1.0),
         ValueError,
-        "ftrl_proximal: `alpha` must be positive, got -1.0.",
+        "ftrl_proximal: `eta` must be positive, got -1.0.",
     ),
     "sigma": (
         lambda: strongly_convex_md(0.0),

@@ -97,7 +97,7 @@ FIRST_ORDER = {
     "rda": regression(olx.first_order.rda(0.3, convex.l1(0.05))),
     "adagrad": regression(olx.first_order.adagrad(0.5, penalty=convex.l1(0.02))),
     "ftrl-proximal": regression(olx.first_order.ftrl_proximal(0.5, 1.0, 0.1, 0.1)),
-    "p-norm lms": regression(olx.first_order.pnorm_lms(1.4)),
+    "p-norm lms": regression(olx.first_order.pnorm_lms(3.5)),
     "self-confident": regression(olx.first_order.self_confident(BALL, 1.0, 0.01)),
     "self-confident, entropy": experts(olx.first_order.self_confident(ENTROPY, 1.4, 0.01)),
     "scale-invariant p-norm": logistic(olx.linear(olx.first_order.scale_invariant_pnorm(0.5))),

@@ -41,7 +41,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("coordinate_betting", "wealth"): lambda v: olx.first_order.coordinate_betting(1.0, v),
     ("strongly_convex_md", "sigma"): olx.first_order.strongly_convex_md,
     ("strongly_convex_ogd", "sigma"): olx.first_order.strongly_convex_ogd,
-    ("ftrl_proximal", "alpha"): olx.first_order.ftrl_proximal,
+    ("ftrl_proximal", "eta"): olx.first_order.ftrl_proximal,
     ("exponentiated_gradient", "eta"): olx.first_order.exponentiated_gradient,
     ("exponentiated_gradient", "total"): lambda v: olx.first_order.exponentiated_gradient(0.1, v),
     ("signed_exponentiated_gradient", "eta"): olx.first_order.signed_exponentiated_gradient,
@@ -94,7 +94,9 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("arow", "r"): second_order.arow,
     ("arow_original", "r"): second_order.arow_original,
     ("diagonal_arow", "r"): second_order.diagonal_arow,
-    ("soft_confidence_weighted", "c"): lambda v: second_order.soft_confidence_weighted(0.9, v),
+    ("soft_confidence_weighted", "aggressiveness"): lambda v: second_order.soft_confidence_weighted(
+        0.9, v
+    ),
     ("second_order_perceptron", "a"): second_order.second_order_perceptron,
     ("ridge", "a"): second_order.ridge,
     ("vaw", "a"): second_order.vaw,
