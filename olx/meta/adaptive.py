@@ -22,7 +22,7 @@ from olx._pytree import pytree, static
 from olx._refusal import RefusedValue
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
-from olx.meta._members import its_own, mean
+from olx.meta.mix import its_own, mean
 from olx.theorem import DOMAIN, Certificate
 
 NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite
@@ -68,7 +68,7 @@ def learn(
 ) -> tuple[PyTree, Float[Array, " K"]]:
     """Update every copy on its own action; the new copies and their losses."""
 
-    def one(own: PyTree):
+    def one(own: PyTree) -> tuple[PyTree, Array]:
         seen = its_own(hp.inner, own, feedback)
         return hp.inner.update(own, seen), seen.value
 

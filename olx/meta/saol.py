@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.nn import softmax
 from jax.scipy.special import logsumexp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -109,7 +110,7 @@ interval_regret = Theorem(
 )
 
 
-def _steps(hp: AdaptiveHparams, dtype) -> Float[Array, " K"]:
+def _steps(hp: AdaptiveHparams, dtype: DTypeLike) -> Float[Array, " K"]:
     return jnp.asarray(np.minimum(0.5, np.sqrt(1 / np.array(hp.period))), dtype)
 
 
