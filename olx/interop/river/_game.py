@@ -244,7 +244,7 @@ class RiverGame:
     def _close(self) -> None:
         self.lane, self.tried = None, False
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         self.flush()
         return dict(vars(self), lane=None, tried=False)
 

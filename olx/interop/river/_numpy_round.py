@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import ShapeDtypeStruct as Shape
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.typing import ArrayLike
 
 _BOTH = {  # the same for numbers and arrays
     "add": "{} + {}", "add_any": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-{}",
@@ -86,7 +89,7 @@ class Writer:
             self.lines.append(f"{self.names[text]} = {text}")
         return Value(self.names[text], shape, plain)
 
-    def constant(self, value: Any) -> Value:
+    def constant(self, value: ArrayLike) -> Value:
         value = np.asarray(value)
         if value.ndim == 0:
             self.numbers[f"({value.item()!r})"] = value.item()
@@ -137,7 +140,9 @@ def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
     return _of_arrays(writer, name, params, given, out.shape)
 
 
-def _of_arrays(writer: Writer, name: str, params: Any, given: list[Value], shape: tuple) -> Value:
+def _of_arrays(
+    writer: Writer, name: str, params: dict[str, Any], given: list[Value], shape: tuple
+) -> Value:
     """An operation that is not done entry by entry."""
     one, *_ = names = [writer.whole(value) for value in given]
     if name == "dot_general":
@@ -183,7 +188,9 @@ class Round(NamedTuple):
     prepare: Callable | None  # leaves of a state -> what both others need of them; None if nothing
 
 
-def written_round(learn: Callable, score: Callable, leaves: list, outcome: Any, row: Any) -> Round:
+def written_round(
+    learn: Callable, score: Callable, leaves: list, outcome: Shape, row: Shape
+) -> Round:
     """The functions of a round, written with NumPy.
 
     learn: (*leaves, outcome, row) -> leaves.
@@ -212,7 +219,7 @@ def written_round(learn: Callable, score: Callable, leaves: list, outcome: Any, 
     )
 
 
-def _write_program(writer: Writer, closed: Any, given: list[Value]) -> list[str]:
+def _write_program(writer: Writer, closed: ClosedJaxpr, given: list[Value]) -> list[str]:
     """The names of the results."""
     found = _write(writer, closed.jaxpr, list(map(writer.constant, closed.consts)), given)
     return [_own(writer, writer.whole(value)) for value in found]
@@ -256,7 +263,7 @@ def _own(writer: Writer, name: str) -> str:
     return writer.add(f"np.array({name})", (), False).name if name in {"x", *views} else name
 
 
-def _write(writer: Writer, jaxpr: Any, consts: list[Value], given: list[Value]) -> list[Value]:
+def _write(writer: Writer, jaxpr: Jaxpr, consts: list[Value], given: list[Value]) -> list[Value]:
     known = dict(zip(jaxpr.constvars, consts, strict=True))
     known |= dict(zip(jaxpr.invars, given, strict=True))
     needed = _needed_variables(jaxpr)
@@ -282,7 +289,7 @@ def _called(writer: Writer, inner: Any, given: list[Value]) -> list[Value]:
     return _write(writer, getattr(inner, "jaxpr", inner), consts, given)
 
 
-def _either(writer: Writer, equation: Any, given: list[Value]) -> list[Value]:
+def _either(writer: Writer, equation: JaxprEqn, given: list[Value]) -> list[Value]:
     """The results of a condition; both branches are computed."""
     which, *given = given
     no, yes, *others = (_called(writer, one, given) for one in equation.params["branches"])
@@ -297,7 +304,7 @@ def _choice(writer: Writer, which: Value, no: Value, yes: Value) -> Value:
     return writer.add(f"({name(yes)} if {which.name} else {name(no)})", no.shape, plain)
 
 
-def _needed_variables(jaxpr: Any) -> set:
+def _needed_variables(jaxpr: Jaxpr) -> set:
     """The variables that the results depend on."""
     needed = {atom for atom in jaxpr.outvars if not hasattr(atom, "val")}
     for equation in reversed(jaxpr.eqns):
@@ -306,7 +313,7 @@ def _needed_variables(jaxpr: Any) -> set:
     return needed
 
 
-def _inner(equation: Any) -> Any:
+def _inner(equation: JaxprEqn) -> Jaxpr | ClosedJaxpr | None:
     """The program that an operation calls; None for other operations."""
     if equation.primitive.name not in _INNER:
         return None

@@ -93,7 +93,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
             number = self._meet(y)
         self._game.learn(x, number, w)
 
-    def predict_one(self, x: dict) -> Any:
+    def predict_one(self, x: dict) -> Hashable:
         """The label with the largest score; None before the first label."""
         labels = self._labels
         if len(labels) < 2:
@@ -209,13 +209,13 @@ def _known_with(label: Hashable) -> tuple:
     return (False, True) if isinstance(label, bool | np.bool_) else (label,)
 
 
-def _check_label(label: Any) -> None:
+def _check_label(label: Hashable) -> None:
     """Refuse None and NaN: a label that is missing is no class."""
     if label is None or label != label:
         raise _label_error(label)
 
 
-def _label_error(label: Any) -> ValueError:
+def _label_error(label: object) -> ValueError:
     return RefusedValue(
         f"`y` must be a label, such as 1, True or a word, got {label!r:.60}; "
         "leave out rows without a label."
@@ -228,7 +228,7 @@ def _finite(scores: np.ndarray) -> np.ndarray:
     return scores
 
 
-def _make_room(model: Any) -> None:
+def _make_room(model: OnlineClassifier) -> None:
     """Make room in the game for the classes of a model; refuses more than the learner can have."""
     k = len(model._labels)
     if model._game is None:
@@ -248,7 +248,7 @@ def _make_room(model: Any) -> None:
     game.alone = (model._inner, own.loss, model._positive) if two else None
 
 
-def _open_game(model: Any, k: int) -> RiverGame:
+def _open_game(model: OnlineClassifier, k: int) -> RiverGame:
     intercept = model.fit_intercept
     learner, loss = parts(model, logistic)
     if loss.of_classes:
