@@ -169,7 +169,7 @@ def booster(name: str, hparams: Any, functions: tuple, *theorems: Callable) -> L
     )
 
 
-def model_of(learner: Any) -> Partial | None:
+def model_of(learner: Learner) -> Partial | None:
     """The model in a base learner, a function of parameters and a row; None if there is none."""
     numbers = learner.hparams
     if isinstance(numbers, LiftHparams):

@@ -16,13 +16,14 @@ Luo, Optimal and Adaptive Online Learning, 2016, appendix B.2.3.
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from olx import _check as check
 from olx._cache import compiled
@@ -36,14 +37,18 @@ from olx.core import Feedback, Learner, Rounds
 from olx.losses.score import ScoreLoss
 from olx.streams.checks import judge, needs_of
 
+Hypotheses = WeakLearner | Callable[[np.ndarray, float], ArrayLike]  # of f and eta
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Oracle:
     """How the question of a round is answered, and how to predict with the answers."""
 
-    answer: Callable[..., Any]  # (question) -> (hypothesis, values on the rows)
-    predict: Callable[..., Any]  # (hypothesis, prepared rows) -> values
-    prepare: Callable[..., Any]  # rows -> what `predict` takes
+    answer: Callable[
+        ..., tuple[object, np.ndarray]
+    ]  # (question) -> (hypothesis, values on the rows)
+    predict: Callable[..., ArrayLike]  # (hypothesis, prepared rows) -> values
+    prepare: Callable[[object], object]  # rows -> what `predict` takes
 
 
 @pytree
@@ -70,7 +75,9 @@ class Fitted:
 
 
 @public
-def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, rounds: int) -> Fitted:
+def fit_stagewise(
+    inner: Learner, weak: Hypotheses, targets: ArrayLike, loss: ScoreLoss, rounds: int
+) -> Fitted:
     """Fit targets by a sum of hypotheses.
 
     inner: `stagewise` or `shrunken_stagewise`.
@@ -103,7 +110,7 @@ def fit_stagewise(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss, roun
 
 
 @public
-def oracle(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Adversary:
+def oracle(inner: Learner, weak: Hypotheses, targets: ArrayLike, loss: ScoreLoss) -> Adversary:
     """The oracle as the adversary of a stagewise learner, for `olx.play`.
 
     inner: the learner that it answers; the oracle uses its steps.
@@ -139,7 +146,7 @@ def _next(
     return state, scales, ask(hp, state.f, state.stats), value
 
 
-def nature(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Nature:
+def nature(inner: Learner, weak: Hypotheses, targets: ArrayLike, loss: ScoreLoss) -> Nature:
     """The checked parts of the game of a stagewise learner."""
     check.instance("inner", inner, Learner)
     if not isinstance(inner.hparams, StagewiseHparams):
@@ -160,7 +167,7 @@ def nature(inner: Learner, weak: Any, targets: Any, loss: ScoreLoss) -> Nature:
     return Nature(inner, loss, jnp.asarray(seen, float), how)
 
 
-def mean_loss(loss: ScoreLoss, targets: Array, f: Array, outcome: Any = None) -> Array:
+def mean_loss(loss: ScoreLoss, targets: Array, f: Array, outcome: PyTree = None) -> Array:
     """The mean loss of the predictions; the hypothesis of the round is not used."""
     return jnp.mean(loss(f, targets))
 
@@ -186,7 +193,7 @@ class _BySigns:
     weak: WeakLearner
 
     @own_name("oracle")
-    def __call__(self, question: Question) -> tuple[Any, np.ndarray]:
+    def __call__(self, question: Question) -> tuple[object, np.ndarray]:
         gains = np.asarray(question.gains, float)
         total = np.abs(gains).sum()
         weights = np.abs(gains) / total if total > 0 else np.full(gains.size, 1 / gains.size)
@@ -203,7 +210,7 @@ class _BySigns:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _ByFunction:
-    function: Callable[..., Any]
+    function: Callable[[np.ndarray, float], ArrayLike]
 
     def __call__(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
         f = np.asarray(question.f)

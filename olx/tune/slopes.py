@@ -115,8 +115,8 @@ def slopes(feedback: Feedback) -> Float[Array, " n"]:
     """What a round adds to the derivative of the total loss by each number; for `measure`."""
     toward = jax.tree.leaves(feedback.grad.inner)
 
-    def along(way: PyTree) -> Array | int:
-        return sum(map(jnp.vdot, toward, jax.tree.leaves(way)))
+    def along(way: PyTree) -> Array:
+        return jnp.asarray(sum(map(jnp.vdot, toward, jax.tree.leaves(way))))
 
     return jax.vmap(along)(feedback.action.ways)
 

@@ -1,4 +1,4 @@
-r"""Classification by an online learner, as an estimator of scikit-learn.
+r"""Classification by an online learner, as estimators of scikit-learn.
 
 `fit` plays the rows in the order in which they are given: with score $s_t$ for row $x_t$ the
 learner pays $\ell(s_t, y_t)$ and moves. The prediction is that of the last state.
@@ -11,28 +11,35 @@ Probabilities are the inverse link of the loss: $1 / (1 + e^{-s})$ for the logis
 so that they add up to 1 if there are several copies, and $e^{s_r} / \sum_j e^{s_j}$ for
 cross-entropy.
 
-Pedregosa et al., Scikit-learn: Machine Learning in Python, 2011.
-"""
+In `BoostedClassifier` `n` copies of a weak learner vote (`olx.boosting.boost`). A rule passes each
+row from copy to copy with a weight, which is small if the copies before are right. The score is the
+vote, and the label is its sign.
 
-from typing import Any
+Pedregosa et al., Scikit-learn: Machine Learning in Python, 2011; Beygelzimer, Kale, Luo, Optimal
+and Adaptive Algorithms for Online Boosting, 2015.
+"""
 
 import numpy as np
 import scipy.special
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from olx._refusal import RefusedValue
-from olx.core import Rounds
+from olx._refusal import RefusedType, RefusedValue, public_methods
+from olx.boosting.adaboost_ol import adaboost_ol
+from olx.boosting.boost import BoostingRule, boost
+from olx.core import Learner, Rounds
 from olx.interop._estimator import has_link, parts
 from olx.interop.sklearn import _game as game
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import logistic
+from olx.losses.score import ScoreLoss
 from olx.multiclass.reductions import ReductionHparams, one_vs_rest
 
 
-def _has_link(estimator: Any) -> bool:
+def _has_link(estimator: "OnlineClassifier") -> bool:
     if has_link(estimator.loss):
         return True
     raise AttributeError(
@@ -41,6 +48,7 @@ def _has_link(estimator: Any) -> bool:
     )
 
 
+@public_methods
 class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
     """A classifier that learns row by row with any predictor of this library.
 
@@ -61,14 +69,14 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
 
     classes_: np.ndarray
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineClassifier":
+    def fit(self, X: object, y: object, sample_weight: object = None) -> "OnlineClassifier":
         """Forget the past, then play the rows in their order."""
         passes = game.check_passes(self)
         game.learn(self, read(self, X, y, sample_weight), passes)
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self, X: object, y: object, classes: object = None, sample_weight: object = None
     ) -> "OnlineClassifier":
         """Continue with more rows.
 
@@ -85,20 +93,20 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
         game.learn(self, read(self, X, y, sample_weight, first=first, classes=classes), 1)
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """One score per row, positive for the larger label; one per class if there are several."""
         check_is_fitted(self, "state_")
         found = game.scores(self, X)
         binary = len(self.classes_) == 2 and found.ndim == 2
         return found[:, 1] - found[:, 0] if binary else found
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """The label with the largest score."""
         found = self.decision_function(X)
         return self.classes_[(found > 0).astype(int) if found.ndim == 1 else found.argmax(1)]
 
     @available_if(_has_link)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         """The probability of each class."""
         found = self.decision_function(X)
         if found.ndim == 1:
@@ -108,14 +116,85 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
             return scipy.special.softmax(found, 1)
         return scipy.special.softmax(scipy.special.log_expit(found), 1)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = game.plays_sparse(self, logistic)
+        return tags
+
+
+@public_methods
+class BoostedClassifier(ClassifierMixin, BaseEstimator):
+    """A vote of copies of a weak classifier.
+
+    learner: the weak one, a predictor of one score; None is that of `OnlineClassifier`.
+    n: the number of copies.
+    rule: a rule of `olx.boosting`, such as `online_bbm(0.1)`; None is `adaboost_ol()`.
+    loss: what the copies learn from, a loss of one score; None is `olx.losses.logistic`.
+    fit_intercept, passes: as in `OnlineClassifier`.
+
+    >>> import numpy as np, olx
+    >>> from olx.interop.sklearn import BoostedClassifier
+    >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+    >>> labels = np.where(rows[:, 0] > rows[:, 1], "left", "right")
+    >>> model = BoostedClassifier(olx.linear(olx.ogd(0.1)), n=5).fit(rows, labels)
+    >>> bool(model.score(rows, labels) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        n: int = 10,
+        rule: BoostingRule | None = None,
+        loss: ScoreLoss | None = None,
+        *,
+        fit_intercept: bool = True,
+        passes: int = 1,
+    ):
+        self.learner = learner
+        self.n = n
+        self.rule = rule
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+
+    def fit(self, X: object, y: object, sample_weight: object = None) -> "BoostedClassifier":
+        """Forget the past, then play the rows in their order."""
+        self.model_ = _voters(self).fit(X, y, sample_weight)
+        return game.shows(self, self.model_)
+
+    def partial_fit(
+        self, X: object, y: object, classes: object = None, sample_weight: object = None
+    ) -> "BoostedClassifier":
+        """Continue with more rows; the first call names all `classes`."""
+        model = getattr(self, "model_", None) or _voters(self)
+        self.model_ = model.partial_fit(X, y, classes, sample_weight)
+        return game.shows(self, self.model_)
+
+    def decision_function(self, X: object) -> np.ndarray:
+        """The vote for the larger label; one per class if there are several."""
+        check_is_fitted(self, "model_")
+        return self.model_.decision_function(X)
+
+    def predict(self, X: object) -> np.ndarray:
+        """The label with the largest vote."""
+        check_is_fitted(self, "model_")
+        return self.model_.predict(X)
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = game.plays_sparse(self, logistic)
         return tags
 
 
 def read(
-    model: OnlineClassifier, X: Any, y: Any, weight: Any, *, first: bool = True, classes: Any = None
+    model: OnlineClassifier,
+    X: object,
+    y: object,
+    weight: object,
+    *,
+    first: bool = True,
+    classes: object = None,
 ) -> Rounds:
     """The rows with their outcomes; `first` also decides how the learner is played."""
     rows, labels = game.examples(model, X, y, first)
@@ -125,7 +204,7 @@ def read(
     return game.weighed(rows, _outcome(model, labels, rows.dtype), weight)
 
 
-def _start(model: OnlineClassifier, rows: Any, known: np.ndarray) -> None:
+def _start(model: OnlineClassifier, rows: game.Matrix, known: np.ndarray) -> None:
     if len(known) < 2:
         raise RefusedValue(f"needs labels of at least 2 classes, got one class {known.tolist()}.")
     model.classes_, model.dtype_ = known, rows.dtype
@@ -172,3 +251,15 @@ def _check_same(known: np.ndarray, given: np.ndarray) -> None:
             f"classes {given.tolist()} are not those of the first call, "
             f"{known.tolist()}; call `fit` to start again."
         )
+
+
+def _voters(model: BoostedClassifier) -> OnlineClassifier:
+    weak, loss = parts(model, logistic)
+    if loss.of_classes:
+        raise RefusedType(
+            "`loss` must be a loss of one score, by which each copy learns, got "
+            f"{loss!r}; take `olx.losses.logistic` or `olx.losses.hinge`."
+        )
+    rule = adaboost_ol() if model.rule is None else model.rule
+    voters = boost(weak, model.n, rule, loss=loss)
+    return OnlineClassifier(voters, loss, fit_intercept=model.fit_intercept, passes=model.passes)
