@@ -22,11 +22,18 @@ from jaxtyping import Array, Float, PyTree
 from olx import _numeric as safe
 from olx._refusal import public
 from olx.core import Learner, Scalar
-from olx.experts._mix_gap import mix_gap
-from olx.experts._vectors import highest, lowest
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
-from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
-from olx.theorem import Certificate
+from olx.experts.base import (
+    ExpertHparams,
+    ExpertState,
+    Seen,
+    Weights,
+    expert_learner,
+    highest,
+    lowest,
+)
+from olx.experts.hedge import mix_gap
+from olx.theorem import ZERO, Certificate, latest
 
 
 class AdaHedgeStats(NamedTuple):
@@ -40,15 +47,18 @@ def adahedge(
 ) -> Learner:
     """AdaHedge with a prior over the experts.
 
+    prior: non-negative weights of the experts; `params` if None.
+    low: the least loss; 0 if None.
+    high: the largest loss; 1 if None.
+
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
     >>> run = olx.rollout(adahedge(), olx.losses.linear_loss, rounds, jnp.ones(2))
     >>> run.losses.round(3).tolist()
     [0.5, 0.8, 0.5]
     """
-    return expert_learner(
-        "adahedge", None, start, weigh, learn, mixability_gaps, prior=prior, low=low, high=high
-    )
+    parts = None, start, weigh, learn, mixability_gaps
+    return expert_learner("adahedge", *parts, prior=prior, low=low, high=high)
 
 
 def start(_: PyTree, prior: Array) -> AdaHedgeStats:
@@ -74,12 +84,13 @@ class Gaps(NamedTuple):
 
 
 def open_gaps(hp: ExpertHparams, prior: Array) -> Gaps:
-    return Gaps(jnp.zeros((), prior.dtype), jnp.zeros((), prior.dtype))
+    return Gaps(ZERO, ZERO)
 
 
-def add_gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Gaps:
+def terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Gaps:
     before = state.stats.gap
-    return Gaps(before, before + _gap(state.stats, seen.log_share, seen.regret))
+    gap = _gap(state.stats, seen.log_share, seen.regret)
+    return Gaps(latest(before), latest(before + gap))
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
@@ -92,7 +103,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 mixability_gaps = expert_theorem(
-    "mixability_gaps", "de Rooij et al. 2014, AdaHedge", open_gaps, add_gap, both_sides
+    "mixability_gaps", "de Rooij et al. 2014, AdaHedge", both_sides, terms, open_gaps
 )
 
 

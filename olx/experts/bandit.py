@@ -32,9 +32,8 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Rounds, Scalar
-from olx.experts._needs import unit
 from olx.experts.account import LIGHT
-from olx.experts.base import ExpertHparams, told_estimates
+from olx.experts.base import ExpertHparams, clip_to_unit, for_estimates
 from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
@@ -75,7 +74,7 @@ def bandit(inner: Learner, key: Array) -> Learner:
     """
     check.key(key)
     check.instance("inner", inner, Learner)
-    inner = told_estimates(inner)
+    inner = for_estimates(inner)
     hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
     needs = (*lift_needs(WrapperView(parts=("params", "context", "weight")), inner), _KNOWN)
@@ -202,7 +201,7 @@ def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
     low, high = (0.0, 1.0) if inner.span is None else inner.span
     name = "value" if inner.span is None else "(value - low) / (high - low)"
     with own_name(inner.owner):
-        paid = unit(name, (feedback.value - low) / (high - low), inner.span)
+        paid = clip_to_unit(name, (feedback.value - low) / (high - low), inner.span)
     return low, low + (high - low) * paid
 
 

@@ -18,8 +18,7 @@ from olx.core import Learner, Scalar
 from olx.frameworks.corollaries import composite_regret
 from olx.frameworks.ftrl import ftrl
 from olx.mirrors.euclidean import euclidean
-from olx.regularizers.composite import composite
-from olx.regularizers.growing import growing
+from olx.regularizers.growing import composite, growing
 
 
 @public

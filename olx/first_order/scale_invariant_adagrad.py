@@ -23,8 +23,8 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.first_order.scale_invariant_pnorm import Account, add_sides, both_sides, open_account
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
-from olx.regularizers.scale_invariant_adagrad import level
-from olx.regularizers.scale_invariant_adagrad import scale_invariant_adagrad as regularizer
+from olx.regularizers.scale_invariant import adagrad_level
+from olx.regularizers.scale_invariant import scale_invariant_adagrad as regularizer
 from olx.theorem import Theorem
 
 
@@ -54,7 +54,7 @@ def add_round(
     d = sum(leaf.size for leaf in jax.tree.leaves(u))
     paid = jax.tree.map(lambda u, b: (u * b) ** 2 / (2 * hp.eta), u, after.largest)
     price = lambda a, paid: jnp.sum(a * (d**0.5 * paid + hp.eta / d**0.5))
-    right = jnp.asarray(tree.sum(jax.tree.map(price, level(own, after), paid)))
+    right = jnp.asarray(tree.sum(jax.tree.map(price, adagrad_level(own, after), paid)))
     t = account.regret.rounds.now
     worst = own.lipschitz * jnp.sqrt(d * (t + 1)) * (tree.sum(paid) + hp.eta)
     return add_sides(account, feedback, u, own.lipschitz, right, worst)

@@ -24,8 +24,8 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.regret import Regret, add_regret, open_regret, regret_sides
-from olx.regularizers.scale_invariant_pnorm import exponent, level
-from olx.regularizers.scale_invariant_pnorm import scale_invariant_pnorm as regularizer
+from olx.regularizers.scale_invariant import exponent, pnorm_level
+from olx.regularizers.scale_invariant import scale_invariant_pnorm as regularizer
 from olx.theorem import Certificate, Theorem
 
 
@@ -70,7 +70,7 @@ def add_round(
     t = account.regret.rounds.now
     worst = own.lipschitz * jnp.sqrt(jnp.e * (t + 1) * (p - 1))
     return add_sides(
-        account, feedback, u, own.lipschitz, level(own, after) * factor, worst * factor
+        account, feedback, u, own.lipschitz, pnorm_level(own, after) * factor, worst * factor
     )
 
 

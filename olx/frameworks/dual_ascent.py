@@ -43,7 +43,7 @@ from olx.frameworks.primal_dual import (
     rate,
 )
 from olx.frameworks.primal_dual_regret import regret_theorems
-from olx.losses.labels import of_classes
+from olx.losses.classes import class_rows
 from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
@@ -89,7 +89,7 @@ def dual_ascent(
     facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
     needs = lift_needs(LOSS, loss)
     if loss.of_classes:
-        needs += (of_classes("dual_ascent"),)
+        needs += (class_rows("dual_ascent"),)
     theorems = (primal_dual_inequality, weak_duality, sandwich, *regret_theorems(hparams))
     theorems += (hinge_mistakes,) if on_hinge(hparams) else ()
     theorems = theorems if ascent.rises else (weak_duality,)

@@ -30,7 +30,7 @@ from olx.facts import Facts, Separable
 from olx.frameworks import master
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
-from olx.regularizers.constant import as_regularizer
+from olx.regularizers.growing import as_regularizer
 
 
 @pytree

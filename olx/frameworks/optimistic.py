@@ -25,7 +25,7 @@ from olx.frameworks import master
 from olx.frameworks.hints import last_gradient
 from olx.frameworks.master import Step
 from olx.mirrors.base import MirrorMap
-from olx.regularizers.constant import as_regularizer
+from olx.regularizers.growing import as_regularizer
 
 
 @pytree

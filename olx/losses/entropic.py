@@ -38,10 +38,9 @@ from olx._call import Call
 from olx.convex.log_sum_exp import soft_shares
 from olx.convex.roots import root
 from olx.core import Scalar
-from olx.losses._classes import checked, dual, of_classes
-from olx.losses.ball import BallConstants
+from olx.losses.classes import checked, dual, loss_of_classes
 from olx.losses.margin import hot, pick
-from olx.losses.score import ScoreLoss, signs
+from olx.losses.score import BallConstants, ScoreLoss, signs
 
 _SELF_BOUND = 0.2036321887945369
 
@@ -179,7 +178,7 @@ exponential = ScoreLoss(
     needs=(signs("exponential"),),
     on_ball=BallConstants(_exponential_rise, _exponential_rise, _exponential_excess),
 )
-cross_entropy = of_classes(
+cross_entropy = loss_of_classes(
     "cross_entropy",
     _cross_entropy,
     _cross_entropy_conjugate,

@@ -18,13 +18,24 @@ then a vector too, and the constants bound its Euclidean norm. With $s = W x$ th
 $\tau x^\top$, and the constants in $W$ are those above in every norm of all entries of a matrix
 that has $\|\tau x^\top\|_* \le \|\tau\|_2 \|x\|_*$: in every p-norm with $p \ge 2$.
 
+`BallConstants` are those of a class of losses, one for each legal outcome $|y| \le Y$, on scores of
+bounded size $|s| \le b$. Upper bounds of the smallest such numbers are enough:
+
+- Lipschitz: $|\ell'(s)| \le L_b$ for $|s| \le b$;
+- smooth: $\ell(r) \le \ell(s) + \ell'(s) (r - s) + \frac{\beta_b}2 (r - s)^2$ for
+  $|r|, |s| \le b$;
+- excess: $\ell(\Pi_b(s)) - \ell(s) \le \epsilon_b |\Pi_b(s) - s|$ for all $s$: what a projection
+  on the ball costs. For a convex loss it is the largest slope with which it falls at the boundary,
+  outwards.
+
 `signs` is the need for labels of -1 and +1, for losses of the margin and for classifiers.
 
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3.
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3; Luo, Optimal
+and Adaptive Online Learning, 2016, section 3.2.1.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +49,18 @@ from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.convex import scalar
 from olx.core import Scalar
-from olx.losses.ball import BallConstants
 from olx.needs import Need
+
+
+class BallConstants(NamedTuple):
+    """The constants of a loss as functions of its `hparams`, of b and of Y.
+
+    smooth_fn, excess_fn: None for a loss that is not smooth.
+    """
+
+    lipschitz_fn: Callable[..., Array]
+    smooth_fn: Callable[..., Array] | None = None
+    excess_fn: Callable[..., Array] | None = None
 
 
 @pytree
@@ -161,6 +182,11 @@ def _alike(f: Partial, *numbers: Any) -> list[Array]:
     """`numbers` in the shape and dtype of the values of `f`."""
     like = jax.eval_shape(lambda f, *numbers: f(sum(numbers)), f, *numbers)
     return [jnp.broadcast_to(jnp.asarray(number, like.dtype), like.shape) for number in numbers]
+
+
+def one_on_ball(_: PyTree, b: Array, top: Scalar) -> Array:
+    """A constant that is 1 on every ball."""
+    return 1.0 + 0 * b
 
 
 def signs(owner: str) -> Need:

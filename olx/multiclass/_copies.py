@@ -15,7 +15,7 @@ from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.core import Feedback, Learner
 from olx.facts import AddsContext, Facts, of_wrapper
 from olx.frameworks import copies
-from olx.losses.labels import REMEDY, below
+from olx.losses.classes import REMEDY, below
 from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss, of_score
 from olx.needs import Need

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx.core import Feedback, Learner
-from olx.losses.labels import labels, of_classes
+from olx.losses.classes import class_rows, labels
 from olx.losses.margin import hot, pick, rival
 from olx.second_order.rank_one import Row, Rule, Step, rank_one
 from olx.theorem import Theorem
@@ -24,7 +24,7 @@ def versus(owner: str, rule: Rule) -> Learner:
 
 def by_classes(owner: str, rule: Rule, theorems: tuple[Theorem, ...] = ()) -> Learner:
     """A rule that takes and gives one number per class as a predictor of classes."""
-    needs = (labels(owner), of_classes(owner))
+    needs = (labels(owner), class_rows(owner))
     return rank_one(rule, classes=True, needs=needs, theorems=theorems)
 
 

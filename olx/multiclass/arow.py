@@ -40,8 +40,7 @@ from olx._refusal import public_as
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import margin
 from olx.multiclass._second_order import by_classes, comparator, difference, duel
-from olx.second_order import sketch
-from olx.second_order.arow import asks, score
+from olx.second_order.arow import Tally, Terms, asks, first_tally, score, tally_sides, tally_terms
 from olx.second_order.rank_one import (
     RankOneHparams,
     RankOneState,
@@ -53,7 +52,6 @@ from olx.second_order.rank_one import (
     vector,
     weight_if,
 )
-from olx.second_order.sketch import Tally, Terms
 from olx.theorem import summed
 
 
@@ -83,7 +81,7 @@ def step(r: Scalar, row: Row, feedback: Feedback) -> Step:
 
 
 def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return sketch.first_tally(hp.rule.hparams * jnp.sum(comparator(u, state.w) ** 2))
+    return first_tally(hp.rule.hparams * jnp.sum(comparator(u, state.w) ** 2))
 
 
 def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
@@ -94,9 +92,7 @@ def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree
     rest = 4 * ahead / total - 4 * jnp.vdot(row.margin, row.margin) / (r * total)
     growth, published = 2 * row.spread / total, 2 * jnp.log1p(row.spread / r)
     grown = Terms(jnp.vdot(along, along), growth + rest, published + rest)
-    return sketch.tally_terms(seen, margin(along, feedback.outcome), asks(seen), grown)
+    return tally_terms(seen, margin(along, feedback.outcome), asks(seen), grown)
 
 
-updates_made = summed(
-    "updates_made", "Orabona et al. 2015, lemma 3", terms, sketch.tally_sides, start
-)
+updates_made = summed("updates_made", "Orabona et al. 2015, lemma 3", terms, tally_sides, start)

@@ -33,7 +33,7 @@ from olx._refusal import public_as
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
-from olx.losses.labels import labels, of_classes
+from olx.losses.classes import class_rows, labels
 from olx.losses.margin import hot, pick, rival
 
 
@@ -64,7 +64,7 @@ def diagonal_arow(r: Scalar) -> Learner:
     """
     owner = "multiclass.diagonal_arow"
     hparams = DiagonalAROWHparams(check.positive("r", r))
-    facts, needs = Facts(coordinates=Rowwise()), (labels(owner), of_classes(owner))
+    facts, needs = Facts(coordinates=Rowwise()), (labels(owner), class_rows(owner))
     return Learner(hparams, init, predict, update, facts=facts, needs=needs)
 
 

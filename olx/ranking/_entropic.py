@@ -17,7 +17,7 @@ from olx import _numeric
 from olx import _numeric as safe
 from olx._numeric import Sum
 from olx.convex import _domain
-from olx.convex.balanced_logits import balanced_logits
+from olx.convex.balanced import balanced_logits
 from olx.core import Scalar
 from olx.ranking._round import Geometry, Ranked
 

@@ -95,8 +95,7 @@ from olx.ranking._rule import (
     weights_of,
 )
 from olx.schedules.fixed import as_schedule
-from olx.schedules.root_norms import at as at_root_norms
-from olx.schedules.root_rounds import at as at_root_rounds
+from olx.schedules.roots import root_norms_at, root_rounds_at
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 
@@ -353,7 +352,7 @@ class ScheduleAccount(NamedTuple):
 
 def is_root(hp: LabelRankingHparams) -> bool:
     """Whether the schedule is one of those that the theorem is about."""
-    return hp.eta.at_fn in (at_root_norms, at_root_rounds)
+    return hp.eta.at_fn in (root_norms_at, root_rounds_at)
 
 
 def open_schedule(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> ScheduleAccount:

@@ -93,16 +93,19 @@ def terms(
     along: Array,
     eta: Array,
     energy: Array,
-    drift: Array,
     square: Array,
+    drift: Array | None = None,
 ) -> Account:
-    """What a round adds.
+    r"""What a round adds.
 
     along: the score of `u`.
-    square: the squared length of the gradient.
+    square: the squared length of the row.
+    drift: $\eta_t \langle g_t, w_t - u\rangle^2$ if None.
     """
     own, other, slope = feedback.value, feedback.loss(along), feedback.grad
     change = slope * (along - feedback.action)
+    if drift is None:
+        drift = eta * (slope * (feedback.action - along)) ** 2
     size = (
         jnp.abs(own) + jnp.abs(other) + jnp.abs(slope) * (jnp.abs(along) + jnp.abs(feedback.action))
     )
@@ -115,7 +118,7 @@ def terms(
         size,
         energy,
         drift,
-        square,
+        slope**2 * square,
         eta,
         latest(eta),
         jnp.abs(along) <= widest,

@@ -21,7 +21,7 @@ from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.corollaries import composite_regret
 from olx.frameworks.ftrl import ftrl
-from olx.regularizers.full_adagrad import full_adagrad
+from olx.regularizers.adagrad import full_adagrad
 
 
 @public

@@ -200,6 +200,12 @@ def look(state: RankOneState, x: Float[Array, " d"]) -> tuple[Row, Float[Array, 
     return Row(dot(state.w, x), spread, state.clock.now, x.size), phi
 
 
+def row_and_score(state: RankOneState, feedback: Feedback, u: PyTree) -> tuple[Row, Array]:
+    """The row of a round as the rule sees it, and the score of `u` on it."""
+    x = vector(feedback.context)
+    return look(state, x)[0], jnp.vdot(vector(u), x)
+
+
 def weight_if(counts: Array, feedback: Feedback) -> Array:
     """The weight of a round that counts, else 0."""
     return jnp.where(counts, feedback.weight, 0.0)

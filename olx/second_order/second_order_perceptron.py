@@ -25,8 +25,7 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
 from olx.losses.score import signs
-from olx.second_order import sketch
-from olx.second_order.arow import growth
+from olx.second_order.arow import Tally, first_tally, growth, tally_sides, tally_terms
 from olx.second_order.rank_one import (
     RankOneHparams,
     RankOneState,
@@ -35,12 +34,10 @@ from olx.second_order.rank_one import (
     Step,
     adding,
     comparator,
-    look,
     rank_one,
-    vector,
+    row_and_score,
     weight_if,
 )
-from olx.second_order.sketch import Tally
 from olx.theorem import summed
 
 
@@ -81,20 +78,19 @@ def errs(feedback: Feedback) -> Array:
 
 
 def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return sketch.first_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
+    return first_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
 
 
 def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
-    x = vector(feedback.context)
-    row, along = look(state, x)[0], jnp.vdot(vector(u), x)
+    row, along = row_and_score(state, feedback, u)
     grown = growth(1.0, row, feedback.outcome, along)
-    return sketch.tally_terms(feedback, along, errs(feedback), grown)
+    return tally_terms(feedback, along, errs(feedback), grown)
 
 
 mistakes_made = summed(
     "mistakes_made",
     "Cesa-Bianchi, Conconi, Gentile 2005; Orabona et al. 2015, section 6",
     terms,
-    sketch.tally_sides,
+    tally_sides,
     start,
 )

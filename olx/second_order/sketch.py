@@ -20,17 +20,12 @@ with $\epsilon$ the spacing of floats: an energy counts as at most about 2,900 a
 67 million alpha in float64. With a larger one, small errors of $V$ would make $A$ indefinite. The
 sketch keeps the energies $e$ themselves; it needs them to tell its directions apart.
 
-The account of the mistake bounds of second-order classifiers stands here too. The rounds that count
-are those with an update: mistakes $M$, and margin errors $U$ if the rule is aggressive. $H$ is the
-sum of the hinge losses of $u$ over them. The bounds have the form $H + \sqrt{\text{price} \cdot
-\text{growth}}$, where the price is a squared norm of $u$.
-
 Luo, Optimal and Adaptive Online Learning, 2016, chapter 4; Luo, Agarwal, Cesa-Bianchi, Langford,
 Efficient Second Order Online Learning by Sketching, 2016.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,9 +36,8 @@ from optax import tree
 from olx import _numeric as safe
 from olx._call import Call
 from olx._pytree import pytree, static
-from olx.core import Feedback, Scalar
-from olx.losses.margin import mistaken
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, Theorem
+from olx.core import Scalar
+from olx.theorem import Theorem
 
 
 @pytree
@@ -188,53 +182,3 @@ def share(square: Array, most: Array) -> Array:
 def most(alpha: Scalar, energy: Array, power: float = 0.5) -> Array:
     r"""$\alpha\, (\epsilon^{-p} - 1)$."""
     return alpha * jnp.asarray(float(jnp.finfo(energy.dtype).eps) ** -power - 1, energy.dtype)
-
-
-class Tally(NamedTuple):
-    mistakes: Float[Array, ""]  # |M|
-    close: Float[Array, ""]  # |U|
-    gaps: Float[Array, ""]  # H
-    price: Float[Array, ""]
-    growth: Float[Array, ""]  # as the proof has it
-    published: Float[Array, ""]  # as the source prints it
-    unit: Bool[Array, ""]  # whether all weights were 1
-
-
-class Terms(NamedTuple):
-    """What a round adds to the fields of these names if it counts."""
-
-    price: Array
-    growth: Array
-    published: Array
-
-
-def first_tally(price: Array) -> Tally:
-    """The tally before the first round."""
-    return Tally(ZERO, ZERO, ZERO, price, ZERO, ZERO, MET)
-
-
-def tally_terms(feedback: Feedback, along: Array, counts: Array, terms: Terms) -> Tally:
-    """What a round adds.
-
-    along: the score of `u`.
-    counts: whether the round had an update.
-    """
-    y = feedback.outcome
-    wrong = mistaken(feedback.action, y)
-    one, if_counts = jnp.ones_like(along), lambda value: jnp.where(counts, value, 0.0)
-    return Tally(
-        jnp.where(wrong, one, 0.0),
-        if_counts(jnp.where(wrong, 0.0, one)),
-        if_counts(jnp.maximum(1 - y * along, 0.0)),
-        *map(if_counts, terms),
-        unit=jnp.asarray(feedback.weight) == 1,
-    )
-
-
-def tally_sides(hp: Any, tally: Tally, u: PyTree) -> Certificate:
-    r"""$|M| + |U| \le H + \sqrt{\text{price} \cdot \text{growth}}$."""
-    left = tally.mistakes + tally.close
-    most = lambda growth: tally.gaps + jnp.sqrt(tally.price * jnp.maximum(growth, 0.0))
-    right = most(tally.growth)
-    proof = Certificate(left, right, left + right, most(tally.published))
-    return proof.given(UNIT_WEIGHTS, tally.unit)

@@ -230,7 +230,7 @@ def add_round(
     u: PyTree,
 ) -> Account:
     x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
-    along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
+    along, square = dot(u, x), jnp.asarray(tree.vdot(x, x))
     gap = tree.sub(combined(state.rows, now.mix, now.base), u)
     before = product(state.rows, gap)
     after = before + now.delta * (now.ghat * (feedback.action - along))
@@ -238,7 +238,7 @@ def add_round(
     new = hp.sketch.energy_fn(hp.alpha, now.after.small, after)
     known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
     drift = new - old - known
-    added = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, drift, square)
+    added = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, square, drift)
     slab = add_terms(account.slab, added)
     return Account(slab, account.start, account.terms + new + old + known)
 

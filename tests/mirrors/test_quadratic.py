@@ -21,8 +21,7 @@ from olx.convex.prox import (
     nuclear,
     squared_l2,
 )
-from olx.mirrors.full_quadratic import full_quadratic
-from olx.mirrors.quadratic import quadratic
+from olx.mirrors.quadratic import full_quadratic, quadratic
 
 RNG = np.random.default_rng(23)
 CURVATURE = RNG.exponential(size=5) + 0.2
