@@ -19,8 +19,6 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 Agarwal, Cesa-Bianchi, Langford, Efficient Second Order Online Learning by Sketching, 2016.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -206,7 +204,7 @@ def slab_semidefinite(
     return v - _excess_over(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
 
 
-def ordered(low: Any, high: Any) -> Any:
+def ordered(low: Scalar, high: Scalar) -> Scalar:
     """`low`, refused if it exceeds `high`; if an end is traced, NaN instead of a refusal."""
     for name, end in (("low", low), ("high", high)):
         check.numbers(name, end)
@@ -302,7 +300,7 @@ def _within(u: Array, a: Array, radius: Scalar) -> Array:
     return jnp.where(jnp.isnan(radius), jnp.nan, w)
 
 
-def _check_slab(v: Any, x: Any, low: Any, high: Any, **matrix: Any) -> None:
+def _check_slab(v: Array, x: Array, low: Scalar, high: Scalar, **matrix: tuple) -> None:
     ends = {"low": (low, 0), "high": (high, 0)}
     for name, (value, *axes) in {"v": (v, 1), "x": (x, 1), **ends, **matrix}.items():
         if isinstance(value, list | tuple | dict):

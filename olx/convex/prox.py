@@ -139,7 +139,7 @@ def _lengths(leaf: Array) -> Array:
     return safe.sqrt(jnp.sum(leaf * leaf, axis=axes, keepdims=True))
 
 
-def _groups_value(strength: Scalar, w: PyTree):
+def _groups_value(strength: Scalar, w: PyTree) -> Array:
     return strength * tree.sum(jax.tree.map(_lengths, w))
 
 
@@ -154,7 +154,7 @@ def _groups_prox(strength: Scalar, v: PyTree, step: Array) -> PyTree:
     return jax.tree.map(shrink, v)
 
 
-def _nuclear_value(strength: Scalar, w: PyTree):
+def _nuclear_value(strength: Scalar, w: PyTree) -> Array:
     curve = spectral.Curve(Partial(jnp.abs), Partial(jnp.abs))
     total = lambda leaf: spectral.trace(curve, spectral.dilate(_matrix(leaf))) / 2
     return strength * tree.sum(jax.tree.map(total, w))

@@ -19,7 +19,7 @@ Bound with Excess Losses, 2014.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -61,9 +62,9 @@ class ExpertHparams:
     prior: PyTree
     span: tuple[Scalar, Scalar] | None
     owner: str = static()
-    start_fn: Callable[..., Any] = static()  # (own, prior) -> stats
+    start_fn: Callable[..., PyTree] = static()  # (own, prior) -> stats
     weigh_fn: Callable[..., Weights] = static()  # (own, prior, stats) -> weights
-    learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
+    learn_fn: Callable[..., PyTree] = static()  # (own, prior, stats, seen) -> stats
     unbounded: bool = static(default=False)  # whether losses may exceed the range
     estimated: bool = static(default=False)  # whether outcomes are estimates of losses, of any size
 
@@ -77,9 +78,9 @@ class ExpertState(NamedTuple):
 def expert_learner(
     owner: str,
     own: PyTree,
-    start: Callable[..., Any],
+    start: Callable[..., PyTree],
     weigh: Callable[..., Weights],
-    learn: Callable[..., Any],
+    learn: Callable[..., PyTree],
     *theorems: Theorem,
     prior: PyTree = None,
     low: Scalar | None = None,
@@ -229,20 +230,20 @@ def prior_need(owner: str) -> Need:
     return Need("params", _is_prior, demand, owner, "give jnp.ones(N)")
 
 
-def light(owner: str, legal: Callable[..., Any], demand: str) -> Need:
+def light(owner: str, legal: Callable[..., Array | bool], demand: str) -> Need:
     """A need for weights that are not too large; `legal` gets hparams and weights."""
     remedy = "divide all weights by the largest"
     return Need("weight", _Light(legal), demand, owner, remedy)
 
 
 class _Light(NamedTuple):
-    legal_fn: Callable[..., Any]
+    legal_fn: Callable[..., Array | bool]
 
-    def __call__(self, hparams: Any, params: PyTree, rounds: Rounds) -> Array | bool:
+    def __call__(self, hparams: PyTree, params: PyTree, rounds: Rounds) -> Array | bool:
         return True if rounds.weight is None else self.legal_fn(hparams, rounds.weight)
 
 
-def _is_prior(hparams: Any, params: PyTree, rounds: None) -> Array:
+def _is_prior(hparams: PyTree, params: PyTree, rounds: None) -> Array:
     flat, _ = ravel_pytree(params)
     return jnp.all(flat >= 0) & (jnp.sum(flat) > 0) & jnp.isfinite(jnp.sum(flat))
 
@@ -257,7 +258,7 @@ def clip_to_unit(name: str, values: Array, span: tuple[Scalar, Scalar] | None = 
     return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # slope 1 at both ends
 
 
-def _slack(dtype: Any, size: Scalar) -> Scalar:
+def _slack(dtype: DTypeLike, size: Scalar) -> Scalar:
     return _ROUNDING * float(jnp.finfo(dtype).eps) * size
 
 
@@ -265,18 +266,18 @@ def _range_size(low: Scalar, high: Scalar) -> Scalar:
     return abs(low) + abs(high)
 
 
-def _are_confidences(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
-    def legal(confidences: Any) -> Any:
+def _are_confidences(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
+    def legal(confidences: Array) -> Array:
         slack = _slack(_precision(confidences), 1.0)
         return in_range(confidences, -slack, 1 + slack)
 
     return jax.tree.map(legal, rounds.context)
 
 
-def _are_losses(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
+def _are_losses(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
     low, high = _range(hparams.span)
 
-    def legal(losses: Any) -> Any:
+    def legal(losses: Array) -> Array:
         slack = _slack(_precision(losses), _range_size(low, high))
         return in_range(losses, low - slack, high + slack)
 
@@ -295,7 +296,7 @@ def _range(span: tuple[Scalar, Scalar] | None) -> tuple[Scalar, Scalar]:
     return float(np.min(span[0])), float(np.max(span[1]))
 
 
-def _precision(leaf: Any) -> Any:
+def _precision(leaf: Array) -> DTypeLike:
     kind = jnp.result_type(leaf)
     return kind if jnp.issubdtype(kind, jnp.floating) else jnp.float32
 

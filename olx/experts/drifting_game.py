@@ -213,7 +213,7 @@ def _potentials(
     reach = (2 * rounds + 1) * longest
     last = jnp.asarray(final(unit * jnp.arange(-reach, reach + 1, dtype=float)), float)
 
-    def back(phi, _):
+    def back(phi: Array, _: None) -> tuple[Array, Array]:
         before, _ = _solved(beta, steps, unit, [jnp.roll(phi, -step) for step in steps])
         return before, before
 

@@ -15,7 +15,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, appendix A.3, algorithm 25 and 
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +93,14 @@ def _open(one: Theorem, hp: ParticlesHparams, state: PyTree, u: Float[Array, " P
     return Convex(one.init_fn(hp.inner.hparams, state, u), zero, zero)
 
 
-def _add(one: Theorem, hp: ParticlesHparams, account: Convex, state, feedback, u) -> Convex:
+def _add(
+    one: Theorem,
+    hp: ParticlesHparams,
+    account: Convex,
+    state: PyTree,
+    feedback: Feedback,
+    u: PyTree,
+) -> Convex:
     told = as_experts(hp, state, feedback)
     value, weight = feedback.value, feedback.weight
     return Convex(
@@ -118,7 +125,7 @@ def as_experts(hp: ParticlesHparams, state: PyTree, feedback: Feedback) -> Feedb
 
 
 class BoxAccount(NamedTuple):
-    inner: Any  # the account of the expert learner
+    inner: PyTree  # the account of the expert learner
     regret: Float[Array, ""]
     weight: Float[Array, ""]
     size: Float[Array, ""]
@@ -179,7 +186,7 @@ def add_box(
 
 @own_name("nearby_points")
 def box_sides(
-    share: Share, low, high, hp: ParticlesHparams, account: BoxAccount, u: PyTree
+    share: Share, low: Array, high: Array, hp: ParticlesHparams, account: BoxAccount, u: PyTree
 ) -> Certificate:
     inner, one = hp.inner.hparams, _mixtures(hp)
     proof = at_quantile(share, one, inner, account.inner, None)

@@ -26,6 +26,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.5; Azuma, Weighted 
 Dependent Random Variables, 1967.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -73,19 +74,20 @@ def sampled(inner: Learner, key: Array) -> Learner:
     >>> olx.rollout(learner, olx.losses.linear_loss, rounds, jnp.ones(2) / 2).losses.tolist()[-4:]
     [0.0, 0.0, 0.0, 0.0]
     """
-    check.key(key)
-    check.instance("inner", inner, Learner)
-    needs = lift_needs(INNER, inner)
-    return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
+    return _following_draws(inner, key, update)
 
 
 @public
 def committed(inner: Learner, key: Array) -> Learner:
     """Like `sampled`, but `inner` is updated as if it had played the vertex drawn."""
+    return _following_draws(inner, key, update_committed)
+
+
+def _following_draws(inner: Learner, key: Array, update: Callable[..., SampledState]) -> Learner:
     check.key(key)
     check.instance("inner", inner, Learner)
     needs = lift_needs(INNER, inner)
-    return Learner(SampledHparams(inner, key), init, predict, update_committed, needs=needs)
+    return Learner(SampledHparams(inner, key), init, predict, update, needs=needs)
 
 
 def init(hp: SampledHparams, params: PyTree) -> SampledState:
@@ -170,7 +172,9 @@ def _add_luck(
     )
 
 
-def _luck_sides(delta, squares, hp: SampledHparams, account: Luck, u: PyTree) -> Certificate:
+def _luck_sides(
+    delta: Scalar, squares: Scalar, hp: SampledHparams, account: Luck, u: PyTree
+) -> Certificate:
     proof = hp.inner.theorems[0].sides_fn(hp.inner.hparams, account.inner, u)
     luck = jnp.sqrt(jnp.log(1 / delta) / 2 * squares * jnp.ones_like(account.squares))
     scale = proof.scale + luck + account.paid
@@ -235,7 +239,7 @@ def _add_draw(
     return add_round(account, what, account.own._replace(excess=excess))
 
 
-def _draw_sides(delta, hp: SampledHparams, account: Account, u: PyTree) -> Certificate:
+def _draw_sides(delta: Scalar, hp: SampledHparams, account: Account, u: PyTree) -> Certificate:
     flat, prior, own, t = mixture(account, u), account.flat_prior, account.own, account.rounds
     known = prior > 0
     rarity = 1 / safe.or_one(prior, known) / delta

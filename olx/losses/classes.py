@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from olx._call import Call
+from olx.core import Rounds
 from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss
 from olx.needs import Need
@@ -28,25 +30,25 @@ def class_rows(owner: str) -> Need:
     return Need("params", _has_rows, demand, owner, "start from jnp.zeros((k, d))")
 
 
-def below(label: Any, classes: int | None) -> Any:
+def below(label: Array, classes: int | None) -> Array:
     """Which labels are integers from 0 to `classes` - 1; any size is legal if `classes` is None."""
     if label.dtype.kind not in "iu":
         return label < label  # False everywhere, also where it is NaN
     return (label >= 0) & (True if classes is None else label < classes)
 
 
-def _are_labels(hparams: Any, params: Any, rounds: Any) -> Any:
+def _are_labels(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
     classes = _classes(params, rounds.context)
     return jax.tree.map(lambda label: below(label, classes), rounds.outcome)
 
 
-def _classes(params: Any, context: Any) -> int | None:
+def _classes(params: PyTree, context: PyTree) -> int | None:
     """The number of rows of `params`, if it has one more axis than the context of a round."""
     shape, rows = getattr(params, "shape", ()), getattr(context, "shape", ())
     return shape[0] if shape and len(shape) == len(rows) else None
 
 
-def _has_rows(hparams: Any, params: Any, rounds: None) -> bool:
+def _has_rows(hparams: PyTree, params: PyTree, rounds: None) -> bool:
     return hasattr(params, "shape") and np.ndim(params) >= 2 and np.shape(params)[0] >= 2
 
 
@@ -75,7 +77,7 @@ def loss_of_classes(
     )
 
 
-def checked(score: Any, label: Any) -> tuple[Array, Array]:
+def checked(score: ArrayLike, label: ArrayLike) -> tuple[Array, Array]:
     """Scores and labels as arrays; refuses scores without an axis of classes."""
     score, label = jnp.asarray(score), jnp.asarray(label)
     if score.ndim != label.ndim + 1:
@@ -91,7 +93,7 @@ def checked(score: Any, label: Any) -> tuple[Array, Array]:
     return score, label
 
 
-def balanced(tau: Any, label: Any) -> tuple[Array, Array, Array, Array]:
+def balanced(tau: ArrayLike, label: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """The label, the other entries of a dual vector, whether all sum to 0, and the rounding.
 
     The other entries must not be negative.

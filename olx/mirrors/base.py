@@ -17,7 +17,6 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, app
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +24,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 from optax import tree
 
@@ -226,7 +226,7 @@ def mirror_map(
 
 
 @public
-def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
+def with_argmax(potential: Partial, argmax: Partial, **facts: PyTree) -> MirrorMap:
     r"""A mirror map from $\psi$ and a formula for $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
 
     argmax: a function of theta; its hyperparameters must be leaves of the Partial.
@@ -246,15 +246,15 @@ def start_inside(owner: str) -> Need:
     return Need("params", _starts, demand, owner, remedy)
 
 
-def _starts(hparams: Any, params: PyTree, rounds: None) -> Array:
+def _starts(hparams: PyTree, params: PyTree, rounds: None) -> Array:
     return hparams.mirror.starts(params)
 
 
 def _check_curvature(
     name: str,
     function: Callable,
-    start: Any,
-    total: Any,
+    start: Scalar,
+    total: Scalar | None,
     separable: bool,
     strict: bool,
     alone: bool,
@@ -280,7 +280,7 @@ def _check_hessians(
     name: str,
     seen: np.ndarray,
     center: float,
-    total: Any,
+    total: Scalar | None,
     separable: bool,
     strict: bool,
     remedy: str,
@@ -335,16 +335,16 @@ def _curvatures(
     return None if isinstance(seen, Tracer) else np.asarray(seen, float)
 
 
-def _kind_of(leaf: Any) -> tuple:
+def _kind_of(leaf: ArrayLike) -> tuple:
     return jnp.shape(leaf), jnp.result_type(leaf), isinstance(leaf, int | float)
 
 
 @cached
-def _shape_of_value(structure: Any, kinds: tuple) -> Any:
+def _shape_of_value(structure: PyTree, kinds: tuple) -> PyTree:
     """The shape of a value of the function; cached, since it traces."""
     leaves = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in kinds]
 
-    def play(leaves: list) -> Any:
+    def play(leaves: list) -> PyTree:
         function, w = jax.tree.unflatten(structure, leaves)
         return function(w)
 

@@ -10,7 +10,6 @@ Rockafellar, Convex Analysis, 1970, sections 12 and 16.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -209,7 +208,7 @@ def _between(matrix: Array, function: Callable, theta: PyTree) -> PyTree:
     return unravel(matrix.T @ inner)
 
 
-def _if(known: Any, make: Callable):
+def _if(known: PyTree, make: Callable[[PyTree], PyTree]) -> PyTree:
     return None if known is None else make(known)
 
 

@@ -104,8 +104,7 @@ def terms(
     """
     own, other, slope = feedback.value, feedback.loss(along), feedback.grad
     change = slope * (along - feedback.action)
-    if drift is None:
-        drift = eta * (slope * (feedback.action - along)) ** 2
+    apart = eta * (slope * (feedback.action - along)) ** 2
     size = (
         jnp.abs(own) + jnp.abs(other) + jnp.abs(slope) * (jnp.abs(along) + jnp.abs(feedback.action))
     )
@@ -117,7 +116,7 @@ def terms(
         own - other,
         size,
         energy,
-        drift,
+        apart if drift is None else drift,
         slope**2 * square,
         eta,
         latest(eta),

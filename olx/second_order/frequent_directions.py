@@ -62,7 +62,7 @@ Ghashami, Liberty, Phillips, Woodruff, Frequent Directions: Simple and Determini
 Sketching, 2016.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +74,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, public
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
@@ -258,7 +258,7 @@ def eigh(a: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"
 
 
 @eigh.defjvp
-def _eigh_jvp(primals, tangents):
+def _eigh_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     values, vectors = eigh(*primals)
     change = vectors.T @ tangents[0] @ vectors
     gap = values[None, :] - values[:, None]
@@ -369,7 +369,7 @@ def _least_tail(hp: SketchedNewtonHparams, account: RankAccount) -> Array:
     return jnp.min(tails / (m - jnp.arange(len(tails), dtype=tails.dtype)))
 
 
-def _is_directions(learner: Any) -> bool:
+def _is_directions(learner: Learner) -> bool:
     own = [one.name for one in learner.theorems]
     return isinstance(learner.hparams, SketchedNewtonHparams) and "directions_regret" in own
 

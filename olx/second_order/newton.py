@@ -42,7 +42,7 @@ $G$, loses a logarithm to it.
 Luo, Optimal and Adaptive Online Learning, 2016, (4.4), propositions 1 and 2, and theorem 16.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -235,7 +235,7 @@ def matrix_sides(size: Scalar, hp: OMDHparams, account: FixedMatrix, u: PyTree) 
 
 
 def _is_fixed(learner: Learner) -> bool:
-    hp: Any = learner.hparams
+    hp = learner.hparams
     known = euclidean(), full_quadratic(jnp.eye(2))
     return isinstance(hp, OMDHparams) and alike(hp.mirror, *known)
 

@@ -39,7 +39,7 @@ Streaming PCA, 2019.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,8 @@ class OjaHparams:
     size: int = static()
     rate: Scalar
     key: Array
-    rates_fn: Callable[..., Any] = static()  # (rate, t, work) -> the rates of V and of Lambda
+    # (rate, t, work) -> the rates of V and of Lambda
+    rates_fn: Callable[..., tuple[Array, Array]] = static()
 
 
 class OjaState(NamedTuple):

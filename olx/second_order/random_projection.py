@@ -43,7 +43,7 @@ at most $\delta$.
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 12 and theorem 17.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import public
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
 from olx.second_order.rank_one import changed
@@ -252,7 +252,7 @@ def drift_sides(
     return proof.under(met | {UNIT_WEIGHTS: slab.unit, NARROW: account.narrow})
 
 
-def _is_projection(learner: Any) -> bool:
+def _is_projection(learner: Learner) -> bool:
     hp = learner.hparams
     own = isinstance(hp, SketchedNewtonHparams)
     return own and hp.sketch.init_fn is init

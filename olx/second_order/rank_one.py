@@ -37,7 +37,7 @@ Crammer, Cesa-Bianchi, 2015, section 6, for the rules.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
@@ -225,6 +225,6 @@ def adding(row: Row, r: Scalar, z: Scalar, weight: Scalar = 1.0) -> Step:
     return Step(weight * (r * z - row.margin) / total, weight / total, r / total)
 
 
-def vector(tree: Any) -> Float[Array, " d"]:
+def vector(tree: PyTree) -> Float[Array, " d"]:
     """A tree of arrays as one vector."""
     return tree if getattr(tree, "ndim", 0) == 1 else ravel_pytree(tree)[0]

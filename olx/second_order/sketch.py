@@ -25,7 +25,6 @@ Efficient Second Order Online Learning by Sketching, 2016.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,13 +50,16 @@ class Sketch:
 
     hparams: PyTree
     size: int = static()  # the number m of the theory
-    init_fn: Callable[..., Any] = static()  # (hparams, alpha, params) -> (small, Z)
-    update_fn: Callable[..., Any] = static()  # (hparams, alpha, small, Z g, g.g) -> (small, delta)
-    solve_fn: Callable[..., Any] = static()  # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
-    energy_fn: Callable[..., Any] = static()  # (alpha, small, Z v) -> v'(A - alpha I) v
-    due_fn: Callable[..., Any] | None = static(default=None)  # (small) -> bool
-    basis_fn: Callable[..., Any] | None = static(default=None)  # (small, Z Z') -> matrix
-    rebased_fn: Callable[..., Any] | None = static(default=None)  # (small) -> small
+    # (hparams, alpha, params) -> (small, Z)
+    init_fn: Callable[..., tuple[PyTree, PyTree]] = static()
+    # (hparams, alpha, small, Z g, g.g) -> (small, delta)
+    update_fn: Callable[..., tuple[PyTree, Array]] = static()
+    # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
+    solve_fn: Callable[..., tuple[Array, Array]] = static()
+    energy_fn: Callable[..., Array] = static()  # (alpha, small, Z v) -> v'(A - alpha I) v
+    due_fn: Callable[..., Array] | None = static(default=None)  # (small) -> bool
+    basis_fn: Callable[..., Array] | None = static(default=None)  # (small, Z Z') -> matrix
+    rebased_fn: Callable[..., PyTree] | None = static(default=None)  # (small) -> small
     theorems: tuple[Theorem, ...] = ()  # about the learner with this sketch
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
@@ -139,7 +141,7 @@ def _energy(alpha: Scalar, small: None, zv: Array) -> Array:
     return jnp.zeros_like(zv)
 
 
-def dtype_of(params: PyTree) -> Any:
+def dtype_of(params: PyTree) -> jnp.dtype:
     return jnp.result_type(*jax.tree.leaves(params))
 
 
