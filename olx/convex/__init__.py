@@ -4,7 +4,6 @@ from olx.convex import sets as sets
 from olx.convex.balanced import balanced as balanced
 from olx.convex.balanced import balanced_logits as balanced_logits
 from olx.convex.balanced import balanced_search as balanced_search
-from olx.convex.log_sum_exp import soft_shares as soft_shares
 from olx.convex.max_of_hinges import ascend_hinges as ascend_hinges
 from olx.convex.max_of_hinges import average_hinges as average_hinges
 from olx.convex.norms import Norm as Norm
@@ -25,5 +24,6 @@ from olx.convex.prox import indicator as indicator
 from olx.convex.prox import l1 as l1
 from olx.convex.prox import linf as linf
 from olx.convex.prox import nuclear as nuclear
+from olx.convex.prox import soft_shares as soft_shares
 from olx.convex.prox import squared_l2 as squared_l2
 from olx.convex.sets import ConvexSet as ConvexSet

@@ -34,11 +34,7 @@ from olx.convex import roots
 from olx.core import Scalar
 
 _STEPS = 1000
-
-
 _HALVINGS = 40
-
-
 _NEAR = 100  # full steps allowed without progress in the value; tiny duals need dozens
 
 

@@ -7,7 +7,6 @@ low, high: the range of losses, 0 and 1 if None; losses outside it are refused.
 """
 
 from olx.experts.ada_normal_hedge import ada_normal_hedge as ada_normal_hedge
-from olx.experts.adahedge import adahedge as adahedge
 from olx.experts.bandit import bandit as bandit
 from olx.experts.base import Seen as Seen
 from olx.experts.base import Weights as Weights
@@ -23,6 +22,7 @@ from olx.experts.exp3 import exp3_bound as exp3_bound
 from olx.experts.exp3 import exp3_step as exp3_step
 from olx.experts.fixed_share import fixed_share as fixed_share
 from olx.experts.gibbs import gibbs as gibbs
+from olx.experts.hedge import adahedge as adahedge
 from olx.experts.hedge import anytime_hedge as anytime_hedge
 from olx.experts.linearized import linearized as linearized
 from olx.experts.normal_hedge import normal_hedge as normal_hedge

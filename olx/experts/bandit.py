@@ -160,7 +160,7 @@ def terms(hp: BanditHparams, state: BanditState, feedback: Feedback, u: PyTree) 
     before = jnp.vdot(q, inner.own(stats.clock.past, s))
     left = jnp.vdot(p, means) + jnp.vdot(feedback.action - drawn, means)
     rises = right > before + 64 * jnp.finfo(right.dtype).eps * _scale(left, right, before)
-    sides = (latest(side) for side in (left, right, before))
+    sides = latest(left), latest(right), latest(before)
     return Account(*sides, ~rises, ~jnp.any(grew), feedback.weight <= 1)
 
 

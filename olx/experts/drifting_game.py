@@ -125,11 +125,7 @@ class Account(NamedTuple):
 
 
 MEAN = "moves must be `beta` in the mean"
-
-
 LISTED = "moves must be of `moves`, or between them where the potential is convex"
-
-
 OVER = "the game must not be over"
 
 
@@ -214,7 +210,7 @@ def _potentials(
     last = jnp.asarray(final(unit * jnp.arange(-reach, reach + 1, dtype=float)), float)
 
     def back(phi: Array, _: None) -> tuple[Array, Array]:
-        before, _ = _solved(beta, steps, unit, [jnp.roll(phi, -step) for step in steps])
+        before, _weight = _solved(beta, steps, unit, [jnp.roll(phi, -step) for step in steps])
         return before, before
 
     _, earlier = lax.scan(back, last, length=rounds)

@@ -53,8 +53,6 @@ def _has_rows(hparams: PyTree, params: PyTree, rounds: None) -> bool:
 
 
 REMEDY = "number the classes, as np.unique(labels, return_inverse=True)[1] does"
-
-
 _MANY = 64  # classes; for more of them a sort is faster, but it cannot be part of one kernel
 
 

@@ -182,8 +182,6 @@ squared = ScoreLoss(
     prox_fn=_squared_prox,
     on_ball=BallConstants(_squared_lipschitz, one_on_ball, _squared_excess),
 )
-
-
 absolute = epsilon_insensitive(0.0)
 
 

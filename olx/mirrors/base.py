@@ -43,23 +43,13 @@ _OFFSETS = (  # their sum is 0, so that the total does not change
     np.array([-1.0, 0.3, 0.7]),
     np.array([[0.7, -1.0, 0.3], [0.2, -0.6, 0.5], [-0.9, 0.4, 0.4]]),
 )
-
-
 _SYMMETRIC = (
     "; for a function of symmetric matrices use `olx.mirrors.log_det` or "
     "`olx.mirrors.von_neumann`, or give both functions"
 )
-
-
 _SPREADS = (0.3, 0.05, 0.003)  # relative to the point; points outside the domain are skipped
-
-
 _ROUNDING = 1e-3  # relative to the largest curvature; enough for single precision
-
-
 Function = Callable[[PyTree], Array]
-
-
 _BESIDE = 2e-6
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import entr
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
@@ -46,13 +46,13 @@ def binary_entropy(scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(scale: Scalar, w: PyTree) -> Array:
+def _potential(scale: Scalar, w: PyTree):
     return scale * tree.sum(jax.tree.map(lambda w: _LOG_2 - entr(w) - entr(1 - w), w))
 
 
-def _constants(scale: Scalar, w: PyTree) -> Array:
+def _constants(scale: Scalar, w: PyTree):
     return scale * tree.sum(jax.tree.map(lambda leaf: jnp.full_like(leaf, _LOG_2), w))
 
 
-def _conjugate(scale: Scalar, theta: PyTree) -> Array:
+def _conjugate(scale: Scalar, theta: PyTree):
     return scale * tree.sum(jax.tree.map(lambda t: jax.nn.softplus(t / scale) - _LOG_2, theta))

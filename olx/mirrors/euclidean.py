@@ -10,7 +10,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, exa
 """
 
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 from optax import tree
 
 from olx import _check as check
@@ -51,5 +51,5 @@ def euclidean(domain: ConvexSet | None = None) -> MirrorMap:
     )
 
 
-def _half(w: PyTree) -> Array:
+def _half(w: PyTree):
     return tree.vdot(w, w) / 2

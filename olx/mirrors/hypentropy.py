@@ -42,7 +42,7 @@ def hypentropy(beta: Scalar) -> MirrorMap:
     )
 
 
-def _potential(beta: Scalar, w: PyTree) -> Array:
+def _potential(beta: Scalar, w: PyTree):
     def one(w: Array) -> Array:
         # sqrt(w^2 + beta^2) - beta without cancellation for small w
         bend = w**2 / (jnp.sqrt(w**2 + beta**2) + beta)
@@ -51,7 +51,7 @@ def _potential(beta: Scalar, w: PyTree) -> Array:
     return tree.sum(jax.tree.map(one, w))
 
 
-def _conjugate(beta: Scalar, theta: PyTree) -> Array:
+def _conjugate(beta: Scalar, theta: PyTree):
     def one(theta: Array) -> Array:
         most = _domain.largest_log(theta)
         beyond = jnp.maximum(theta - most, 0.0) + jnp.maximum(-theta - most, 0.0)

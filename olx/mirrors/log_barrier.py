@@ -63,11 +63,11 @@ def log_barrier_simplex(scale: Scalar = 1.0) -> MirrorMap:
     )
 
 
-def _potential(scale: Scalar, w: PyTree) -> Array:
+def _potential(scale: Scalar, w: PyTree):
     return -scale * tree.sum(jax.tree.map(jnp.log, w))
 
 
-def _conjugate(scale: Scalar, theta: PyTree) -> Array:
+def _conjugate(scale: Scalar, theta: PyTree):
     # Infinite for theta >= 0, with a NaN gradient: NaN is better than a wrong decision.
     one = lambda theta: jnp.log(scale) - 1 - jnp.log(jnp.maximum(-theta, 0.0))
     return scale * tree.sum(jax.tree.map(one, theta))

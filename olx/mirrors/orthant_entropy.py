@@ -47,12 +47,12 @@ def unnormalized_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mi
     )
 
 
-def _potential(scale: Scalar, prior: PyTree, w: PyTree) -> Array:
+def _potential(scale: Scalar, prior: PyTree, w: PyTree):
     paid = lambda w, p: -entr(w) - w * jnp.log(p) - w + p  # entr(0) = 0
     return scale * tree.sum(jax.tree.map(paid, w, _prior(prior, w)))
 
 
-def _conjugate(scale: Scalar, prior: PyTree, theta: PyTree) -> Array:
+def _conjugate(scale: Scalar, prior: PyTree, theta: PyTree):
     def grown(theta: Array, p: Array) -> Array:
         theta = theta / scale
         most = _domain.largest_log(theta)

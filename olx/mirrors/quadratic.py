@@ -138,8 +138,6 @@ def _dual_norm(curvature: PyTree, theta: PyTree) -> Array:
 
 
 _TRIES = 500
-
-
 _STEPS_BETWEEN = 20
 
 

@@ -4,6 +4,7 @@ from olx.second_order.adagrad_full import adagrad_full as adagrad_full
 from olx.second_order.arow import arow as arow
 from olx.second_order.arow import arow_original as arow_original
 from olx.second_order.arow import diagonal_arow as diagonal_arow
+from olx.second_order.arow import second_order_perceptron as second_order_perceptron
 from olx.second_order.confidence_weighted import confidence_weighted as confidence_weighted
 from olx.second_order.confidence_weighted import (
     soft_confidence_weighted as soft_confidence_weighted,
@@ -24,8 +25,5 @@ from olx.second_order.rank_one import Step as Step
 from olx.second_order.rank_one import rank_one as rank_one
 from olx.second_order.ridge import ridge as ridge
 from olx.second_order.ridge import vaw as vaw
-from olx.second_order.second_order_perceptron import (
-    second_order_perceptron as second_order_perceptron,
-)
 from olx.second_order.sketch import Sketch as Sketch
 from olx.second_order.sketched_newton import sketched_newton as sketched_newton

@@ -1,4 +1,4 @@
-r"""AROW, adaptive regularization of weights, and the account of second-order mistake bounds.
+r"""AROW, adaptive regularization of weights, and the second-order Perceptron.
 
 `arow` is mirror descent with a growing quadratic,
 
@@ -44,13 +44,26 @@ $$|M| + |U| \le H + \sqrt{\textstyle\sum_i D_{t,i} u_i^2}
 `right` has, in place of the second root's argument, the sum over the rounds with an update of
 $\sum_i x_{s,i}^2 / D_{s,i} + 2 y_s \hat y_s - \sum_i \theta_{s,i}^2 (1 / D_{s-1,i} - 1 / D_{s,i})$.
 
-All these bounds, and those of `second_order_perceptron`, have the form $H + \sqrt{\text{price}
-\cdot \text{growth}}$ over the rounds with an update, where the price is a squared norm of $u$. A
-`Tally` is their account.
+`second_order_perceptron` is `arow` with $r = 1$ that learns from mistakes only:
+
+$$A_0 = a I, \qquad \hat y_t = x_t^\top \big( A_{t-1} + x_t x_t^\top \big)^{-1} \theta_t.$$
+
+After a mistake, $y_t \hat y_t \le 0$, $\theta_{t+1} = \theta_t + y_t x_t$ and $A_t = A_{t-1} + x_t
+x_t^\top$; otherwise nothing changes. For every $u$ and rounds of weight 1
+
+$$|M| \le H + \sqrt{a \|u\|^2 + \sum_{s \in M} \langle u, x_s\rangle^2}
+  \sqrt{\ln \det (A_t / a) + \sum_{s \in M} \frac{m_s (2 y_s - m_s)}{1 + \chi_s}}.$$
+
+`right` has $\sum_s \chi_s / (1 + \chi_s)$ in place of the logarithm. The last sum is not positive,
+because $y_s m_s \le 0$ in a mistake.
+
+All these bounds have the form $H + \sqrt{\text{price} \cdot \text{growth}}$ over the rounds with an
+update, where the price is a squared norm of $u$. A `Tally` is their account.
 
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
 Classification and Regression, 2015, section 6; Crammer, Kulesza, Dredze, Adaptive Regularization of
-Weight Vectors, 2009, theorem 2.
+Weight Vectors, 2009, theorem 2; Cesa-Bianchi, Conconi, Gentile, A Second-Order Perceptron
+Algorithm, 2005.
 """
 
 from typing import NamedTuple
@@ -144,6 +157,42 @@ def original_score(r: Scalar, margin: Array, spread: Array) -> Array:
 
 def original_step(r: Scalar, row: Row, feedback: Feedback) -> Step:
     return adding(row, r, feedback.outcome / r, weight_if(asks(feedback), feedback))
+
+
+@public
+def second_order_perceptron(a: Scalar = 1.0) -> Learner:
+    """The second-order Perceptron, a predictor for labels +1 and -1.
+
+    a: positive; for very large `a` it makes the predictions of the Perceptron.
+
+    The context is shaped like `params`; only the shape of `params` is used. The first score is 0,
+    which counts as a mistake.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
+    >>> learner = olx.second_order.second_order_perceptron()
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.zero_one, rounds, jnp.zeros(5), record=olx.record.trace
+    ... )
+    >>> bool(olx.certify(learner, run, u / 0.1).holds)
+    True
+    """
+    a = check.positive("a", a)
+    rule, needs = Rule(None, perceptron_score, perceptron_step), (signs("second_order_perceptron"),)
+    return rank_one(rule, a, needs=needs, theorems=(perceptron_mistakes,))
+
+
+def perceptron_score(hp: None, margin: Array, spread: Array) -> Array:
+    return margin / (1 + spread)
+
+
+def perceptron_step(hp: None, row: Row, feedback: Feedback) -> Step:
+    return adding(row, 1.0, feedback.outcome, weight_if(errs(feedback), feedback))
+
+
+def errs(feedback: Feedback) -> Array:
+    """Whether the round is a mistake."""
+    return mistaken(feedback.action, feedback.outcome)
 
 
 @pytree
@@ -254,9 +303,12 @@ def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
 
 
 def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
+    return _terms(hp.rule.hparams, asks(feedback), state, feedback, u)
+
+
+def _terms(r: Scalar, counts: Array, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
     row, along = row_and_score(state, feedback, u)
-    grown = growth(hp.rule.hparams, row, feedback.outcome, along)
-    return tally_terms(feedback, along, asks(feedback), grown)
+    return tally_terms(feedback, along, counts, growth(r, row, feedback.outcome, along))
 
 
 def growth(r: Scalar, row: Row, y: Array, along: Array) -> Terms:
@@ -277,6 +329,16 @@ def original_sides(hp: RankOneHparams, tally: Tally, u: PyTree) -> Certificate:
     right = tally.gaps - tally.close + rest
     scale = left + tally.gaps + tally.close + rest
     return Certificate(left, right, scale).given(UNIT_WEIGHTS, tally.unit)
+
+
+def perceptron_start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
+    return first_tally(hp.prior * jnp.sum(comparator(state, u) ** 2))
+
+
+def perceptron_terms(
+    hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree
+) -> Tally:
+    return _terms(1.0, errs(feedback), state, feedback, u)
 
 
 def diagonal_start(hp: DiagonalAROWHparams, state: DiagonalAROWState, u: PyTree) -> Tally:
@@ -310,4 +372,11 @@ mistakes_made = summed(
     original_terms,
     original_sides,
     start,
+)
+perceptron_mistakes = summed(
+    "mistakes_made",
+    "Cesa-Bianchi, Conconi, Gentile 2005; Orabona et al. 2015, section 6",
+    perceptron_terms,
+    tally_sides,
+    perceptron_start,
 )

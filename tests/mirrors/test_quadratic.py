@@ -11,16 +11,7 @@ import scipy.optimize
 from jax.tree_util import Partial
 
 from olx.convex import sets
-from olx.convex.prox import (
-    Penalty,
-    elastic_net,
-    group_l2,
-    indicator,
-    l1,
-    linf,
-    nuclear,
-    squared_l2,
-)
+from olx.convex.prox import Penalty, elastic_net, group_l2, indicator, l1, linf, nuclear, squared_l2
 from olx.mirrors.quadratic import full_quadratic, quadratic
 
 RNG = np.random.default_rng(23)
