@@ -171,7 +171,7 @@ def slab(
     [1.0, 1.0]
     """
     _check_slab(v, x, low, high, inverse=(inverse, 0, 1, 2))
-    low = ordered(low, high)
+    low = low_end(low, high)
     direction = inverse @ x if jnp.ndim(inverse) == 2 else inverse * x
     return v - _excess_over(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
 
@@ -190,7 +190,7 @@ def slab_semidefinite(
     and $x$ lies in the range of $A$ if $\|Px\|^2 \le \sqrt\epsilon \|x\|^2$.
     """
     _check_slab(v, x, low, high, matrix=(matrix, 2))
-    low = ordered(low, high)
+    low = low_end(low, high)
     matrix = spectral.symmetrize(matrix)
     values = jnp.linalg.eigvalsh(lax.stop_gradient(matrix))
     rounding = float(jnp.finfo(x.dtype).eps)
@@ -204,7 +204,7 @@ def slab_semidefinite(
     return v - _excess_over(jnp.vdot(v, x), low, high, jnp.vdot(x, direction)) * direction
 
 
-def ordered(low: Scalar, high: Scalar) -> Scalar:
+def low_end(low: Scalar, high: Scalar) -> Scalar:
     """`low`, refused if it exceeds `high`; if an end is traced, NaN instead of a refusal."""
     for name, end in (("low", low), ("high", high)):
         check.numbers(name, end)

@@ -161,7 +161,7 @@ def terms(hp: BanditHparams, state: BanditState, feedback: Feedback, u: PyTree) 
     left = jnp.vdot(p, means) + jnp.vdot(feedback.action - drawn, means)
     rises = right > before + 64 * jnp.finfo(right.dtype).eps * _scale(left, right, before)
     sides = latest(left), latest(right), latest(before)
-    return Account(*sides, ~rises, ~jnp.any(grew), feedback.weight <= 1)
+    return Account(*sides, ~rises, ~jnp.any(grew), jnp.asarray(feedback.weight <= 1))
 
 
 def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:

@@ -39,6 +39,8 @@ from olx.core import Scalar
 from olx.facts import Lump
 from olx.needs import Need
 
+Function = Callable[[PyTree], Array]
+_BESIDE = 2e-6
 _OFFSETS = (  # their sum is 0, so that the total does not change
     np.array([-1.0, 0.3, 0.7]),
     np.array([[0.7, -1.0, 0.3], [0.2, -0.6, 0.5], [-0.9, 0.4, 0.4]]),
@@ -49,8 +51,6 @@ _SYMMETRIC = (
 )
 _SPREADS = (0.3, 0.05, 0.003)  # relative to the point; points outside the domain are skipped
 _ROUNDING = 1e-3  # relative to the largest curvature; enough for single precision
-Function = Callable[[PyTree], Array]
-_BESIDE = 2e-6
 
 
 @pytree

@@ -42,7 +42,7 @@ from olx.mirrors.quadratic import quadratic
 
 
 @pytree
-class ScaleInvariantAdaGradHparams:
+class ScaleInvariantHparams:
     lipschitz: Scalar
 
 
@@ -59,11 +59,11 @@ def scale_invariant_adagrad(lipschitz: Scalar = 1.0) -> Process:
     lipschitz: $L$ of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("lipschitz", lipschitz)
-    hparams = ScaleInvariantAdaGradHparams(lipschitz)
+    hparams = ScaleInvariantHparams(lipschitz)
     return Process(hparams, adagrad_init, adagrad_update, adagrad_at, REGULARIZER, separable=True)
 
 
-def adagrad_init(hp: ScaleInvariantAdaGradHparams, params: PyTree) -> ScaleInvariantAdaGradStats:
+def adagrad_init(hp: ScaleInvariantHparams, params: PyTree) -> ScaleInvariantAdaGradStats:
     leaves, zeros = jax.tree.leaves(params), tree.zeros_like(params)
     dimension = jnp.asarray(sum(map(jnp.size, leaves)), jnp.result_type(*leaves))
     return ScaleInvariantAdaGradStats(zeros, zeros, dimension)
@@ -71,7 +71,7 @@ def adagrad_init(hp: ScaleInvariantAdaGradHparams, params: PyTree) -> ScaleInvar
 
 @own_name("scale_invariant_adagrad")
 def adagrad_update(
-    hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, feedback: Feedback
+    hp: ScaleInvariantHparams, stats: ScaleInvariantAdaGradStats, feedback: Feedback
 ) -> ScaleInvariantAdaGradStats:
     largest = larger(stats.largest, feedback.context)
     scaled = jax.tree.map(ratio, tree.scale(feedback.weight, feedback.grad), largest)
@@ -81,22 +81,17 @@ def adagrad_update(
 
 @own_name("scale_invariant_adagrad")
 def adagrad_at(
-    hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats, context: PyTree
+    hp: ScaleInvariantHparams, stats: ScaleInvariantAdaGradStats, context: PyTree
 ) -> MirrorMap:
     largest = larger(stats.largest, context)
     steep = lambda b, a: jnp.sqrt(stats.dimension) * b * b * a
     return quadratic(jax.tree.map(steep, largest, adagrad_level(hp, stats)))
 
 
-def adagrad_level(hp: ScaleInvariantAdaGradHparams, stats: ScaleInvariantAdaGradStats) -> PyTree:
+def adagrad_level(hp: ScaleInvariantHparams, stats: ScaleInvariantAdaGradStats) -> PyTree:
     r"""$a_t$."""
     root = lambda square: jnp.sqrt(hp.lipschitz**2 + square)
     return jax.tree.map(root, stats.squares)
-
-
-@pytree
-class ScaleInvariantPNormHparams:
-    lipschitz: Scalar
 
 
 class ScaleInvariantPNormStats(NamedTuple):
@@ -112,17 +107,17 @@ def scale_invariant_pnorm(lipschitz: Scalar = 1.0) -> Process:
     lipschitz: $L$ of the loss in the score; 1 for the hinge, logistic and absolute losses.
     """
     lipschitz = check.positive("lipschitz", lipschitz)
-    hparams = ScaleInvariantPNormHparams(lipschitz)
+    hparams = ScaleInvariantHparams(lipschitz)
     return Process(hparams, pnorm_init, pnorm_update, pnorm_at, REGULARIZER)
 
 
-def pnorm_init(hp: ScaleInvariantPNormHparams, params: PyTree) -> ScaleInvariantPNormStats:
+def pnorm_init(hp: ScaleInvariantHparams, params: PyTree) -> ScaleInvariantPNormStats:
     zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
     return ScaleInvariantPNormStats(tree.zeros_like(params), zero, zero)
 
 
 def pnorm_update(
-    hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats, feedback: Feedback
+    hp: ScaleInvariantHparams, stats: ScaleInvariantPNormStats, feedback: Feedback
 ) -> ScaleInvariantPNormStats:
     seen = _see(stats, feedback.context)
     p = exponent(seen)
@@ -131,7 +126,7 @@ def pnorm_update(
 
 
 def pnorm_at(
-    hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats, context: PyTree
+    hp: ScaleInvariantHparams, stats: ScaleInvariantPNormStats, context: PyTree
 ) -> MirrorMap:
     seen = _see(stats, context)
     p, beta, b = exponent(seen), pnorm_level(hp, seen), seen.largest
@@ -149,7 +144,7 @@ def exponent(stats: ScaleInvariantPNormStats) -> Array:
     return jnp.maximum(2 * jnp.log(jnp.maximum(stats.support, 1.0)), 2.0)
 
 
-def pnorm_level(hp: ScaleInvariantPNormHparams, stats: ScaleInvariantPNormStats) -> Array:
+def pnorm_level(hp: ScaleInvariantHparams, stats: ScaleInvariantPNormStats) -> Array:
     r"""$\beta_t$."""
     return jnp.sqrt(jnp.e * hp.lipschitz**2 * (exponent(stats) - 1) + stats.paid)
 

@@ -52,7 +52,7 @@ def numbers(
     return SlabHparams(bound, sigma, lipschitz)
 
 
-def clipped(hp: SlabHparams, score: Array) -> Array:
+def clipped_score(hp: SlabHparams, score: Array) -> Array:
     """The score of the projected weights."""
     return score if hp.bound is None else jnp.clip(score, -hp.bound, hp.bound)
 

@@ -124,7 +124,7 @@ def frequent_directions(size: int) -> Sketch:
     """
     check_size(size)
     hparams = DirectionsHparams(size)
-    parts = init, update, solve, energy, is_due, basis, rebased
+    parts = init, update, solve, energy, is_due, basis, rebased_state
     return Sketch(hparams, size, *parts, THEOREMS)
 
 
@@ -142,7 +142,7 @@ def update(
     hp: DirectionsHparams, alpha: Scalar, small: Directions, zg: Array, gg: Array
 ) -> tuple[Directions, Array]:
     k = hp.size - 1
-    new = shrunk(small.energy, (small.frame @ zg)[None], gg.reshape(1, 1))
+    new = shrunk_directions(small.energy, (small.frame @ zg)[None], gg.reshape(1, 1))
     length, along = new.spread[0, k], jnp.vdot(new.spread[0], new.dropped)
     turns = jnp.abs(along) >= _LEAST * length  # true if the row is inside the old directions
     inside = safe.divide(-new.dropped[:k], along, 0.0, turns & (length > 0))
@@ -174,7 +174,7 @@ def basis(small: Directions, gram: Array) -> Array:
     return jnp.pad(orthonormal(small.frame, gram), ((0, 1), (0, 0)))
 
 
-def rebased(small: Directions) -> Directions:
+def rebased_state(small: Directions) -> Directions:
     frame = jnp.eye(*small.frame.shape, dtype=small.energy.dtype)
     alive = (small.energy > 0).astype(small.energy.dtype)
     return Directions(
@@ -204,7 +204,7 @@ class Shrunk(NamedTuple):
     spread: Float[Array, "n k+n"]  # [M L]
 
 
-def shrunk(
+def shrunk_directions(
     energy: Float[Array, " k"], cross: Float[Array, "n k"], gram: Float[Array, "n n"]
 ) -> Shrunk:
     r"""energy: of the old directions. cross: $G V^\top$. gram: $G G^\top$.

@@ -134,7 +134,7 @@ def look(hp: SlabHparams, state: InvariantState, x: Float[Array, " d"]) -> Look:
     part = float(jnp.finfo(x.dtype).eps) ** 1.2 * jnp.vdot(x, x)
     fresh = (jnp.vdot(n, n) > part) & (state.rank < x.size)
     phi, margin = x @ state.root, jnp.vdot(state.w, x)
-    score = jnp.where(fresh, 0.0, _slab.clipped(hp, margin))
+    score = jnp.where(fresh, 0.0, _slab.clipped_score(hp, margin))
     return Look(score, fresh, n, phi, margin, jnp.vdot(phi, phi))
 
 

@@ -109,14 +109,14 @@ def newton(
 
 
 def score(hp: SlabHparams, margin: Array, spread: Array) -> Array:
-    return _slab.clipped(hp, margin)
+    return _slab.clipped_score(hp, margin)
 
 
 def step(hp: SlabHparams, row: Row, feedback: Feedback) -> Step:
     slope = feedback.weight * feedback.grad
     growth = _slab.rate(hp, row.width, row.number, feedback.weight) * feedback.grad**2
     total = 1 + growth * row.spread
-    back = safe.divide(row.margin - _slab.clipped(hp, row.margin), row.spread)
+    back = safe.divide(row.margin - _slab.clipped_score(hp, row.margin), row.spread)
     return Step(-back - slope / total, growth / total, 1 / total)
 
 

@@ -59,8 +59,8 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
-from olx.second_order.rank_one import changed
-from olx.second_order.sketch import Sketch, combined, dtype_of, empty_rows, product
+from olx.second_order.rank_one import changed_root
+from olx.second_order.sketch import Sketch, combined_weights, dtype_of, empty_rows, product
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
@@ -111,7 +111,7 @@ def update(
     r = safe.sqrt(sketch.share(gg, sketch.most(alpha, gg, 0.75))) * r
     q = zg + gg / 2 * r
     total = jnp.maximum(small.total + 2 * jnp.vdot(q, r), 0.0)
-    return Projection(changed(small.root, q, r), total, later), r
+    return Projection(changed_root(small.root, q, r), total, later), r
 
 
 def solve(alpha: Scalar, small: Projection, zx: Array, xx: Array) -> tuple[Array, Array]:
@@ -227,7 +227,7 @@ def add_drift(
     u: PyTree,
 ) -> Drift:
     now, apart = step(hp, state, feedback), feedback.action - dot(u, feedback.context)
-    gap = tree.sub(combined(state.rows, now.mix, now.base), u)
+    gap = tree.sub(combined_weights(state.rows, now.mix, now.base), u)
     z = product(state.rows, gap)
     q = 2 * rate * (now.ghat * apart) ** 2 / hp.sketch.size
     legal = q < 1

@@ -78,21 +78,21 @@ def product(rows: PyTree, x: PyTree) -> Float[Array, " m"] | Float[Array, ""]:
     return jnp.asarray(sum(jax.tree.leaves(parts)))
 
 
-def combined(rows: PyTree, b: Float[Array, " m"], base: PyTree) -> PyTree:
+def combined_weights(rows: PyTree, b: Float[Array, " m"], base: PyTree) -> PyTree:
     r"""`base` plus $Z^\top b$."""
     if rows is None:
         return base
     return jax.tree.map(lambda z, base: base + jnp.tensordot(b, z, 1), rows, base)
 
 
-def grown(rows: PyTree, delta: Float[Array, " m"], x: PyTree) -> PyTree:
+def grown_rows(rows: PyTree, delta: Float[Array, " m"], x: PyTree) -> PyTree:
     r"""$Z + \delta x^\top$."""
     if rows is None:
         return None
     return jax.tree.map(lambda z, x: z + jnp.multiply.outer(delta, x), rows, x)
 
 
-def mixed(basis: Float[Array, "m m"], rows: PyTree) -> PyTree:
+def mixed_rows(basis: Float[Array, "m m"], rows: PyTree) -> PyTree:
     """The matrix `basis` times $Z$."""
     return jax.tree.map(lambda z: jnp.tensordot(basis, z, 1), rows)
 
@@ -157,13 +157,13 @@ def solve(alpha: Scalar, frame: Array, energy: Array, zx: Array, xx: Array) -> t
     """The solution for directions V = frame Z; nothing cancels."""
     v = frame @ zx
     rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
-    left = alpha / (alpha + counted(alpha, energy))
+    left = alpha / (alpha + counted_energies(alpha, energy))
     return ((1 - left) * v) @ frame, rest + jnp.sum(left * v**2)
 
 
 def square(alpha: Scalar, frame: Array, energy: Array, zv: Array) -> Float[Array, ""]:
     r"""$v^\top (A - \alpha I) v$."""
-    return jnp.sum(counted(alpha, energy) * (frame @ zv) ** 2)
+    return jnp.sum(counted_energies(alpha, energy) * (frame @ zv) ** 2)
 
 
 def is_whole(alpha: Scalar, energy: Array) -> Bool[Array, ""]:
@@ -171,7 +171,7 @@ def is_whole(alpha: Scalar, energy: Array) -> Bool[Array, ""]:
     return jnp.all(energy <= most(alpha, energy))
 
 
-def counted(alpha: Scalar, energy: Array) -> Array:
+def counted_energies(alpha: Scalar, energy: Array) -> Array:
     r"""$\bar e$."""
     return jnp.minimum(energy, most(alpha, energy))
 
