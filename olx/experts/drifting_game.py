@@ -107,7 +107,7 @@ def predict(hp: GameHparams, state: GameState, context: PyTree) -> PyTree:
     s, unravel = ravel_pytree(state.position)
     now = state.rounds + 1
     phi = [_potential(hp, now, s + step * hp.unit) for step in hp.steps]
-    _, mass = _solved(hp.beta, hp.steps, hp.unit, phi)
+    _, mass = _value_and_weight(hp.beta, hp.steps, hp.unit, phi)
     total = jnp.sum(mass)
     empty = total == 0
     return unravel(jnp.where(empty, 1 / s.size, mass / jnp.where(empty, 1.0, total)))
@@ -210,7 +210,8 @@ def _potentials(
     last = jnp.asarray(final(unit * jnp.arange(-reach, reach + 1, dtype=float)), float)
 
     def back(phi: Array, _: None) -> tuple[Array, Array]:
-        before, _weight = _solved(beta, steps, unit, [jnp.roll(phi, -step) for step in steps])
+        after = [jnp.roll(phi, -step) for step in steps]
+        before, _weight = _value_and_weight(beta, steps, unit, after)
         return before, before
 
     _, earlier = lax.scan(back, last, length=rounds)
@@ -219,7 +220,7 @@ def _potentials(
     return table[:, inner:-inner]  # drop the ends, where `roll` wraps around
 
 
-def _solved(
+def _value_and_weight(
     beta: Scalar, steps: tuple[int, ...], unit: float, phi: list[Array]
 ) -> tuple[Array, Array]:
     """The value and the weight of a chip, from its potentials after each possible move."""

@@ -101,11 +101,11 @@ def _add(
     feedback: Feedback,
     u: PyTree,
 ) -> Convex:
-    told = as_experts(hp, state, feedback)
+    linear = as_experts(hp, state, feedback)
     value, weight = feedback.value, feedback.weight
     return Convex(
-        one.add_fn(hp.inner.hparams, account.inner, state, told, u),
-        account.regret + weight * (value - told.outcome @ u),
+        one.add_fn(hp.inner.hparams, account.inner, state, linear, u),
+        account.regret + weight * (value - linear.outcome @ u),
         account.paid + jnp.abs(weight * value),
     )
 
@@ -174,10 +174,10 @@ def open_box(hp: ParticlesHparams, state: PyTree, u: PyTree) -> BoxAccount:
 def add_box(
     hp: ParticlesHparams, account: BoxAccount, state: PyTree, feedback: Feedback, u: PyTree
 ) -> BoxAccount:
-    told, one = as_experts(hp, state, feedback), _mixtures(hp)
+    linear, one = as_experts(hp, state, feedback), _mixtures(hp)
     weight, value, other = feedback.weight, feedback.value, feedback.loss(u)
     return BoxAccount(
-        one.add_fn(hp.inner.hparams, account.inner, state, told, None),
+        one.add_fn(hp.inner.hparams, account.inner, state, linear, None),
         account.regret + weight * (value - other),
         account.weight + weight,
         account.size + jnp.abs(weight * value) + jnp.abs(weight * other),

@@ -161,11 +161,11 @@ def _open_luck(hp: SampledHparams, state: SampledState, u: PyTree) -> Luck:
 def _add_luck(
     hp: SampledHparams, account: Luck, state: SampledState, feedback: Feedback, u: PyTree
 ) -> Luck:
-    inner, told = hp.inner, on_average(hp, state, feedback)
+    inner, mean = hp.inner, on_average(hp, state, feedback)
     one, weight, losses = inner.theorems[0], feedback.weight, feedback.outcome
     spread = weight * (jnp.max(losses) - jnp.min(losses))
     return Luck(
-        one.add_fn(inner.hparams, account.inner, state.inner, told, u),
+        one.add_fn(inner.hparams, account.inner, state.inner, mean, u),
         account.regret + weight * (feedback.value - losses @ u),
         account.paid + jnp.abs(weight * feedback.value),
         account.squares + spread**2,

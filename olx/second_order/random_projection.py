@@ -142,13 +142,11 @@ def projection_terms(epsilon: Scalar) -> Theorem:
     epsilon: in [0, 1).
     """
     epsilon = check.between("epsilon", epsilon, 0.0, 0.999999)
-    parts = (Partial(part, epsilon) for part in (open_account, add_round, both_sides))
+    parts = open_account, Partial(add_round, epsilon), Partial(both_sides, epsilon)
     return Theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
 
 
-def open_account(
-    epsilon: Scalar, hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree
-) -> Account:
+def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
     flat, _ = ravel_pytree(state.base)
     zero, yes = jnp.zeros((), flat.dtype), jnp.ones((), bool)
     return Account(jnp.zeros((flat.size, flat.size), flat.dtype), zero, zero, yes, yes)
