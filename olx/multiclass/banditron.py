@@ -44,7 +44,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.frameworks.mistakes import solved
-from olx.losses.labels import labels, of_classes
+from olx.losses.classes import class_rows, labels
 from olx.losses.margin import hot
 from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, summed
 
@@ -85,7 +85,7 @@ def banditron(gamma: Scalar, key: Array) -> Learner:
         predict,
         update,
         facts=Facts(coordinates=Rowwise()),
-        needs=(labels("banditron"), of_classes("banditron")),
+        needs=(labels("banditron"), class_rows("banditron")),
         theorems=(drawn_steps,),
     )
 

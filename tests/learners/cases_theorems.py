@@ -24,7 +24,7 @@ from jax.tree_util import Partial
 import olx
 from olx import boosting, classification, convex, experts, losses, mirrors, schedules, second_order
 from olx.engine.certify import asked_of
-from olx.experts.paths import Path
+from olx.experts.best_pruning import Path
 from olx.structured.chain import ChainWeights
 from olx.testing.mutants import LENGTH
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from olx import _check as check
 from olx._refusal import public_methods
 from olx.core import Learner, Rounds
-from olx.experts.adahedge import adahedge
+from olx.experts.hedge import adahedge
 from olx.experts.linearized import linearized
 from olx.frameworks.lift import linear
 from olx.interop._estimator import parts

@@ -1,20 +1,62 @@
-"""What the losses of classes share: their record, and sums over the largest scores."""
+"""What losses and learners of classes share: their needs, their record, sums over large scores.
+
+Labels are 0, 1, ..., k - 1, and a score is a vector with one number per class.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from olx._call import Call
-from olx.losses.labels import labels
+from olx.core import Rounds
 from olx.losses.margin import hot
 from olx.losses.score import ScoreLoss
+from olx.needs import Need
 
+
+def labels(owner: str) -> Need:
+    """The need for integer labels below the number of classes, which `params` tells."""
+    return Need("outcome", _are_labels, "labels must be integers from 0 to k - 1", owner, REMEDY)
+
+
+def class_rows(owner: str) -> Need:
+    """The need for `params` with one row of weights per class."""
+    demand = "`params` must be an array with one row per class, for 2 classes or more"
+    return Need("params", _has_rows, demand, owner, "start from jnp.zeros((k, d))")
+
+
+def below(label: Array, classes: int | None) -> Array:
+    """Which labels are integers from 0 to `classes` - 1; any size is legal if `classes` is None."""
+    if label.dtype.kind not in "iu":
+        return label < label  # False everywhere, also where it is NaN
+    return (label >= 0) & (True if classes is None else label < classes)
+
+
+def _are_labels(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
+    classes = _classes(params, rounds.context)
+    return jax.tree.map(lambda label: below(label, classes), rounds.outcome)
+
+
+def _classes(params: PyTree, context: PyTree) -> int | None:
+    """The number of rows of `params`, if it has one more axis than the context of a round."""
+    shape, rows = getattr(params, "shape", ()), getattr(context, "shape", ())
+    return shape[0] if shape and len(shape) == len(rows) else None
+
+
+def _has_rows(hparams: PyTree, params: PyTree, rounds: None) -> bool:
+    return hasattr(params, "shape") and np.ndim(params) >= 2 and np.shape(params)[0] >= 2
+
+
+REMEDY = "number the classes, as np.unique(labels, return_inverse=True)[1] does"
 _MANY = 64  # classes; for more of them a sort is faster, but it cannot be part of one kernel
 
 
-def of_classes(
+def loss_of_classes(
     owner: str,
     value: Callable[..., Array],
     conjugate: Callable[..., Array] | None = None,
@@ -33,7 +75,7 @@ def of_classes(
     )
 
 
-def checked(score: Any, label: Any) -> tuple[Array, Array]:
+def checked(score: ArrayLike, label: ArrayLike) -> tuple[Array, Array]:
     """Scores and labels as arrays; refuses scores without an axis of classes."""
     score, label = jnp.asarray(score), jnp.asarray(label)
     if score.ndim != label.ndim + 1:
@@ -49,7 +91,7 @@ def checked(score: Any, label: Any) -> tuple[Array, Array]:
     return score, label
 
 
-def balanced(tau: Any, label: Any) -> tuple[Array, Array, Array, Array]:
+def balanced(tau: ArrayLike, label: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """The label, the other entries of a dual vector, whether all sum to 0, and the rounding.
 
     The other entries must not be negative.
