@@ -277,6 +277,17 @@ def test_the_axis_of_a_hyperparameter_shows_the_whole_grid():
     assert (at[0], at[-1]) == (1e-4, 10.0)
 
 
+def test_the_comparator_is_drawn_where_its_regret_is_known(folder, everything):
+    best = winners(everything)
+    best = {key: best[key] for key in (("heart", "adagrad"), ("heart", "perceptron"))}
+    order = {"adagrad": 0, "perceptron": 1}  # no regret is known of the Perceptron
+    chart = next(charts.loss_charts(store.read(folder).curves, best, order, "the best"))
+    line = chart.lines[-1]
+    assert line.label == "comparator"
+    assert line.x.size == line.y.size > 0
+    assert line.x.size == len(charts.as_json(chart)["at"])
+
+
 def test_a_grid_that_mostly_diverged_stays_a_grid():
     lost = lambda eta: np.inf if eta < 8 else 0.1 * eta
     tried = [score(lost(eta), eta=eta, q=q) for eta in (1.0, 2.0, 4.0, 8.0) for q in (1.0, 2.0)]

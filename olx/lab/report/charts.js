@@ -248,13 +248,13 @@ function axisOf({label, log, near}, side) {
   };
 }
 
-/** 1, 2, 5, 10, ... or powers of 10 alone, as many as there is room for. */
+/** 1, 2, 5, 10, ... or 1, 3, 10, ... or powers of 10 alone, as many as there is room for. */
 function powers(low, high, places) {
   const room = places / Math.log10(high / low), found = [];
   const every = Math.max(1, Math.ceil(1 / room));
   for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) {
     if (power % every) continue;
-    for (const one of room > 3.4 ? [1, 2, 5] : [1]) found.push(Number(`${one}e${power}`));
+    for (const one of room > 3.4 ? [1, 2, 5] : room > 2.1 ? [1, 3] : [1]) found.push(Number(`${one}e${power}`));
   }
   return found.filter(value => value >= low * 0.999 && value <= high * 1.001);
 }

@@ -21,8 +21,10 @@ DASHES = ((), (9, 4), (9, 3, 2, 3), (4, 3))  # of the first learners, the next o
 BOUND, OTHER = (1, 4), (12, 3, 2, 3, 2, 3)  # dashes of bounds, and of lines of no learner
 FIRST = (5, 4)  # dashes of the first of two results; lines of the second one are whole
 MANY = 40  # more random values of a hyperparameter than these are merged with their neighbours
+BANDS = " The bands are one standard error."
 BINS = 10  # pairs that form no grid, as from a random search, fall into as many bins per number
-WRITTEN = 12  # with more columns, cells show their colour alone
+
+Losses = dict[tuple[float, float], float]  # by a pair of values
 
 
 class Axis(NamedTuple):
@@ -37,16 +39,10 @@ class Line(NamedTuple):
     learner: int  # its number, which gives the colour; -1 for none
     x: np.ndarray
     y: np.ndarray
+    dash: tuple[int, ...]  # lengths of dashes and gaps; none for a whole line
     error: np.ndarray | None = None  # one standard error, on both sides
     bound: bool = False
     lost: tuple[float, ...] = ()  # values of x at which the learner diverged
-    dashes: tuple[int, ...] | None = None  # those of the learner if None
-
-    @property
-    def dash(self) -> tuple[int, ...]:
-        if self.dashes is not None:
-            return self.dashes
-        return BOUND if self.bound else dash(self.learner) if self.learner >= 0 else OTHER
 
 
 class Chart(NamedTuple):
@@ -80,13 +76,9 @@ class HeatMap(NamedTuple):
     values: np.ndarray  # of the cells; NaN where there is none
     label: str  # what the values are
 
-    @property
-    def written(self) -> bool:
-        return len(self.columns) <= WRITTEN
-
 
 def dash(learner: int) -> tuple[int, ...]:
-    """The dashes of the line of learner number `learner`; none for a whole line."""
+    """The dashes of the line of learner number `learner`."""
     return DASHES[learner // HUES % len(DASHES)]
 
 
@@ -132,33 +124,31 @@ def loss_charts(
         lines += (other := _comparator_line(curves, chosen) if comparator else [])
         caption = (
             "Mean loss up to each round, from the tenth on, of the best configuration of every "
-            f"learner. Least in the end: {chosen[0].learner}.{_bands(chosen)}"
+            f"learner. Least in the end: {chosen[0].learner}."
         )
+        caption += BANDS if chosen[0].seeds > 1 else ""
         caption += f" Grey: the comparator, {comparator}." if other else ""
         yield _loss_chart(number, dataset, caption, lines)
 
 
 def difference_charts(
-    curves: Sequence[pa.Table],
-    best: Sequence[Winners],
-    names: Sequence[str],
-    order: dict[str, int],
+    results: Sequence[tuple[str, pa.Table, Winners]], order: dict[str, int]
 ) -> Iterator[Chart]:
-    """The mean loss so far of all learners in two results, one chart per data set of both."""
-    first, second = map(by_dataset, best)
-    for number, dataset in enumerate(name for name in first if name in second):
-        lines = [
-            line._replace(label=f"{line.label}, {name}", dashes=dashes)
-            for table, own, name, dashes in zip(
-                curves, (first, second), names, (FIRST, ()), strict=True
-            )
-            for line in _loss_lines(table, own[dataset], order)
-        ]
+    """The mean loss so far of all learners in two results, one chart per data set of both.
+
+    results: name, curves and best configurations of the first result, and of the second one.
+    """
+    boards = [by_dataset(best) for _, _, best in results]
+    for number, dataset in enumerate(name for name in boards[0] if name in boards[1]):
+        lines = []
+        for (name, curves, _), board, dashes in zip(results, boards, (FIRST, ()), strict=True):
+            found = _loss_lines(curves, board[dataset], order)
+            lines += [one._replace(label=f"{one.label}, {name}", dash=dashes) for one in found]
+        caption = (
+            "Mean loss up to each round of the best configuration of every learner; dashed: "
+            f"{results[0][0]}."
+        )
         if lines:
-            caption = (
-                "Mean loss up to each round of the best configuration of every learner; dashed: "
-                f"{names[0]}."
-            )
             lines.sort(key=lambda line: line.learner)
             yield _loss_chart(number, dataset, caption, lines)
 
@@ -173,15 +163,16 @@ def regret_charts(
             own = _line(score, order, *_curve(curves, score, "regret"))
             rounds, bounds = _curve(curves, score, "bound")
             if own and rounds.size:
-                label, learner = f"bound of {score.learner}", order[score.learner]
-                own.append(Line(label, learner, rounds, bounds.mean(axis=0), bound=True))
+                label, mean = f"bound of {score.learner}", bounds.mean(axis=0)
+                own.append(Line(label, own[0].learner, rounds, mean, BOUND, bound=True))
             lines += own
         if not lines:
             continue
         caption = (
             "Regret from the tenth round on, of the best configuration of every learner, against "
-            f"{comparator}.{_bands(chosen)}"
+            f"{comparator}."
         )
+        caption += BANDS if chosen[0].seeds > 1 else ""
         axis = Axis("regret")
         if any(line.bound for line in lines):  # they may be far above; a regret may be negative
             caption += " Dotted, in the same colour: its bound, if it has one."
@@ -229,7 +220,10 @@ def pair_maps(everything: list[Score]) -> Iterator[HeatMap]:
         values = {name: {score.swept[name] for score in mine} for name in mine[0].swept}
         names = [name for name, seen in values.items() if len(seen) > 1]
         for x, y in itertools.combinations(names, 2):
-            cells = _least_losses(mine, x, y)
+            cells: Losses = {}  # the least loss of every pair tried
+            for score in mine:
+                pair = score.swept[x], score.swept[y]
+                cells[pair] = min(cells.get(pair, math.inf), score.means["loss"])
             known = {pair: loss for pair, loss in cells.items() if math.isfinite(loss)}
             if not known:
                 continue
@@ -311,9 +305,9 @@ def _line(
     """The mean of `values` [seeds, K] over seeds; no line if there are no rounds."""
     if not rounds.size:
         return []
-    several = len(values) > 1
+    several, learner = len(values) > 1, order[score.learner]
     error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if several else None
-    return [Line(score.learner, order[score.learner], rounds, values.mean(axis=0), error)]
+    return [Line(score.learner, learner, rounds, values.mean(axis=0), dash(learner), error)]
 
 
 def _loss_lines(curves: pa.Table, chosen: list[Score], order: dict[str, int]) -> list[Line]:
@@ -335,20 +329,17 @@ def _loss_chart(number: int, dataset: str, caption: str, lines: list[Line]) -> C
 
 def _comparator_line(curves: pa.Table, chosen: list[Score]) -> list[Line]:
     """The mean loss of the comparator, if all learners have the same one."""
-    at, found = np.zeros(0), []
+    found = []
     for score in chosen:
         rounds, totals = _curve(curves, score, "total")
         at, regrets = _curve(curves, score, "regret")
         if rounds.size and np.array_equal(rounds, at):
-            found.append(((totals - regrets) / rounds).mean(axis=0))
-    same = bool(found) and all(
-        each.shape == found[0].shape and np.allclose(each, found[0], 1e-3) for each in found
-    )
-    return [Line("comparator", -1, at, found[0])] if same else []
-
-
-def _bands(chosen: list[Score]) -> str:
-    return " The bands are one standard error." if chosen[0].seeds > 1 else ""
+            found.append((at, ((totals - regrets) / at).mean(axis=0)))
+    if not found:
+        return []
+    x, y = found[0]
+    same = all(np.array_equal(at, x) and np.allclose(each, y, 1e-3) for at, each in found)
+    return [Line("comparator", -1, x, y, OTHER)] if same else []
 
 
 def _envelope(mine: list[Score], learner: str, name: str, order: dict[str, int]) -> Line:
@@ -370,21 +361,11 @@ def _envelope(mine: list[Score], learner: str, name: str, order: dict[str, int])
     x, y, error = np.array(numbers, float).reshape(-1, 3).T
     good = np.isfinite(y)
     bars = np.nan_to_num(error[good]) if own and own[0].seeds > 1 else None
-    return Line(learner, order[learner], x[good], y[good], bars, lost=tuple(x[~good].tolist()))
+    number, lost = order[learner], tuple(x[~good].tolist())
+    return Line(learner, number, x[good], y[good], dash(number), bars, lost=lost)
 
 
-def _least_losses(mine: list[Score], x: str, y: str) -> dict[tuple[float, float], float]:
-    """The smallest mean loss for every pair of values that was tried."""
-    cells: dict[tuple[float, float], float] = {}
-    for score in mine:
-        pair = score.swept[x], score.swept[y]
-        cells[pair] = min(cells.get(pair, math.inf), score.means["loss"])
-    return cells
-
-
-def _bin_pairs(
-    losses: dict[tuple[float, float], float],
-) -> tuple[list[str], list[str], np.ndarray]:
+def _bin_pairs(losses: Losses) -> tuple[list[str], list[str], np.ndarray]:
     """The least loss of all pairs in a bin; bins have equal widths on the scale of the axis."""
     (columns, i), (rows, j) = (_bins(np.array(values)) for values in zip(*losses, strict=True))
     table = np.full((len(rows), len(columns)), np.inf)

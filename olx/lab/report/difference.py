@@ -40,13 +40,12 @@ def tables(first: store.Result, second: store.Result, names: tuple[str, str]) ->
 def learner_table(first: store.Result, second: store.Result, names: tuple[str, str]) -> Table:
     """One row per data set and learner of either result."""
     best = [winners(scores(result.configurations)) for result in (first, second)]
-    same = _same_data(first, second)
+    before, after = _data(first), _data(second)
+    same = {name for name in before if before[name] == after.get(name)}
     rows = []
     for key in dict.fromkeys([*best[0], *best[1]]):
         old, new = (each.get(key) for each in best)
-        change = None
-        if old is not None and new is not None:
-            change = loss_change(first, old, second, new, paired=key[0] in same)
+        change = loss_change(first, old, second, new, key[0] in same) if old and new else None
         losses = [score.loss_text if score else "" for score in (old, new)]
         chosen = [configuration(score.hyperparameters) for score in (old, new) if score]
         rows.append([*key, *losses, *_change_cells(change), " → ".join(dict.fromkeys(chosen))])
@@ -112,11 +111,6 @@ def _change_cells(change: Change | None) -> list[str]:
 def _losses_by_seed(result: store.Result, score: Score) -> dict[int, float]:
     rows = score_rows(result.configurations, score)
     return dict(zip(rows["seed"].to_pylist(), rows["loss"].to_pylist(), strict=True))
-
-
-def _same_data(first: store.Result, second: store.Result) -> set[str]:
-    before, after = _data(first), _data(second)
-    return {name for name in before if before[name] == after.get(name)}
 
 
 def _data(result: store.Result) -> dict[str, object]:

@@ -6,7 +6,6 @@ pale for lines on white paper.
 """
 
 import itertools
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from olx._terminal import as_line
 from olx.lab.report import charts
 from olx.lab.report.charts import Chart, HeatMap, Line, is_wide
 
-STYLE: Mapping[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and edited
     "svg.hashsalt": "olx",
     "pdf.fonttype": 42,
@@ -157,7 +156,8 @@ def _draw_lines(axes: Axes, chart: Chart) -> None:
 
 def _draw_line(axes: Axes, line: Line, dots: bool) -> None:
     every = 1 if dots else max(1, len(line.x) // 8)
-    style = line_style(line.learner) | {"markevery": (line.learner % every, every)}
+    style = line_style(line.learner)
+    style["markevery"] = (line.learner % every, every)
     if line.bound or line.learner < 0:
         style = {"color": style["color"] if line.bound else GREY, "linewidth": 1.4}
     style["linestyle"] = (0, line.dash)

@@ -77,14 +77,14 @@ def write_difference(first: store.Result, second: store.Result, place: str | os.
     names = short_names(first, second)
     both = [scores(result.configurations) for result in (first, second)]
     order = learner_numbers([*both[0], *both[1]])
-    curves = first.curves, second.curves
+    curves = zip(names, (first.curves, second.curves), map(winners, both), strict=True)
     page = _render(
         "diff.html.jinja",
         order,
         title=f"{names[0]} → {names[1]}",
         summary=f"From {first.folder} to {second.folder}.",
         tables=[tables.without_datasets(one) for one in difference.tables(first, second, names)],
-        charts=[*charts.difference_charts(curves, [*map(winners, both)], names, order)],
+        charts=[*charts.difference_charts([*curves], order)],
         kinds=(),
     )
     archive.write_text(Path(place), page)
@@ -160,9 +160,8 @@ def _summary(best: Winners, everything: list[Score]) -> str:
     learners, datasets = (len({pair[i] for pair in best}) for i in (1, 0))
     runs = sum(score.seeds for score in everything)
     plural = lambda number, word: f"{number:,} {word}{'' if number == 1 else 's'}"
-    return (
-        f"{plural(learners, 'learner')} on {plural(datasets, 'data set')}: {plural(runs, 'run')}."
-    )
+    where = f"{plural(learners, 'learner')} on {plural(datasets, 'data set')}"
+    return f"{where}: {plural(runs, 'run')}."
 
 
 def _render(template: str, learners: dict[str, int], **values: object) -> str:

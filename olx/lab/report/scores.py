@@ -15,9 +15,6 @@ import pyarrow.compute as pc
 from olx.lab.store import SCHEMAS
 from olx.lab.tasks import METRICS
 
-KEYS = ["dataset", "learner", "configuration"]
-OUTWARDS = {"smallest": "smaller", "largest": "larger"}
-
 
 class Score(NamedTuple):
     """A configuration of a learner on a data set, over all its seeds."""
@@ -51,7 +48,8 @@ def scores(table: pa.Table) -> list[Score]:
     others = [name for name in table.column_names if name not in known and name not in swept]
     measured = ["loss", *others]
     spread = pc.VarianceOptions(ddof=1)
-    grouped = table.group_by(KEYS, use_threads=False).aggregate(
+    keys = ["dataset", "learner", "configuration"]
+    grouped = table.group_by(keys, use_threads=False).aggregate(
         [("seed", "count"), ("rounds", "max"), ("hyperparameters", "first"), ("diverged", "any")]
         + [(name, "first") for name in swept]
         + [(name, "mean") for name in measured]
@@ -126,11 +124,11 @@ def edge_notes(everything: list[Score], winner: Score) -> list[str]:
     lines = []
     for axis, value in _numbers(winner).items():
         tried = sorted({_numbers(score)[axis] for score in mine if axis in _numbers(score)})
-        ends = {tried[0]: "smallest", tried[-1]: "largest"} if len(tried) > 1 else {}
-        if ends and all(_numbers(score).get(axis) in ends for score in best):
+        stems = {tried[0]: "small", tried[-1]: "larg"} if len(tried) > 1 else {}
+        if stems and all(_numbers(score).get(axis) in stems for score in best):
             lines.append(
-                f"{winner.learner}: {axis} = {value:.4g} is the {ends[value]} value of its grid; "
-                f"extend it, if a {OUTWARDS[ends[value]]} one is legal."
+                f"{winner.learner}: {axis} = {value:.4g} is the {stems[value]}est value of its "
+                f"grid; extend it, if a {stems[value]}er one is legal."
             )
     return lines
 
@@ -199,7 +197,8 @@ def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
         errors[name] = math.nan if broken or seeds < 2 else spread / math.sqrt(seeds)
     values = {name.removeprefix("h."): row[f"{name}_first"] for name in swept}
     return Score(
-        *(row[key] for key in KEYS), json.loads(row["hyperparameters_first"]),
+        row["dataset"], row["learner"], row["configuration"],
+        json.loads(row["hyperparameters_first"]),
         {name: value for name, value in values.items() if value is not None},
         row["rounds_max"], seeds, means, errors,
     )  # fmt: skip
@@ -207,9 +206,8 @@ def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
 
 def _numbers(score: Score) -> dict[str, float]:
     """The numbers among the values of a grid; others have no order."""
-    found = score.hyperparameters.items()
-    return {
-        axis: value
-        for axis, value in found
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    numbers = {}
+    for axis, value in score.hyperparameters.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers[axis] = value
+    return numbers

@@ -7,19 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from olx.lab.report.scores import (
-    Score,
-    Winners,
-    by_dataset,
-    by_learner,
-    configuration,
-    edge_notes,
-    plus_minus,
-    ranks,
-    score_rows,
-    short,
-    tuned_score,
-)
+from olx.lab.report import scores
+from olx.lab.report.scores import Score, Winners, configuration, plus_minus, short
 from olx.theorem import DIVERGED
 
 HOLDS, FAILS, LOST, NOT_MET = "holds", "fails", "diverged", "conditions not met"
@@ -58,12 +47,12 @@ def without_datasets(table: Table) -> Table:
 
 def overview(best: Winners) -> Table | None:
     """Learners against data sets, ordered by their mean rank; None for a single data set."""
-    boards = by_dataset(best)
+    boards = scores.by_dataset(best)
     if len(boards) < 2:
         return None
     learners: dict[str, list[int]] = {}
     for chosen in boards.values():
-        for rank, score in zip(ranks(chosen), chosen, strict=True):
+        for rank, score in zip(scores.ranks(chosen), chosen, strict=True):
             learners.setdefault(score.learner, []).append(rank)
     cell = lambda *pair: short(best[pair].means["loss"]) if pair in best else ""
     rows = [
@@ -80,7 +69,7 @@ def leaderboards(best: Winners, everything: list[Score] | None = None) -> list[T
     everything: the scores of all configurations, to name best values at the end of their grid.
     """
     boards = []
-    for dataset, chosen in by_dataset(best).items():
+    for dataset, chosen in scores.by_dataset(best).items():
         metrics = [name for name, mean in chosen[0].means.items() if not math.isnan(mean)]
         head = [Column(""), *columns("learner", [f"mean {name}" for name in metrics])]
         rows = [
@@ -90,12 +79,12 @@ def leaderboards(best: Winners, everything: list[Score] | None = None) -> list[T
                 *(plus_minus(score.means[name], score.errors[name]) for name in metrics),
                 configuration(score.hyperparameters),
             ]
-            for rank, score in zip(ranks(chosen), chosen, strict=True)
+            for rank, score in zip(scores.ranks(chosen), chosen, strict=True)
         ]
         seeds = max(score.seeds for score in chosen)
         note = f"{chosen[0].rounds:,} rounds, "
         note += f"{seeds} seeds; ± is one standard error." if seeds > 1 else "one seed."
-        edges = [line for score in chosen for line in edge_notes(everything or [], score)]
+        edges = [line for score in chosen for line in scores.edge_notes(everything or [], score)]
         head += columns("best configuration")
         boards.append(Table(dataset, head, rows, " ".join([note, *edges])))
     return boards
@@ -107,7 +96,7 @@ def published_table(entries: list[dict], everything: list[Score]) -> Table | Non
     for entry in entries:
         learner, metric = entry["learner"], entry["metric"]
         for dataset, value in entry["values"].items():
-            score = tuned_score(everything, dataset, learner, metric)
+            score = scores.tuned_score(everything, dataset, learner, metric)
             if score is None:
                 continue
             ours = score.means[metric]
@@ -153,8 +142,7 @@ def verdict(run: dict) -> str:
     holds               both sides were in order after every round, up to rounding
     fails               they were not, in a round before any condition was broken
     diverged            an action or a loss of the run is not finite; then nothing holds
-    conditions not met  the run breaks a condition from some round on; there the theorem says
-                        nothing
+    conditions not met  from some round on: there the theorem says nothing
     """
     if not run["holds"]:
         return LOST if DIVERGED in run["broken"] else FAILS
@@ -207,15 +195,14 @@ def _sides(runs: list[dict]) -> list[str]:
 def divergence_table(everything: list[Score], curves: pa.Table) -> Table | None:
     """One row per data set and learner that diverged for some of its configurations."""
     rows = []
-    for (dataset, learner), mine in by_learner(everything).items():
+    for (dataset, learner), mine in scores.by_learner(everything).items():
         lost = [score for score in mine if score.diverged]
         if lost:
-            share = f"{len(lost):,} of {len(mine):,}"
-            rows.append([dataset, learner, share, *_first_divergence(curves, lost)])
-            rows[-1].append(divergence_hint(mine))
+            share, first = f"{len(lost):,} of {len(mine):,}", _first_divergence(curves, lost)
+            rows.append([dataset, learner, share, *first, divergence_hint(mine)])
     if not rows:
         return None
-    head = [*columns("data set, learner", ["diverged"])]
+    head = columns("data set, learner", ["diverged"])
     head += columns("the first of them, loss not finite", ["mean loss before"]) + columns("which")
     note = (
         "A configuration diverged if its loss is not a finite number in some round of some seed. "
@@ -260,7 +247,7 @@ def _first_divergence(curves: pa.Table, lost: list[Score]) -> tuple[str, str, st
 
 def _last_finite(curves: pa.Table, score: Score) -> tuple[float, float, float]:
     """The last round of a finite loss, the next one on the curve, and the mean loss until then."""
-    part = score_rows(curves, score)
+    part = scores.score_rows(curves, score)
     seeds, rounds = part["seed"].to_numpy(), part["round"].to_numpy()
     totals = part["total"].to_numpy(zero_copy_only=False)
     ends = []
