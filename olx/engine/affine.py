@@ -10,7 +10,7 @@ from olx.core import Learner, Rounds
 from olx.engine import tuning
 from olx.engine.memory_map import Readahead
 from olx.frameworks.lift import as_linear, is_affine
-from olx.streams.arrays import appended
+from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import check_iterable, check_rounds
 from olx.streams.sparse_rows import SparseRows
 
@@ -24,7 +24,7 @@ def with_ones(rounds: Rounds | Iterable[Rounds]) -> Rounds | Iterable[Rounds]:
             not isinstance(rounds.context, np.ndarray)
             or rounds.context.nbytes <= tuning.LONGER_BYTES
         ):
-            return rounds._replace(context=appended(rounds.context))
+            return rounds._replace(context=rows_with_ones(rounds.context))
         rounds = _parts(rounds)
     return _pieces(rounds)
 
@@ -33,7 +33,7 @@ def rows_as_linear(learner: Learner, rows: Any) -> tuple[Learner, Any]:
     """A learner and the sparse rows of a prediction, as linear where the learner is affine."""
     if not is_affine(learner) or not isinstance(rows, SparseRows):
         return learner, rows
-    return as_linear(learner), appended(rows)
+    return as_linear(learner), rows_with_ones(rows)
 
 
 def _parts(rounds: Rounds) -> Iterator[Rounds]:
@@ -49,4 +49,4 @@ def _parts(rounds: Rounds) -> Iterator[Rounds]:
 def _pieces(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
     for piece in rounds:
         check_rounds(piece)
-        yield piece._replace(context=appended(piece.context))
+        yield piece._replace(context=rows_with_ones(piece.context))

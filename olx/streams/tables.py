@@ -5,15 +5,11 @@ rows. A column of numbers is one feature. A column of words is a category: one f
 which is 1 in rows with this word and 0 in others. A `Columns` is plain data: `to_json` writes it as
 text. Any table that narwhals reads is read; missing values are refused or filled.
 
-The lab reads its files by the same rules, so a table means the same as a frame and in any format:
-spaces around words are dropped; None, NaN and the words in `MISSING`, such as the empty one, are
-missing values; dates are refused, unless `categories` makes words of them.
+The lab reads its files by the same rules; `olx.streams.cells` holds them.
 """
 
 import dataclasses
-import datetime
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,17 +20,25 @@ from olx import _check as check
 from olx._refusal import RefusedImport, RefusedType, RefusedValue, public
 from olx.core import Rounds
 from olx.streams.arrays import from_arrays
+from olx.streams.cells import (
+    Level,
+    as_numbers,
+    as_words,
+    cells_of,
+    complete_cells,
+    is_number,
+    missing_values,
+    refuse_kind,
+    short_list,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series
 
-Level = str | int | float | bool  # a label, or a word of a category; JSON keeps all of these
 Fill = str | float | Mapping[str, Level] | None
 LEVELS = 1000  # the largest number of words of a category
-MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
 _ROWS = 2048  # that are filled at a time, so that they stay in the cache
-_TIME = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
-_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d([ T]{_TIME}(Z|[+-]\d\d(:?\d\d)?)?)?|{_TIME}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +108,14 @@ class Columns:
             if column.levels is None:
                 parts.append(as_numbers(table[column.name], column.fill)[:, None])
             else:
-                words = _as_words(table[column.name], column.fill)
-                place = {_word(level): i for i, level in enumerate(column.levels)}
+                words = as_words(table[column.name], column.fill)
+                place = {word_of(level): i for i, level in enumerate(column.levels)}
                 code = np.array([place.get(word, -1) for word in words], int)
                 if not allow_unknown and np.any(code < 0):
                     row = int(np.argmax(code < 0))
                     raise RefusedValue(
                         f"column {column.name!r} holds {words[row]!r} in row {row}, which was not "
-                        f"there before; known are {_listed(column.levels)}. Correct it, or give "
+                        f"there before; known are {short_list(column.levels)}. Correct it, or give "
                         "allow_unknown=True to make it zeros."
                     )
                 parts.append(code[:, None] == np.arange(len(place)))
@@ -147,7 +151,7 @@ class Columns:
         missing = [name for name in wanted if name not in table.columns]
         if missing:
             raise RefusedValue(
-                f"the table has no column {missing[0]!r}; it has {_listed(table.columns)}. New "
+                f"the table has no column {missing[0]!r}; it has {short_list(table.columns)}. New "
                 f"rows need the {len(wanted)} columns of the first ones."
             )
         return table
@@ -263,7 +267,7 @@ def fit_columns(
         words = name in categories or not is_number(table[name])
         found.append((_fit_category if words else _fit_numbers)(table[name], fill, gaps))
     if gaps:
-        raise _missing_values(gaps)
+        raise missing_values(gaps)
     return tuple(found)
 
 
@@ -283,22 +287,21 @@ def _fit_numbers(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> C
 
 
 def _fit_category(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
-    words = [None if cell is None else _word(cell) for cell in cells_of(series)]
+    words = [None if cell is None else word_of(cell) for cell in cells_of(series)]
     count = Counter(word for word in words if word is not None)
     if not count:
         raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
-    value = fill.get(series.name) if isinstance(fill, Mapping) else None
-    if value is not None:
-        value = _word(value)
-    elif isinstance(fill, str):
+    given = fill.get(series.name) if isinstance(fill, Mapping) else None
+    value = None if given is None else word_of(given)
+    if isinstance(fill, str):
         value = min(count, key=lambda word: (-count[word], word))
     if value is None and len(words) > count.total():
         gaps[series.name] = np.array([word is None for word in words])
-    levels = sorted({*count, *([] if value is None else [value])})
+    levels: list[str] = sorted({*count, *([] if value is None else [value])})
     if len(levels) > LEVELS:
         raise RefusedValue(
             f"column {series.name!r} holds {len(levels)} different words, such as "
-            f"{_listed(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
+            f"{short_list(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
             "`olx.streams.from_dicts`, which can hash them."
         )
     return Column(series.name, tuple(levels), value)
@@ -312,13 +315,18 @@ def _fit_target(series: "Series", positive: Level | Sequence[Level] | None, labe
     plain = is_number(series) and series.dtype not in (narwhals.Boolean, narwhals.Object)
     if plain and not labels and positive is None:
         return Target(name)
-    found = tuple(sorted(set(_labels(series)), key=lambda label: (isinstance(label, str), label)))
+    found = tuple(
+        sorted(
+            set(complete_cells(series)),
+            key=lambda label: (isinstance(label, str), label),
+        )
+    )
     if positive is not None:
         chosen = (positive,) if isinstance(positive, Level) else tuple(positive)
         _refuse_absent("positive", chosen, found, "label")
         return Target(name, None, chosen)
     if len(found) < 2:
-        raise RefusedValue(f"the target {name!r} holds {_listed(found)} alone.")
+        raise RefusedValue(f"the target {name!r} holds {short_list(found)} alone.")
     return Target(name, found, found[1:] if len(found) == 2 and not labels else None)
 
 
@@ -326,142 +334,17 @@ def _outcomes(target: Target, series: "Series") -> np.ndarray:
     """The outcomes that the column of the target holds."""
     if target.labels is None and target.positive is None:
         return as_numbers(series, None)
-    cells = _labels(series)
+    cells = complete_cells(series)
     known = {label: i for i, label in enumerate(target.labels or ())}
     for row, cell in enumerate(cells):
         if target.labels is not None and cell not in known:
             raise RefusedValue(
                 f"column {target.name!r} holds the unknown label {cell!r} in row {row}; "
-                f"known are {_listed(target.labels)}."
+                f"known are {short_list(target.labels)}."
             )
     if target.positive is not None:
         return np.array([1.0 if cell in target.positive else -1.0 for cell in cells])
     return np.array([known[cell] for cell in cells], np.int32)
-
-
-def is_number(series: "Series") -> bool:
-    """Whether a column holds numbers; Booleans are the numbers 0 and 1."""
-    import narwhals.stable.v2 as narwhals
-
-    if series.dtype == narwhals.Object:
-        there = [cell for cell in cells_of(series) if cell is not None]
-        return bool(there) and all(isinstance(cell, bool) for cell in there)
-    return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
-
-
-def refuse_kind(series: "Series", category: bool = False) -> None:
-    """Refuse a column that holds neither numbers nor words, such as dates.
-
-    category: whether dates count as words.
-    """
-    import narwhals.stable.v2 as narwhals
-
-    if is_number(series):
-        return
-    words = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Object)
-    dates = (narwhals.Date, narwhals.Datetime, narwhals.Time)
-    cells = cells_of(series)
-    there = [cell for cell in cells if cell is not None]
-    if not there:
-        raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
-    if series.dtype not in words and not (category and series.dtype in dates):
-        raise RefusedValue(
-            f"column {series.name!r} holds {series.dtype}; make it a number or a word, "
-            "or leave it out."
-        )
-    if all(_is_date(cell) for cell in there):
-        if category:
-            return
-        raise RefusedValue(
-            f"column {series.name!r} holds dates, such as {str(there[0])!r}; make it a number, "
-            f"leave it out, or take all as words: categories = [{series.name!r}]."
-        )
-    for row, cell in enumerate(cells if series.dtype == narwhals.Object else ()):
-        if cell is not None and not isinstance(cell, str):
-            raise RefusedValue(
-                f"column {series.name!r} holds words and the "
-                f"{type(cell).__name__} {cell!r} in row {row}; make all of them of one kind."
-            )
-
-
-def cells_of(series: "Series") -> list[Any]:
-    """The cells of a column, None if one is missing; words without the spaces around them."""
-    return [_clean(cell) for cell in series.to_list()]
-
-
-def _clean(cell: Any) -> Any:
-    if isinstance(cell, str):
-        cell = cell.strip()
-        return None if cell in MISSING else cell
-    try:
-        return cell if cell is None or cell == cell else None  # NaN and NaT differ from themselves
-    except TypeError:  # pandas.NA
-        return None
-
-
-def _is_date(cell: object) -> bool:
-    if isinstance(cell, str):
-        return _DATE.fullmatch(cell) is not None
-    return isinstance(cell, datetime.date | datetime.time)
-
-
-def _word(cell: object) -> str:
-    """A cell of a category as text: 3, 3.0 and "3.0" are the word 3, midnight is its date."""
-    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
-        cell = cell.date()
-    word = str(cell)
-    return word[:-2] if word.endswith(".0") and word[:-2].lstrip("-").isdigit() else word
-
-
-def as_numbers(series: "Series", fill: object) -> np.ndarray:
-    """The numbers of a column, with `fill` where one is missing; None refuses that."""
-    import narwhals.stable.v2 as narwhals
-
-    if is_number(series):
-        numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
-    else:
-        there = [cell for cell in cells_of(series) if cell is not None]
-        if there:
-            raise RefusedValue(f"column {series.name!r} holds {there[0]!r}; it must hold numbers.")
-        numbers = np.full(len(series), np.nan)
-    missing = np.isnan(numbers)
-    if not np.any(missing):
-        return numbers
-    if fill is None:
-        raise _missing_values({series.name: missing})
-    return np.where(missing, fill, numbers)
-
-
-def _as_words(series: "Series", fill: Level | None) -> list[str]:
-    """The words of a category, with `fill` where one is missing; None refuses that."""
-    cells = (
-        cells_of(series) if fill is None else [fill if c is None else c for c in cells_of(series)]
-    )
-    return [_word(cell) for cell in _refuse_gaps(series.name, cells)]
-
-
-def _labels(series: "Series") -> list[Level]:
-    return _refuse_gaps(series.name, cells_of(series))
-
-
-def _refuse_gaps(name: str, cells: list[Any]) -> list[Any]:
-    if None in cells:
-        raise _missing_values({name: np.array([cell is None for cell in cells])})
-    return cells
-
-
-def _missing_values(found: dict[str, np.ndarray]) -> ValueError:
-    """The refusal of missing values, by column."""
-    columns = [
-        f"{name!r} ({int(gone.sum())} of {len(gone)} rows, the first is row {int(gone.argmax())})"
-        for name, gone in found.items()
-    ]
-    more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
-    return RefusedValue(
-        f"values are missing in column {', '.join(columns[:3])}{more}; drop these rows, or "
-        'fill them: fill = "mean" or "median", or a value per column, such as '
-        f"{{ {next(iter(found))} = 0 }}."
-    )
 
 
 def _refuse_absent(
@@ -470,8 +353,6 @@ def _refuse_absent(
     """Refuse a name that is not there."""
     for name in asked:
         if name not in there:
-            raise RefusedValue(f"`{what}` names the {kind} {name!r}; there are {_listed(there)}.")
-
-
-def _listed(values: Sequence[Level]) -> str:
-    return ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
+            raise RefusedValue(
+                f"`{what}` names the {kind} {name!r}; there are {short_list(there)}."
+            )

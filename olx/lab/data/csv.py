@@ -18,7 +18,7 @@ import pyarrow.compute
 import pyarrow.csv as arrow_csv
 
 from olx.lab.data.unpacking import COMPRESSED, pieces
-from olx.streams.tables import MISSING
+from olx.streams.cells import MISSING
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported
 _SAMPLE, _BLOCK = 1 << 16, 1 << 18  # bytes

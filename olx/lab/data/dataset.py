@@ -6,7 +6,6 @@ features are scaled, whether there is a bias, and the order of the rows.
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -18,11 +17,17 @@ from jaxtyping import PyTree
 from olx.core import Rounds
 from olx.lab import outcomes
 from olx.lab.data.files import Reading, Rows, other_columns
-from olx.lab.data.table import Labels, Table, fit_labels, fit_scale, with_bias
+from olx.lab.data.table import (
+    Binarize,
+    Labels,
+    Table,
+    chosen_labels,
+    fit_labels,
+    fit_scale,
+    with_bias,
+)
 from olx.lab.tasks import BINARY, TASKS, Task
 from olx.streams.sparse_rows import sparse_rows
-
-Binarize = float | str | bool | Sequence[float | str] | None  # the labels that count as +1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +199,7 @@ def _guess(place: str, y: np.ndarray, bare: list[str]) -> Task:
 
 
 def _against_the_rest(place: str, y: np.ndarray, binarize: Binarize) -> np.ndarray:
-    chosen = binarize if isinstance(binarize, list | tuple) else [binarize]
+    chosen = chosen_labels(binarize)
     there = np.unique(y).tolist()
     for label in chosen:
         if label not in there:

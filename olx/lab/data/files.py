@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +21,8 @@ from olx.lab.data.csv import read_csv, refuse_twins
 from olx.lab.data.svmlight import SVMLIGHT, query_ids, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz, check_size
 from olx.lab.refusals import nearest
-from olx.streams.tables import (
-    Columns,
-    Fill,
-    Level,
-    as_numbers,
-    cells_of,
-    fit_columns,
-    is_number,
-    narwhals_frame,
-    refuse_kind,
-)
+from olx.streams.cells import Level, as_numbers, cells_of, is_number, refuse_kind
+from olx.streams.tables import Columns, Fill, fit_columns, narwhals_frame
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series
@@ -41,7 +32,7 @@ ARROW = (".arrow", ".feather", ".ipc")
 PARQUET = (".parquet", ".pq")
 SUFFIXES = (".npz", *TEXT, *ARROW, *PARQUET, *SVMLIGHT, *COMPRESSED)
 
-Matrix = np.ndarray | scipy.sparse.csr_array
+Matrix = Any  # an array, or a CSR array of SciPy, which has no types
 
 
 class Reading(NamedTuple):
@@ -287,7 +278,7 @@ def _read_npz(path: Path, unpack: float | None) -> Rows:
         if z[name].dtype.kind not in "fiub":
             raise ValueError(f"{path}: {name} holds {z[name].dtype}; it must hold numbers.")
     if "X" in z:
-        x = z["X"]
+        x: Matrix = z["X"]
         if x.ndim != 2:
             raise ValueError(f"{path}: X has shape {x.shape}; it must have a row per round.")
         x = x * z["scale"] if "scale" in z else x

@@ -22,7 +22,7 @@ from olx._refusal import in_words, own_name
 from olx.core import Rounds
 from olx.lab import outside
 from olx.lab.data.dataset import Dataset, classes_in
-from olx.lab.data.files import Reading, Rows, frame_rows
+from olx.lab.data.files import Matrix, Reading, Rows, frame_rows
 from olx.lab.data.table import Table
 from olx.lab.factories import make
 from olx.lab.names import factories, find, parameters
@@ -70,9 +70,9 @@ def given_rows(name: str, thing: object, reading: Reading) -> Rows:
     for word, column in {"target": reading.target, "group": reading.group}.items():
         if column is not None:
             raise ValueError(f"{name}: {word} is for a frame; the labels are y of (X, y).")
-    x, y = thing
+    x: Matrix = thing[0]
     x = scipy.sparse.csr_matrix(x) if scipy.sparse.issparse(x) else np.asarray(x)
-    labels = None if y is None else np.asarray(y)
+    labels = None if thing[1] is None else np.asarray(thing[1])
     if x.ndim != 2 or x.dtype.kind not in "fiub":
         raise ValueError(
             f"{name}: X must hold numbers, one row per round; got shape {x.shape} of {x.dtype}."

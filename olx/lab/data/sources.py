@@ -27,10 +27,10 @@ from olx import _check as check
 from olx._refusal import own_name
 from olx.core import Rounds
 from olx.lab import outside, tasks
-from olx.lab.data.dataset import Binarize, Dataset, prepare
+from olx.lab.data.dataset import Dataset, prepare
 from olx.lab.data.files import SUFFIXES, Reading, Rows, file_digest, read_file, rows_with_labels
 from olx.lab.data.given import call_loader, generate, given_rows, stream_dataset
-from olx.lab.data.table import SCALES
+from olx.lab.data.table import SCALES, Binarize
 from olx.lab.experiment import Experiment
 from olx.lab.refusals import ConfigError, nearest
 from olx.streams import Stream

@@ -40,7 +40,8 @@ def read_svmlight(
         if path.suffix.lower() == ".zst":  # scikit-learn does not read it
             with pa.input_stream(source, compression="zstd") as file:
                 source = io.BytesIO(file.read())
-        found: Any = load_svmlight_file(source, multilabel=several, zero_based=True)
+        read: Any = load_svmlight_file  # its types allow no `zero_based=True`
+        x, y = read(source, multilabel=several, zero_based=True)
     except OverflowError as error:
         raise _large_index(path) from error
     except (EOFError, OSError, zlib.error) as error:
@@ -48,7 +49,6 @@ def read_svmlight(
     except ValueError as error:
         said = _bad_line(path, several) or f"{path} cannot be read: {error}."
         raise ValueError(said) from error
-    x, y = found
     if x.shape[0] == 0:
         raise ValueError(f"{path} holds no rows.")
     if x.nnz == 0:

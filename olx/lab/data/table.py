@@ -20,8 +20,9 @@ maximum    each column divided by its largest absolute value; uses all rows, kee
 import dataclasses
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +41,10 @@ from olx.lab.data.files import (
     read_frame,
 )
 from olx.lab.tasks import TASKS, Task
-from olx.streams.tables import Columns, Level, from_plain, narwhals_frame, with_tuples
+from olx.streams.cells import Level
+from olx.streams.tables import Columns, from_plain, narwhals_frame, with_tuples
 
+Binarize = float | str | bool | Sequence[float | str] | None  # the labels that count as +1
 SCALES = ("none", "rows", "standard", "maximum")
 
 
@@ -188,7 +191,7 @@ class Table:
                 f"{place}: the features are the {self.width} columns of a file without names; give "
                 "an array, or the path of a file."
             )
-        x = self.rows(path).x if path else cast(Matrix, data)
+        x: Matrix = self.rows(path).x if path else data
         sparse = scipy.sparse.issparse(x)  # sparse rows may leave out the last columns
         if x.ndim != 2 or x.shape[1] > self.width or (x.shape[1] < self.width and not sparse):
             shape = x.shape[1:]
@@ -209,9 +212,7 @@ class Table:
             return read_frame(path, Reading(encoding=self.encoding), words)[0]
 
 
-def fit_labels(
-    task: Task, rows: Rows, binarize: float | str | bool | list | tuple | None
-) -> Labels:
+def fit_labels(task: Task, rows: Rows, binarize: Binarize) -> Labels:
     """The labels behind the outcomes that a task reads from the rows of a file."""
     y, name = rows.y, rows.target
     if y is None or task.read not in (outcomes.signs, outcomes.classes, outcomes.single_labels):
@@ -220,15 +221,13 @@ def fit_labels(
     signs = task.read is outcomes.signs
     if binarize is None:
         return Labels(name, tuple(there), signs)
-    chosen = binarize if isinstance(binarize, list | tuple) else [binarize]
+    chosen = chosen_labels(binarize)
     other = [label for label in there if label not in chosen]
     one = _plain(chosen[0]) if len(chosen) == 1 else " or ".join(str(_plain(x)) for x in chosen)
     return Labels(name, (other[0] if len(other) == 1 else f"not {one}", one), signs)
 
 
-def outcomes_of(
-    table: Table, path: Path, binarize: float | str | bool | list | None
-) -> np.ndarray | None:
+def outcomes_of(table: Table, path: Path, binarize: Binarize) -> np.ndarray | None:
     """The outcomes of the rows of a file; None if it holds no labels.
 
     binarize: the labels that count as +1, if the config names some.
@@ -241,7 +240,7 @@ def outcomes_of(
         return (y.astype(float) - known.mean) / known.spread
     found = [_plain(label) for label in y.tolist()]
     if binarize is not None:
-        chosen = binarize if isinstance(binarize, list) else [binarize]
+        chosen = chosen_labels(binarize)
         return np.array([1.0 if label in chosen else -1.0 for label in found])
     place = {label: i for i, label in enumerate(known.classes)}
     for row, label in enumerate(found):
@@ -264,6 +263,13 @@ def _labels_in(table: Table, path: Path) -> np.ndarray | None:
         name, columns = table.labels.name, table.columns
         bare = not columns.named and len(frame.columns) == len(columns.columns)  # features alone
         return None if bare or name not in frame.columns else labels_of(frame[name])
+
+
+def chosen_labels(binarize: Binarize) -> list[Level]:
+    """The labels that count as +1."""
+    if isinstance(binarize, list | tuple):
+        return list(binarize)
+    return [] if binarize is None else [binarize]  # pyright: ignore[reportReturnType]
 
 
 def with_bias(x: Matrix, bias: bool) -> Matrix:
