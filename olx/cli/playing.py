@@ -35,7 +35,7 @@ def folder(asked: argparse.Namespace) -> Path:
 def experiment(asked: argparse.Namespace) -> Any:
     """The experiment that the config describes, with the settings of the command line."""
     from olx.lab import config, outside
-    from olx.lab.data.sources import SCHEMES
+    from olx.lab.data import SCHEMES
 
     home = Path(asked.config).resolve().parent
     outside.look_in(home, Path.cwd())

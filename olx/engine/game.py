@@ -40,7 +40,7 @@ from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
 from olx.frameworks.lift import as_linear, is_affine
 from olx.needs import Need
 from olx.record import actions
-from olx.streams.arrays import appended
+from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
     check_iterable,
     check_params,
@@ -271,7 +271,7 @@ def _with_ones(rounds: Pieces) -> Pieces:
         check_rounds(rounds)
         rows = rounds.context
         if not isinstance(rows, np.ndarray) or rows.nbytes <= tuning.LONGER_BYTES:
-            return rounds._replace(context=appended(rows))
+            return rounds._replace(context=rows_with_ones(rows))
         rounds = _in_pieces(rounds)
     return _longer_pieces(rounds)
 
@@ -289,4 +289,4 @@ def _in_pieces(rounds: Rounds) -> Iterator[Rounds]:
 def _longer_pieces(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
     for piece in rounds:
         check_rounds(piece)
-        yield piece._replace(context=appended(piece.context))
+        yield piece._replace(context=rows_with_ones(piece.context))

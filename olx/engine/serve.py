@@ -32,7 +32,7 @@ from olx.engine.sparse_layout import (
     state_of,
 )
 from olx.frameworks.lift import as_linear, is_affine
-from olx.streams.arrays import appended
+from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
     check_finite,
     check_kind,
@@ -70,7 +70,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     if hasattr(contexts, "tocsr"):
         contexts = sparse_rows(contexts)
     if isinstance(contexts, SparseRows) and is_affine(learner):
-        learner, contexts = as_linear(learner), appended(contexts)
+        learner, contexts = as_linear(learner), rows_with_ones(contexts)
     length = _check_rows(contexts)
     if isinstance(state, Run):
         check_state(state, ())

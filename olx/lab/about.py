@@ -10,8 +10,7 @@ from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
 from olx.lab.config import ConfigError, nearest
-from olx.lab.data import catalogue
-from olx.lab.data.generated import generators
+from olx.lab.data import catalogue, generators
 from olx.lab.names import LOSS, factories, parameters
 from olx.lab.optimizers import optimizers
 from olx.lab.tasks import METRICS, TASKS

@@ -44,7 +44,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from olx.lab.data.places import beside
+from olx.lab.data import resolve_paths
 from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
 from olx.lab.keys import keys
 from olx.lab.refusals import ConfigError as ConfigError
@@ -75,7 +75,7 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
     try:
         for setting in settings:
             _set(tree, setting)
-        return beside(path.parent, parse(tree))
+        return resolve_paths(path.parent, parse(tree))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -57,6 +57,10 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     target: Annotated[
         str | int | None, means("the column of the labels, by name or number; the last one")
     ] = None
+    group: Annotated[
+        str | int | None,
+        means("the column that says which rows are one round: a query, or a sequence in order"),
+    ] = None
     categories: Annotated[
         list[str], means("columns that hold words, even if they look like numbers")
     ] = []

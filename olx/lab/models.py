@@ -25,7 +25,7 @@ from olx._refusal import own_name
 from olx.core import Learner
 from olx.engine.savable import check_trust
 from olx.lab import outside, store
-from olx.lab.data.answers import table_of
+from olx.lab.data import table_of
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Shelf, game_of
 from olx.lab.refusals import nearest

@@ -28,8 +28,7 @@ from olx._refusal import in_words
 from olx.core import Feedback
 from olx.engine.savable import is_in
 from olx.lab import models, outcomes, outside
-from olx.lab.data.answers import outcomes_of
-from olx.lab.data.table import Table
+from olx.lab.data import Table, outcomes_of
 from olx.lab.factories import make
 from olx.lab.metrics import told
 from olx.lab.names import LOSS

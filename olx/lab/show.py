@@ -13,8 +13,7 @@ from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
 from olx.frameworks.games import Game, HingeRule
 from olx.lab.about import about
-from olx.lab.data import catalogue
-from olx.lab.data.generated import generators
+from olx.lab.data import catalogue, generators
 from olx.lab.names import LOSS, factories, parameters
 from olx.lab.optimizers import optimizers
 from olx.lab.store import Result

@@ -73,7 +73,7 @@ def changes(then: Story, now: Story) -> Iterator[str]:
 
 def _keys(entry: Data | Player) -> dict[str, Any]:
     """All keys of a table of the config, also those left out."""
-    own = [n for n in entry.__struct_fields__ if n not in ("label", "arguments", "unpack")]
+    own = [n for n in entry.__struct_fields__ if n not in ("label", "arguments", "unpack", "group")]
     if isinstance(entry, Data) and not entry.name.startswith("stream:"):
         own = [name for name in own if name not in ("name", "sha256", "thing")]  # the rows say it
     plain = {name: _plain(getattr(entry, name)) for name in own if name != "thing"}
