@@ -12,10 +12,10 @@ import pytest
 
 from olx import cli
 from olx.cli.main import names
-from olx.lab import config, extra, schemas, store
+from olx.lab import config, store, tables
 from olx.lab import run as running
-from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
-from olx.lab.keys import keys
+from olx.lab.compare import _explained
+from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
 
 CONFIG = """
 title = "Tiny"
@@ -83,12 +83,12 @@ def test_theorems_are_certified(here, capsys):
 
 
 def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
-    made = schemas.table
+    made = tables.table
     lie = lambda name, columns: made(
         name,
         {**columns, "holds": [False for _ in columns["holds"]]} if "holds" in columns else columns,
     )
-    monkeypatch.setattr(schemas, "table", lie)
+    monkeypatch.setattr(tables, "table", lie)
     words = ("certify", "tiny.toml", "--set", "seeds=1", "--set", "comparator=zero")
     status, out, _ = olx(capsys, *words)
     assert status == 1
@@ -285,7 +285,7 @@ def test_a_missing_extra_is_named_with_its_remedy(capsys, monkeypatch):
         "olx list: pyarrow is not installed; install the lab with pip install 'olx[lab]'.\n",
     )
     with pytest.raises(ModuleNotFoundError, match="compare: msgspec is not installed; install the"):
-        extra.explained(compare)()
+        _explained(compare)()
 
 
 def compare():

@@ -14,7 +14,7 @@ def add(command: Any) -> None:
 
 
 def do(asked: argparse.Namespace) -> int:
-    from olx.lab.bench import bench
+    from olx.lab.show import bench
 
     say(bench(asked.rounds))
     return 0

@@ -18,9 +18,9 @@ def add(command: Any) -> None:
 
 def do(asked: argparse.Namespace) -> int:
     if asked.topic == "config":
-        from olx.lab.help_config import explained
+        from olx.lab.config import config_help
 
-        say(explained())
+        say(config_help())
         return 0
     from olx.cli.main import main, names
 

@@ -69,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader has left)
         return 0
     except ModuleNotFoundError as error:
-        from olx.lab.extra import remedy
+        from olx.lab.compare import missing_package
 
-        if (said := remedy(error)) is None:
+        if (said := missing_package(error)) is None:
             raise
         say_aside(f"olx {asked.command}: {said}")
         return 2

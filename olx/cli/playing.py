@@ -34,14 +34,14 @@ def folder(asked: argparse.Namespace) -> Path:
 
 def experiment(asked: argparse.Namespace) -> Any:
     """The experiment that the config describes, with the settings of the command line."""
-    from olx.lab import config, outside
+    from olx.lab import config, user_factories
     from olx.lab.data.sources import SCHEMES
 
     home = Path(asked.config).resolve().parent
-    outside.look_in(home, Path.cwd())
+    user_factories.look_in(home, Path.cwd())
     made = config.read(asked.config, asked.set)
-    own = outside.named_modules(made.plain(), SCHEMES)
-    if own and outside.is_inside_result(home):
+    own = user_factories.named_modules(made.plain(), SCHEMES)
+    if own and user_factories.is_inside_result(home):
         raise ValueError(
             f"{asked.config} is inside a result and names the module {min(own)}, and no code of a "
             "result is run; copy the config to the folder where you keep the module."

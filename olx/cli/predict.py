@@ -36,18 +36,18 @@ def add(command: Any) -> None:
 
 
 def do(asked: argparse.Namespace) -> int:
-    from olx.lab import outside, serving
+    from olx.lab import models, user_factories
     from olx.lab.report.words import configuration
 
-    serving.check_suffix(asked.out)
+    models.check_suffix(asked.out)
     if asked.trust:
-        outside.look_in(Path.cwd())
+        user_factories.look_in(Path.cwd())
     words = asked.result, asked.data, asked.learner, asked.dataset, asked.allow_unknown, asked.trust
     try:
-        served = serving.predict(*words)
+        served = models.predict(*words)
     except ValueError as error:
         raise ValueError(_as_typed(str(error))) from error
-    serving.write(served.table, asked.out)
+    models.write_predictions(served.table, asked.out)
     about = served.about
     numbers = configuration(about["hyperparameters"])
     of = f"{about['learner']}{f' ({numbers})' if numbers else ''}"

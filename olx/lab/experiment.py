@@ -1,16 +1,43 @@
 """The record of an experiment: `olx.lab.config` reads it from TOML, `olx help config` shows it.
 
-Each key of a config is a field here, with its type, its default and its meaning. A field without a
-meaning is no key.
+A key of a config is a field with a meaning: `seeds: Annotated[int, means("orders of rows")] = 1`. A
+field without a meaning is no key.
 """
 
-from typing import Annotated, Any, Literal
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
-from olx.lab import _toml
-from olx.lab.keys import means
-from olx.lab.spelled import plain
+from olx._words import words
+
+
+class Key(NamedTuple):
+    """A key of a config."""
+
+    name: str
+    kind: object  # its type
+    default: object  # msgspec.NODEFAULT if it must be given
+    meaning: str
+
+
+def keys(kind: type[msgspec.Struct]) -> dict[str, Key]:
+    """The keys of a table of a config, by name."""
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        if get_origin(field.type) is Annotated:
+            plain, meaning = get_args(field.type)
+            made = field.default_factory
+            default = field.default if made is msgspec.NODEFAULT else made()
+            found[field.name] = Key(field.name, plain, default, meaning.description)
+    return found
+
+
+def means(text: str) -> msgspec.Meta:
+    """The meaning of a key."""
+    return msgspec.Meta(description=text)
 
 
 class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -162,7 +189,8 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
         str | dict[str, Any] | None, means("of `olx list losses`; the usual one of the task")
     ] = None
     metrics: Annotated[
-        list[str] | None, means("of `olx list metrics`; the usual ones of the task")
+        list[str] | None,
+        means("of `olx list metrics`, or mypackage.module:metric; the usual ones of the task"),
     ] = None
     comparator: Annotated[
         Literal["best", "zero", "truth"] | None,
@@ -197,11 +225,86 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
         return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
     def plain(self) -> dict[str, Any]:
-        """The experiment as plain values; objects of Python are told in words."""
-        return plain(self)
+        """The experiment as plain values; objects of Python are named in words."""
+        replace = msgspec.structs.replace
+        learners = [
+            replace(
+                one,
+                thing=None,
+                points=None,
+                grid=_plain(one.grid) if one.points is None else _axes(one.points),
+                arguments=_plain(one.arguments),
+            )
+            for one in self.learners
+        ]
+        data = [replace(one, thing=None) for one in self.data]
+        loss = _plain(self.loss)
+        return msgspec.to_builtins(replace(self, data=data, learners=learners, loss=loss))
 
     def text(self) -> str:
         """The experiment as TOML, with settings of the command line; reads back as the same."""
         tree = self.plain()
         tree["learners"] = [one | one.pop("arguments", {}) for one in tree["learners"]]
-        return _toml.dumps(tree)
+        return as_toml(tree)
+
+
+def object_name(thing: object) -> str:
+    """An object that was given from Python, in words for the config of a result."""
+    name = getattr(thing, "__qualname__", None)
+    return f"{thing.__module__}:{name}" if name else words(thing)
+
+
+def as_toml(tree: Mapping[str, Any]) -> str:
+    """Plain values as TOML: values first, then tables; deeper tables are written inline.
+
+    A line per key, as people write a config; `tomli_w` writes a line per value of a grid.
+
+    >>> print(as_toml({"seeds": 5, "data": [{"name": "a9a", "bias": True}]}), end="")
+    seeds = 5
+    <BLANKLINE>
+    [[data]]
+    name = "a9a"
+    bias = true
+    """
+    is_table = lambda value: isinstance(value, dict)
+    is_tables = lambda value: isinstance(value, list) and value != [] and all(map(is_table, value))
+    tables = {key: value for key, value in tree.items() if is_tables(value)}
+    blocks = [_toml_lines({key: value for key, value in tree.items() if key not in tables})]
+    for key, value in tables.items():
+        blocks += [f"[[{_toml_key(key)}]]\n{_toml_lines(table)}" for table in value]
+    return "\n".join(block for block in blocks if block)
+
+
+def _toml_lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{_toml_key(k)} = {_toml(v)}\n" for k, v in table.items() if v is not None)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+
+
+def _toml(value: object) -> str:
+    """A value of a key, in one line."""
+    if isinstance(value, dict):
+        lines = [_toml_lines({key: each}).rstrip("\n") for key, each in value.items()]
+        inside = ", ".join(filter(None, lines))
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)
+
+
+def _axes(points: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The values of each argument of some configurations."""
+    return {axis: sorted({point[axis] for point in points}) for axis in points[0]}
+
+
+def _plain(value: Any) -> Any:
+    """A tree of plain values; all else is named in words."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, str | int | float | None) else object_name(value)

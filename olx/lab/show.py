@@ -1,24 +1,35 @@
-"""Text for a terminal: a result, and the names that a config may use."""
+"""Text for a terminal: a result, and the names that a config may use.
+
+Measure how many rounds per second the engine plays on this machine, without files or tables.
+"""
 
 import inspect
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+
+import olx
+from olx import _check as check
+from olx._refusal import public
 from olx._terminal import as_line
 from olx.boosting.rule import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
 from olx.frameworks.games.base import Game, HingeRule
-from olx.lab.about import about
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
-from olx.lab.names import LOSS, factories, parameters
-from olx.lab.optimizers import optimizers
+from olx.lab.listing import about
+from olx.lab.names import LOSS, factories, optimizers, parameters
 from olx.lab.store import Result
-from olx.lab.tasks import METRICS
+from olx.lab.tasks.task import METRICS
 from olx.mirrors.base import MirrorMap
 from olx.theorem import Theorem
 
@@ -166,3 +177,48 @@ def _text(table: Any) -> str:
         *map(show, rows),
     ]
     return "\n".join([*lines, *([table.note] if table.note else [])])
+
+
+FEATURES = 50
+
+
+@public
+def bench(rounds: int = 200_000) -> str:
+    """One line per game: rounds per second, summed over all configurations."""
+    check.count("rounds", rounds)
+    with jax.enable_x64(False):
+        return "\n".join(_lines(rounds))
+
+
+def _lines(rounds: int) -> Iterator[str]:
+    source = np.random.default_rng(0)
+    x = source.normal(size=(rounds, FEATURES)).astype(np.float32)
+    y = np.sign(x[:, 0] + 0.5 * source.normal(size=rounds)).astype(np.float32)
+    few = scipy.sparse.csr_array(np.where(np.abs(x) > 1.5, x, 0.0))
+    dense = olx.Rounds(x, y)
+    sparse = olx.Rounds(olx.streams.sparse_rows(few), y)
+    loss, start = olx.losses.logistic, np.zeros(FEATURES, np.float32)
+    adagrad = lambda eta: olx.linear(olx.first_order.adagrad(eta))
+    descent = lambda eta: olx.linear(olx.ogd(eta))
+    run = lambda learner, rounds: olx.run(learner, loss, rounds, start, keep=olx.keep.totals)
+    sweep = lambda make, count: olx.sweep(
+        olx.batch(make, eta=jnp.geomspace(1e-3, 1.0, count)),
+        loss,
+        dense,
+        start,
+        keep=olx.keep.totals,
+    )
+    games: dict[str, tuple[int, Callable[[], object]]] = {
+        f"gradient descent, {FEATURES} features": (1, lambda: run(descent(0.1), dense)),
+        f"AdaGrad, {FEATURES} features": (1, lambda: run(adagrad(0.1), dense)),
+        "AdaGrad, sparse rows": (1, lambda: run(adagrad(0.1), sparse)),
+        "AdaGrad, 64 step sizes at once": (64, lambda: sweep(adagrad, 64)),
+        "gradient descent, 512 step sizes at once": (512, lambda: sweep(descent, 512)),
+    }
+    width = max(map(len, games))
+    for name, (count, play) in games.items():
+        play()  # compiles
+        started = time.perf_counter()
+        play()
+        rate = rounds * count / (time.perf_counter() - started)
+        yield f"{name:<{width}}  {rate:>14,.0f} rounds per second"

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from olx._refusal import own_name
-from olx.lab import outcomes
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.framed import Reading, is_framed, labels_of, read_frame
 from olx.lab.data.meanings import plain
 from olx.lab.data.readers import read_file
 from olx.lab.data.table import Labels, Table
+from olx.lab.tasks import outcomes
 from olx.streams.tables import opened
 
 

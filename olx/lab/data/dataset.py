@@ -18,8 +18,8 @@ from olx.lab.data.meanings import labels_of
 from olx.lab.data.readers import Rows, all_but
 from olx.lab.data.scaling import fit_scale
 from olx.lab.data.table import Table, with_bias
-from olx.lab.outcomes import few, finite
-from olx.lab.tasks import BINARY, TASKS, Task
+from olx.lab.tasks.outcomes import few, finite
+from olx.lab.tasks.task import BINARY, TASKS, Task
 from olx.streams.sparse_rows import sparse_rows
 
 

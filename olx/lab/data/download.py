@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from olx.lab.data.readers import Rows, digest
-from olx.lab.tasks import TASKS
+from olx.lab.tasks.task import TASKS
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from olx._refusal import RefusedValue
+from olx.lab.config import nearest
 from olx.lab.data.csv_table import Named, read_csv
 from olx.lab.data.unpacking import COMPRESSED, check_size
-from olx.lab.refusals import nearest
 from olx.streams.tables import (
     Columns,
     Fill,

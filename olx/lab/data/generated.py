@@ -7,12 +7,11 @@ import numpy as np
 
 from olx._refusal import own_name
 from olx.core import Rounds
+from olx.lab.config import nearest
 from olx.lab.data.dataset import Dataset, classes_in
 from olx.lab.data.table import Table
-from olx.lab.factories import make
-from olx.lab.names import factories, find, parameters
-from olx.lab.refusals import nearest
-from olx.lab.tasks import TASKS
+from olx.lab.names import factories, find, make, parameters
+from olx.lab.tasks.task import TASKS
 from olx.streams import Stream
 from olx.streams.checks import check_rounds
 

@@ -17,13 +17,13 @@ import scipy.sparse
 
 from olx._refusal import in_words, own_name
 from olx.core import Rounds
-from olx.lab import outside
+from olx.lab import user_factories
+from olx.lab.config import nearest
 from olx.lab.data.csv_table import Named
 from olx.lab.data.framed import Reading, features_and_labels
 from olx.lab.data.generated import from_stream
 from olx.lab.data.readers import Rows
 from olx.lab.names import parameters
-from olx.lab.refusals import nearest
 from olx.streams import Stream
 
 LEGAL = "(X, y), a frame of pandas, polars or pyarrow, Rounds, or a Stream"
@@ -31,12 +31,12 @@ LEGAL = "(X, y), a frame of pandas, polars or pyarrow, Rounds, or a Stream"
 
 def is_loader(name: str, schemes: tuple[str, ...]) -> bool:
     """Whether the name of a data set is that of a function outside the library."""
-    return outside.FORM.fullmatch(name) is not None and name.partition(":")[0] not in schemes
+    return user_factories.FORM.fullmatch(name) is not None and name.partition(":")[0] not in schemes
 
 
 def called(name: str, arguments: dict[str, Any]) -> Any:
     """What the loader `name` returns."""
-    loader = outside.find(name, name)
+    loader = user_factories.find(name, name)
     if not callable(loader):
         return loader
     known = parameters(loader)

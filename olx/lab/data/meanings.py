@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from olx.lab import outcomes
 from olx.lab.data.table import Labels
-from olx.lab.tasks import Task
+from olx.lab.tasks import outcomes
+from olx.lab.tasks.task import Task
 from olx.streams.tables import Level
 
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from olx.lab.config import ConfigError
 from olx.lab.data.readers import SUFFIXES
 from olx.lab.data.sources import data_folder
 from olx.lab.experiment import Data, Experiment
-from olx.lab.refusals import ConfigError
 
 
 def beside(folder: Path, experiment: Experiment) -> Experiment:

@@ -19,7 +19,7 @@ from typing import Any
 
 from olx import _check as check
 from olx._refusal import own_name
-from olx.lab import tasks
+from olx.lab.config import nearest
 from olx.lab.data import dataset as shape
 from olx.lab.data import given
 from olx.lab.data.catalogue import Entry, catalogue
@@ -29,7 +29,7 @@ from olx.lab.data.framed import Reading
 from olx.lab.data.generated import generated
 from olx.lab.data.readers import SUFFIXES, Rows, chosen, read_file
 from olx.lab.data.scaling import SCALES
-from olx.lab.refusals import nearest
+from olx.lab.tasks import task as tasks
 from olx.streams.tables import Fill
 
 SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")

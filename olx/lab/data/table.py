@@ -23,7 +23,7 @@ from olx._refusal import own_name
 from olx.lab.data.framed import Reading, is_framed, read_frame
 from olx.lab.data.readers import all_but, read_file
 from olx.lab.data.scaling import Scale
-from olx.lab.outcomes import finite
+from olx.lab.tasks.outcomes import finite
 from olx.streams.tables import Columns, Level, from_plain, tuples
 
 

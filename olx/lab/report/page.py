@@ -10,7 +10,7 @@ from pathlib import Path
 
 from olx import _archive as archive
 from olx.lab import store
-from olx.lab.clock import outside
+from olx.lab.play import seconds_outside_jobs
 from olx.lab.report import classes, figure, tables
 from olx.lab.report.chart import as_json
 from olx.lab.report.curves import by_dataset, loss_charts, regret_charts
@@ -55,7 +55,7 @@ def write(folder: str | os.PathLike) -> Path:
         tables.published(config.get("published", []), everything),
         certificates(result.certificates),
         diverged(everything, result.curves),
-        times(result.times, outside(result.folder)),
+        times(result.times, seconds_outside_jobs(result.folder)),
     ]
     page = render(
         "page.html.jinja",

@@ -12,9 +12,8 @@ from olx.frameworks.ascents.base import Ascent
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
-from olx.lab.names import LOSS, factories, parameters
-from olx.lab.optimizers import optimizers
-from olx.lab.tasks import METRICS, TASKS
+from olx.lab.names import LOSS, factories, optimizers, parameters
+from olx.lab.tasks.task import METRICS, TASKS
 from olx.mirrors.base import MirrorMap
 from olx.theorem import Theorem
 
@@ -82,8 +81,8 @@ def _page(one: Named) -> str:
         text = inspect.getdoc(made.value_fn) or inspect.getdoc(inspect.getmodule(made.value_fn))
         return _joined(one, text or "", f'loss = "{one.name}"')
     rule = "" if one.kind == "optimizer of optax" else inspect.getdoc(inspect.getmodule(one.thing))
-    parts = [_arguments(one.thing), inspect.getdoc(one.thing) or "", rule or "", _theorems(one)]
-    return _joined(one, "\n\n".join(part for part in parts if part), _config(one))
+    parts = [_arguments(one.thing), inspect.getdoc(one.thing) or "", rule or "", _own_theorems(one)]
+    return _joined(one, "\n\n".join(part for part in parts if part), _example(one))
 
 
 def _joined(one: Named, text: str, config: str) -> str:
@@ -101,7 +100,7 @@ def _arguments(function: Any) -> str:
     return "\n".join(["Arguments and their defaults:", *lines])
 
 
-def _theorems(one: Named) -> str:
+def _own_theorems(one: Named) -> str:
     module = inspect.getmodule(one.thing)
     found = [each for each in vars(module).values() if isinstance(each, Theorem)]
     if one.kind != "learner" or not found:
@@ -110,7 +109,7 @@ def _theorems(one: Named) -> str:
     return "\n".join(["Theorems that `olx certify` checks:", *lines])
 
 
-def _config(one: Named) -> str:
+def _example(one: Named) -> str:
     """How a config names it; arguments without a default are left open."""
     skipped = ("key",) if one.kind == "stream" else ()
     known = parameters(one.thing)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from olx._refusal import in_words
-from olx.lab.refusals import ConfigError, nearest
+from olx.lab.config import ConfigError, nearest
 
 FORM = re.compile(r"((?:[^\W\d]\w*\.)*[^\W\d]\w*):([^\W\d]\w*)")
 

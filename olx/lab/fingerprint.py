@@ -1,9 +1,9 @@
-"""What the numbers of a job depend on: its story.
+"""The fingerprint of a job: everything that can change its numbers.
 
-A story holds the rows of the data, the keys of the config that the job reads, the files of
-factories outside the library, and the version of olx. The name of a job ends in a digest of its
-story, so a job that is stored under this name needs no second play. A title, a description or a
-published number is in no story: to change it repeats nothing.
+It holds the rows of the data, the keys of the config that the job reads, the files of factories and
+metrics outside the library, and the version of olx. The name of a job ends in a digest of its
+fingerprint, so a stored job with the same fingerprint is not run again. A title, a description or a
+published number is in no fingerprint: to change it repeats nothing.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ import msgspec
 import numpy as np
 
 from olx.engine.device import data_of
-from olx.lab import outside
+from olx.lab import user_factories
 from olx.lab.experiment import Data, Experiment, Player
 
-Story = dict[str, Any]
+Fingerprint = dict[str, Any]
 
 
-def story(
+def fingerprint(
     experiment: Experiment, entry: Data, player: Player, seed: int, rows: Mapping[str, Any]
-) -> Story:
-    """The story of a job on a data set with the digest `rows`."""
+) -> Fingerprint:
+    """The fingerprint of a job on a data set with the digest `rows`."""
     keys = {"data": _keys(entry), "learner": _keys(player), **_settings(experiment)}
     return {
         "dataset": entry.label or entry.name,
@@ -36,20 +36,20 @@ def story(
         "seed": seed,
         "olx": version("olx"),
         "rows": dict(rows),
-        "factories": outside.digests(keys),
+        "factories": user_factories.digests(keys),
         "keys": keys,
     }
 
 
-def name_of(told: Story) -> str:
-    """The name of the job with this story."""
-    text = json.dumps(told, sort_keys=True, default=repr)
+def job_name(of: Fingerprint) -> str:
+    """The name of the job with this fingerprint."""
+    text = json.dumps(of, sort_keys=True, default=repr)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{slug(told['dataset'])}.{slug(told['learner'])}.{told['seed']}.{digest}"
+    return f"{slug(of['dataset'])}.{slug(of['learner'])}.{of['seed']}.{digest}"
 
 
-def changes(then: Story, now: Story) -> Iterator[str]:
-    """What differs between two stories of the same data set and learner, one line each."""
+def changes(then: Fingerprint, now: Fingerprint) -> Iterator[str]:
+    """What differs between two fingerprints of the same data set and learner, one line each."""
     if then["olx"] != now["olx"]:
         yield f"olx {then['olx']} then, {now['olx']} now"
     for name in {**then["factories"], **now["factories"]}:
@@ -93,24 +93,24 @@ def _settings(experiment: Experiment) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=_spelled)
+    return msgspec.to_builtins(value, enc_hook=_with_digest)
 
 
 def _given(thing: Any) -> str:
     """What Python code gives in place of a name: its code, or all of its numbers.
 
-    A function without a file is told by its address, so that it is played again.
+    A function without a file is named by its address, so that it is played again.
     """
     if callable(thing) and hasattr(thing, "__qualname__"):
-        return _spelled(thing)
+        return _with_digest(thing)
     leaves, structure = jax.tree.flatten(thing)
-    told = hashlib.sha256(str(structure).encode())
+    digest = hashlib.sha256(str(structure).encode())
     for leaf in map(np.asarray, jax.tree.map(data_of, leaves)):
-        told.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
-    return f"{type(thing).__name__} {told.hexdigest()[:12]}"
+        digest.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
+    return f"{type(thing).__name__} {digest.hexdigest()[:12]}"
 
 
-def _spelled(thing: Any) -> str:
+def _with_digest(thing: Any) -> str:
     """A function with a digest of its code, or a value."""
     if not callable(thing) or not hasattr(thing, "__qualname__"):
         return repr(thing)
