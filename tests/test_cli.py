@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from olx import cli
-from olx.cli.main import names
+from olx.cli.commands import names
 from olx.lab import config, store, tables
 from olx.lab import run as running
 from olx.lab.compare import _explained
@@ -278,7 +278,7 @@ def test_a_missing_extra_is_named_with_its_remedy(capsys, monkeypatch):
     def missing(what):
         raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow.parquet")
 
-    monkeypatch.setattr("olx.lab.show.listing", missing)
+    monkeypatch.setattr("olx.lab.listing.listing", missing)
     status, _, err = olx(capsys, "list")
     assert (status, err) == (
         2,

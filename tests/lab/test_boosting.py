@@ -15,7 +15,7 @@ from olx.lab.config import ConfigError, parse
 from olx.lab.data import load
 from olx.lab.jobs import learner_job
 from olx.lab.run import run
-from olx.lab.show import listing
+from olx.lab.listing import listing
 
 INNER = {"name": "normalized_adagrad", "eta": 0.5}
 BBM = {"name": "online_bbm", "gamma": 0.1}
