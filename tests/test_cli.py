@@ -16,6 +16,9 @@ from olx.lab import config, store, tables
 from olx.lab import run as running
 from olx.lab.compare import _explained
 from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
+from olx.lab.names import MODULES
+from olx.lab.report.tables import Column, Table
+from olx.lab.show import _text
 
 CONFIG = """
 title = "Tiny"
@@ -233,7 +236,15 @@ def test_a_benchmark_gives_rounds_a_second(capsys):
 
 def test_one_name_is_explained(capsys):
     _, out, _ = olx(capsys, "list", "omd")
-    for part in ("omd: learner", "eta", "must be given", "eta: positive.", ">>> ", "$$", "mirror_"):
+    for part in (
+        "omd: learner",
+        "eta",
+        "must be given",
+        "eta: positive.",
+        ">>> ",
+        "theta_(t+1) = theta_t - eta g_t",
+        "mirror_",
+    ):
         assert part in out, part
     assert '  [[learners]]\n  name = "omd"\n  eta = ...\n  mirror = ...' in out
     for name, part in {
@@ -246,6 +257,55 @@ def test_one_name_is_explained(capsys):
         "winnow_mistakes": 'theorems = [{ name = "theorems.winnow_mistakes", margin = ... }]',
     }.items():
         assert part in olx(capsys, "list", name)[1], name
+
+
+def test_lists_are_words_that_a_terminal_shows(capsys):
+    _, out, _ = olx(capsys, "list")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert not set("$\\") & set(out)
+    [steps] = [line for line in lines if "schedules.root_rounds" in line]
+    assert steps.endswith("The step size 1 / sqrt(t L / U).")
+
+
+@pytest.mark.parametrize("package", [name for name in MODULES if name])
+def test_a_package_is_a_list(package, capsys):
+    status, out, _ = olx(capsys, "list", package)
+    assert (status, out.splitlines()[0]) == (0, f"{package}:")
+    assert len(out.splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("odg", "ogd"),
+        ("OGD", "ogd"),
+        ("mirors", "mirrors"),
+        ("adagrd", "first_order.adagrad"),
+        ("learner", "learners"),
+    ],
+)
+def test_a_hint_is_the_nearest_name(asked, near, capsys):
+    said = olx(capsys, "list", asked)[2]
+    assert said == f"olx list: there is no list of {asked}; did you mean {near}?\n"
+
+
+def test_a_hint_in_a_config_knows_the_package(here, capsys):
+    hint = lambda *words: olx(capsys, "run", "tiny.toml", *(f"--set={word}" for word in words))[2]
+    assert "no learner called 'OGD'; did you mean ogd?" in hint("learners.0.name=OGD")
+    assert "did you mean first_order.adagrad?" in hint("learners.0.name=adagrd")
+    spaced = hint("learners.0.grid.eta={logspace = [-3, 0, 4]}")
+    assert "there is no logspace; did you mean geomspace?" in spaced
+
+
+def test_a_wide_table_is_wrapped(monkeypatch):
+    column = lambda name, number: Column(name, number)
+    head = [column("learner", False), column("loss", True), column("what it says", False)]
+    rows = [["descent", "0.5", "a long story " * 20], ["other", "0.25", "short"]]
+    lines = _text(Table("A table", head, rows, "note " * 60)).splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[3].startswith("descent   0.5  a long story")
+    assert " ".join(" ".join(lines[3:]).split()).count("a long story") == 20
 
 
 def test_a_short_name_of_two_things_shows_both(capsys):

@@ -152,14 +152,14 @@ def _learner(label: str, given: object) -> _Entry:
     )
 
 
-def _pick(batch: Batch, **numbers: Any) -> Learner:
+def _pick(batch: Batch, **numbers: object) -> Learner:
     """The learner of a batch that was made from these numbers."""
     same = [jnp.asarray(axis) == numbers[name] for name, axis in batch.axes.items()]
     i = jnp.argmax(functools.reduce(jnp.logical_and, same))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[i], batch.learners)
 
 
-def _points(label: str, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _points(label: str, axes: Mapping[str, jax.Array]) -> list[dict[str, Any]]:
     """One value per axis for each configuration; axes have one length, as those of `olx.batch`."""
     from olx.lab.config import ConfigError
 

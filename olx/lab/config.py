@@ -63,7 +63,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from olx.lab.experiment import Budget, Data, Experiment, Key, Player, Published, Random, keys
+from olx.lab.experiment import Budget, Data, Experiment, Key, Player, Published, Random, Tree, keys
 
 SEEDS = 2**32  # the limit of `jax.random.key`
 MANY = 10_000  # of seeds, and of points of a curve per decade
@@ -137,7 +137,7 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def parse(tree: dict[str, Any]) -> Experiment:
+def parse(tree: Tree) -> Experiment:
     """The experiment described by a dictionary of plain values."""
     _known(tree, Experiment, "")
     tree = {**tree, "learners": [_player(i, table) for i, table in _tables(tree, "learners")]}
@@ -154,7 +154,7 @@ def parse(tree: dict[str, Any]) -> Experiment:
     return experiment
 
 
-def _player(i: int, table: Any) -> dict[str, Any]:
+def _player(i: int, table: object) -> Tree:
     if not isinstance(table, dict):
         raise ConfigError(f"learners.{i}: expected a table, got {table!r}.")
     own = keys(Player)
@@ -164,14 +164,14 @@ def _player(i: int, table: Any) -> dict[str, Any]:
     return {**{name: table[name] for name in own if name in table}, "arguments": arguments}
 
 
-def _tables(tree: dict[str, Any], name: str) -> list[tuple[int, Any]]:
+def _tables(tree: Tree, name: str) -> list[tuple[int, object]]:
     tables = tree.get(name, [])
     if not isinstance(tables, list):
         raise ConfigError(f"{name}: expected tables, written [[{name}]], got one [{name}].")
     return list(enumerate(tables))
 
 
-def _known(table: Any, kind: type[msgspec.Struct], where: str) -> None:
+def _known(table: object, kind: type[msgspec.Struct], where: str) -> None:
     if not isinstance(table, dict):
         raise ConfigError(f"{where.rstrip('.')}: expected a table, got {table!r}.")
     for word in table:
@@ -179,7 +179,7 @@ def _known(table: Any, kind: type[msgspec.Struct], where: str) -> None:
             raise ConfigError(f"unknown key {where}{word}; {nearest(word, list(keys(kind)))}")
 
 
-def _set(tree: dict[str, Any], setting: str) -> None:
+def _set(tree: Tree, setting: str) -> None:
     key, equals, value = setting.partition("=")
     if not equals:
         raise ConfigError(f"--set {setting}: write it as key=value, such as seeds=3.")
@@ -213,7 +213,7 @@ def _choices(key: str) -> list[str]:
     return [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
 
 
-def _refusal(said: str, tree: dict[str, Any]) -> ConfigError:
+def _refusal(said: str, tree: Tree) -> ConfigError:
     """The message of msgspec in our words: the key, the value, and what is legal."""
     what, _, where = said.replace("`", "").partition(" - at $.")
     where = where.replace("[", ".").replace("]", "")
@@ -301,7 +301,7 @@ def _check_published(experiment: Experiment) -> None:
 
 def config_help() -> str:
     """The format of a config, and all its keys with type, default and meaning."""
-    parts = [inspect.cleandoc(__doc__)]
+    parts = [inspect.cleandoc(str(__doc__))]
     for title, kind in TABLES.items():
         about = (inspect.getdoc(kind) or "").split("\n")[0]
         head = f"{title}: {about}" if title else about
@@ -317,17 +317,17 @@ def _row(key: Key) -> str:
     return "\n".join([f"  {key.name:<14}{first}", *(f"  {'':<14}{line}" for line in rest)])
 
 
-def _default(value: Any) -> str:
+def _default(value: object) -> str:
     if value is None or isinstance(value, msgspec.Struct):
         return ""
     return f"; default {str(value).lower() if isinstance(value, bool) else _shown_default(value)}"
 
 
-def _shown_default(value: Any) -> str:
+def _shown_default(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else "{}" if value == {} else repr(value)
 
 
-def _kind(kind: Any) -> str:
+def _kind(kind: object) -> str:
     """A type in words."""
     origin, inside = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):

@@ -31,7 +31,7 @@ from olx._refusal import own_name
 from olx.engine.threads import threads_of
 from olx.lab import store, worker
 from olx.lab.config import ConfigError
-from olx.lab.experiment import Experiment
+from olx.lab.experiment import Experiment, Tree
 from olx.lab.jobs import Job
 from olx.lab.worker import HeldSignals
 
@@ -182,7 +182,7 @@ def _dask(word: str, address: str, _: Path) -> Iterator[Submitter]:
 @contextlib.contextmanager
 def _slurm(word: str, rest: str, folder: Path) -> Iterator[Submitter]:
     partition, *more = rest.split(",")
-    options: dict[str, Any] = {"timeout_min": 60}
+    options: Tree = {"timeout_min": 60}
     for each in more:
         key, equals, value = each.partition("=")
         if not equals:
@@ -253,7 +253,7 @@ def submit_jobs(
     digest = worker.write_order(folder, experiment, jobs)
     queue, tries = deque(job.name for job in jobs), Counter[str]()
     waiting: dict[str, Submitted] = {}
-    environments: list[dict[str, Any]] = []  # of the workers
+    environments: list[Tree] = []  # of the workers
     try:
         while queue or waiting:
             if queue and len(waiting) <= submitter.refill:

@@ -13,6 +13,8 @@ import msgspec
 
 from olx._words import words
 
+Tree = dict[str, Any]  # a table of a config or of JSON
+
 
 class Key(NamedTuple):
     """A key of a config."""
@@ -88,7 +90,7 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
         list[str], means("columns that hold words, even if they look like numbers")
     ] = []
     fill: Annotated[
-        str | float | dict[str, Any] | None,
+        str | float | Tree | None,
         means(
             "of missing values: mean, median, a number, or a table of one value per column; "
             "missing values are refused if left out"
@@ -107,8 +109,8 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
         ),
     ] = None
     sha256: Annotated[str | None, means("the expected digest of the file, for downloads")] = None
-    arguments: Annotated[dict[str, Any], means("of a stream, or of a loader of yours")] = {}
-    thing: Any = None  # given from Python: the rows, in place of a name
+    arguments: Annotated[Tree, means("of a stream, or of a loader of yours")] = {}
+    thing: object = None  # given from Python: the rows, in place of a name
 
 
 class Random(msgspec.Struct, kw_only=True):
@@ -128,7 +130,7 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
         float | Literal["uniform"] | None, means("every coordinate of the first decision")
     ] = None
     grid: Annotated[
-        dict[str, Any],
+        Tree,
         means(
             "values by argument, such as eta or mirror.q: a list, { geomspace = [low, high, n] }, "
             "linspace, or { loguniform = [low, high] } and uniform, which are drawn"
@@ -136,15 +138,15 @@ class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = {}
     random: Annotated[Random | None, means("how often to draw: { samples = 64, seed = 0 }")] = None
     theorems: Annotated[
-        list[Any] | None, means("to check: names, or tables for theorems with numbers; all")
+        list[str | Tree] | None, means("to check: names, or tables for theorems with numbers; all")
     ] = None
     compare_in: Annotated[
-        str | dict[str, Any] | None,
+        str | Tree | None,
         means("the set of its best comparator (`olx list sets`); that of the experiment"),
     ] = None
-    arguments: dict[str, Any] = {}  # all other keys of the table
-    thing: Any = None  # given from Python: the learner or its factory, in place of a name
-    points: list[dict[str, Any]] | None = None  # and its configurations, in place of a grid
+    arguments: Tree = {}  # all other keys of the table
+    thing: object = None  # given from Python: the learner or its factory, in place of a name
+    points: list[Tree] | None = None  # and its configurations, in place of a grid
 
 
 class Budget(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -185,9 +187,9 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = "progressive"
     test: Annotated[float, means("the share of rows that `split` tests on")] = 0.2
     precision: Annotated[Literal["float32", "float64"], means("of all numbers")] = "float32"
-    loss: Annotated[
-        str | dict[str, Any] | None, means("of `olx list losses`; the usual one of the task")
-    ] = None
+    loss: Annotated[str | Tree | None, means("of `olx list losses`; the usual one of the task")] = (
+        None
+    )
     metrics: Annotated[
         list[str] | None,
         means("of `olx list metrics`, or mypackage.module:metric; the usual ones of the task"),
@@ -224,7 +226,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     def all_seeds(self) -> list[int]:
         return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Tree:
         """The experiment as plain values; objects of Python are named in words."""
         replace = msgspec.structs.replace
         learners = [
@@ -275,7 +277,7 @@ def as_toml(tree: Mapping[str, Any]) -> str:
     return "\n".join(block for block in blocks if block)
 
 
-def _toml_lines(table: Mapping[str, Any]) -> str:
+def _toml_lines(table: Mapping[str, object]) -> str:
     return "".join(f"{_toml_key(k)} = {_toml(v)}\n" for k, v in table.items() if v is not None)
 
 
@@ -296,12 +298,12 @@ def _toml(value: object) -> str:
     return repr(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)
 
 
-def _axes(points: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def _axes(points: list[Tree]) -> dict[str, list]:
     """The values of each argument of some configurations."""
     return {axis: sorted({point[axis] for point in points}) for axis in points[0]}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A tree of plain values; all else is named in words."""
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}

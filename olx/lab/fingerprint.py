@@ -20,13 +20,13 @@ import numpy as np
 
 from olx.engine.device import data_of
 from olx.lab import user_factories
-from olx.lab.experiment import Data, Experiment, Player
+from olx.lab.experiment import Data, Experiment, Player, Tree
 
-Fingerprint = dict[str, Any]
+Fingerprint = Tree
 
 
 def fingerprint(
-    experiment: Experiment, entry: Data, player: Player, seed: int, rows: Mapping[str, Any]
+    experiment: Experiment, entry: Data, player: Player, seed: int, rows: Mapping[str, object]
 ) -> Fingerprint:
     """The fingerprint of a job on a data set with the digest `rows`."""
     keys = {"data": _keys(entry), "learner": _keys(player), **_settings(experiment)}
@@ -71,7 +71,7 @@ def changes(then: Fingerprint, now: Fingerprint) -> Iterator[str]:
         yield f"data {now['dataset']} changed: {counted}"
 
 
-def _keys(entry: Data | Player) -> dict[str, Any]:
+def _keys(entry: Data | Player) -> Tree:
     """All keys of a table of the config, also those left out."""
     own = [n for n in entry.__struct_fields__ if n not in ("label", "arguments", "unpack")]
     if isinstance(entry, Data) and not entry.name.startswith("stream:"):
@@ -81,7 +81,7 @@ def _keys(entry: Data | Player) -> dict[str, Any]:
     return plain | given | _plain(entry.arguments)
 
 
-def _settings(experiment: Experiment) -> dict[str, Any]:
+def _settings(experiment: Experiment) -> Tree:
     """The keys of an experiment on which the numbers of its jobs depend."""
     names = ["protocol", "precision", "loss", "metrics", "comparator", "curve"]
     names += ["test"] if experiment.protocol == "split" else []
@@ -92,11 +92,11 @@ def _settings(experiment: Experiment) -> dict[str, Any]:
     return found | {"budget": {"memory": experiment.budget.memory}}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return msgspec.to_builtins(value, enc_hook=_with_digest)
 
 
-def _given(thing: Any) -> str:
+def _given(thing: object) -> str:
     """What Python code gives in place of a name: its code, or all of its numbers.
 
     A function without a file is named by its address, so that it is played again.
@@ -110,7 +110,7 @@ def _given(thing: Any) -> str:
     return f"{type(thing).__name__} {digest.hexdigest()[:12]}"
 
 
-def _with_digest(thing: Any) -> str:
+def _with_digest(thing: object) -> str:
     """A function with a digest of its code, or a value."""
     if not callable(thing) or not hasattr(thing, "__qualname__"):
         return repr(thing)
@@ -122,7 +122,7 @@ def _with_digest(thing: Any) -> str:
     return f"{thing.__module__}:{thing.__qualname__} {digest}"
 
 
-def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(tree: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{above}{key}.")
@@ -130,7 +130,7 @@ def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield f"{above}{key}", value
 
 
-def _shown(keys: Mapping[str, Any], key: str) -> str:
+def _shown(keys: Mapping[str, object], key: str) -> str:
     if keys.get(key) is None:
         return "nothing"
     text = json.dumps(keys[key], ensure_ascii=False)

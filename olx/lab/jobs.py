@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import PyTree
 
 import olx
 from olx.convex.sets import ConvexSet
@@ -19,13 +21,13 @@ from olx.core import Batch, Learner
 from olx.engine.certify import asked_of
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset
-from olx.lab.experiment import Data, Player
+from olx.lab.experiment import Data, Player, Tree
 from olx.lab.fingerprint import Fingerprint, job_name
 from olx.lab.names import Lift, is_count, make
 from olx.structured import chain
 from olx.theorem import Theorem
 
-Point = dict[str, Any]  # a configuration: one value per axis of the grid
+Point = Tree  # a configuration: one value per axis of the grid
 Asked = list[str | Theorem] | None  # theorems by name, or made from a table
 SPACES = {"linspace": np.linspace, "geomspace": np.geomspace}
 LAWS = ("uniform", "loguniform")
@@ -106,7 +108,7 @@ def learner_job(
     table |= fill_in(player.arguments, classes, features)
     every = grid_points(where, player) if player.points is None else player.points
     counts = {axis for axis in every[0] if is_count(where, table, axis)}
-    groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
+    groups: dict[str, tuple[Tree, list[int]]] = {}
     for index, point in enumerate(every):  # each table, name or count is a separate program
         shape = {k: v for k, v in point.items() if k in counts or not _is_number(v)}
         groups.setdefault(repr(sorted(shape.items())), (shape, []))[1].append(index)
@@ -125,11 +127,11 @@ def learner_job(
     return Job(where, label, player.first, every, parts, theorems, domain)
 
 
-def fill_in(arguments: Mapping[str, Any], classes: int, features: int) -> dict[str, Any]:
+def fill_in(arguments: Mapping[str, object], classes: int, features: int) -> Tree:
     """The arguments, with "classes" and the structure "data" as the data have them."""
     known = {"classes": classes, "data": chain(max(classes, 1), features)}
 
-    def fill(value: Any) -> Any:
+    def fill(value: object) -> Any:
         if isinstance(value, Mapping):
             return {key: fill(each) for key, each in value.items()}
         return known[value] if isinstance(value, str) and value in known else value
@@ -137,7 +139,7 @@ def fill_in(arguments: Mapping[str, Any], classes: int, features: int) -> dict[s
     return fill(arguments)
 
 
-def first_decision(job: Job, data: Dataset, dtype: Any) -> Any:
+def first_decision(job: Job, data: Dataset, dtype: DTypeLike) -> PyTree:
     """The first decision: from the config, or the usual one of the task."""
     first, shapes = data.task.decision.first, data.task.decision.starts(data)
     first = first if job.first is None else job.first
@@ -153,7 +155,7 @@ def first_decision(job: Job, data: Dataset, dtype: Any) -> Any:
     return (fits or legal or starts)[0]
 
 
-def grid_points(where: str, player: Player) -> list[dict[str, Any]]:
+def grid_points(where: str, player: Player) -> list[Point]:
     """All configurations: one value per axis of the grid; the last axis varies fastest."""
     fixed, drawn = {}, {}
     for axis, given in player.grid.items():
@@ -184,7 +186,7 @@ def grid_points(where: str, player: Player) -> list[dict[str, Any]]:
     ]
 
 
-def _samples(where: str, player: Player, drawn: dict[str, tuple]) -> list[dict[str, Any]]:
+def _samples(where: str, player: Player, drawn: dict[str, tuple]) -> list[Point]:
     if player.random is None:
         axis = next(iter(drawn))
         raise ConfigError(
@@ -217,7 +219,7 @@ def _refuse_beside(where: str, player: Player, axis: str) -> None:
         )
 
 
-def _law(place: str, given: Any) -> tuple[str, Any]:
+def _law(place: str, given: object) -> tuple[str, object]:
     if not isinstance(given, dict) or len(given) != 1:
         raise ConfigError(
             f"{place}: give a list, or one of linspace, geomspace, uniform, loguniform, as in "
@@ -245,7 +247,7 @@ def _numbers(place: str, kind: str, numbers: Any, count: int) -> tuple[float, ..
     return tuple(numbers)
 
 
-def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]) -> Asked:
+def _theorems(where: str, label: str, asked: list[str | Tree] | None, parts: list[Part]) -> Asked:
     """The theorems to check: names of theorems of the learner, and theorems with numbers."""
     if asked is None:
         return None
@@ -269,7 +271,7 @@ def _theorems(where: str, label: str, asked: list[Any] | None, parts: list[Part]
     return found
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -284,9 +286,7 @@ def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, .
     return getattr(action, "shape", None)
 
 
-def _make(
-    where: str, table: dict[str, Any], shape: dict[str, Any], lift: Lift | None, /, **numbers: Any
-) -> Learner:
+def _make(where: str, table: Tree, shape: Tree, lift: Lift | None, /, **numbers: object) -> Learner:
     filled = _copied(table)
     for axis, value in {**shape, **numbers}.items():
         *path, last = axis.split(".")
@@ -302,13 +302,13 @@ def _make(
     return make(where, filled, Learner, lift=lift)
 
 
-def _copied(table: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(table: Mapping[str, object]) -> Tree:
     """The table, and the tables in it, so that they can be filled in."""
     copied = lambda value: _copied(value) if isinstance(value, Mapping) else value
     return {key: copied(value) for key, value in table.items()}
 
 
-def _with_seed(make: Callable[..., Learner], seed: int, /, **numbers: Any) -> Learner:
+def _with_seed(make: Callable[..., Learner], seed: int, /, **numbers: object) -> Learner:
     is_key = lambda leaf: jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
     return jax.tree.map(
         lambda leaf: jax.random.fold_in(leaf, seed) if is_key(leaf) else leaf, make(**numbers)

@@ -265,7 +265,7 @@ def _plain_math(tex: str) -> str:
         tex = _FRACTION.sub(lambda m: f"{_group(m[1] or m[2])}/{_group(m[3] or m[4])}", tex)
         tex = _INDEX.sub(lambda m: m[1] + _group(m[2]), tex)
         tex = re.sub(r"(?<!\\){([^{}]*)(?<!\\)}", r"\1", tex)
-    sign = lambda m: _SIGNS.get(m[0], m[0][1:])
+    sign = lambda m: str(_SIGNS.get(m[0], m[0][1:]))
     tex = re.sub(r"(?<=\\langle)\s+|\s+(?=\\rangle)", "", tex)
     tex = re.sub(r"\\[A-Za-z]+|\\.|&", sign, tex, flags=re.S)
     return re.sub(r"(?<=\S) {2,3}(?=\S)", " ", tex)

@@ -23,7 +23,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ from olx.lab import store, user_factories
 from olx.lab.config import nearest
 from olx.lab.data.answers import outcomes_of, table_of
 from olx.lab.data.table import Table
-from olx.lab.experiment import Experiment
+from olx.lab.experiment import Experiment, Tree
 from olx.lab.fingerprint import slug
 from olx.lab.jobs import Job, fill_in
 from olx.lab.names import LOSS, make
@@ -58,7 +58,7 @@ ABOUT = (  # what `olx predict` reads
     "width", "classes", "unsaved", "table",
 )  # fmt: skip
 JUDGED = (outcomes.signs, outcomes.classes, outcomes.reals)  # tasks with one label per row
-WRITERS: dict[str, Any] = {".csv": pyarrow.csv.write_csv, ".parquet": pq.write_table}
+WRITERS: Tree = {".csv": pyarrow.csv.write_csv, ".parquet": pq.write_table}
 KEPT = ("job", "configuration")  # a stored model with the same is not played again
 
 
@@ -67,7 +67,7 @@ class Model(NamedTuple):
 
     learner: Learner
     state: PyTree
-    about: dict[str, Any]
+    about: Tree
 
 
 def keep(
@@ -99,7 +99,7 @@ def keep(
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def listed(folder: str | os.PathLike) -> list[dict[str, Any]]:
+def listed(folder: str | os.PathLike) -> list[Tree]:
     """What the models of a result are."""
     places = sorted((Path(folder) / "models").glob("*.json"))
     found = [store.text(place.parent, place.name, json.loads) for place in places]
@@ -162,7 +162,7 @@ def _best(folder: Path) -> dict[tuple[str, str], Score]:
 
 def _play(
     place: Path,
-    about: dict[str, Any],
+    about: Tree,
     experiment: Experiment,
     job: Job,
     score: Score,
@@ -224,7 +224,7 @@ def _some(names: list[str]) -> str:
 class Served(NamedTuple):
     """The predictions of a model."""
 
-    about: dict[str, Any]  # the model
+    about: Tree  # the model
     table: pa.Table
     judged: dict[str, float]  # mean loss and metrics; empty if the file has no labels
     note: str  # why the labels of the file were not used, if they were not
@@ -288,9 +288,9 @@ def write_predictions(table: pa.Table, path: Path) -> None:
         WRITERS[path.suffix.lower()](table, file)
 
 
-def _columns(table: Table, loss: object, actions: np.ndarray) -> dict[str, Any]:
+def _columns(table: Table, loss: object, actions: np.ndarray) -> Tree:
     known = table.labels
-    columns: dict[str, Any] = {}
+    columns: Tree = {}
     if actions.ndim == 1 or known.classes:
         columns["prediction"] = table.predictions(actions)
     if actions.ndim == 1:
@@ -307,7 +307,7 @@ def _columns(table: Table, loss: object, actions: np.ndarray) -> dict[str, Any]:
 
 
 def _score(
-    about: dict[str, Any], actions: np.ndarray, outcome: np.ndarray, trust: Sequence[str]
+    about: Tree, actions: np.ndarray, outcome: np.ndarray, trust: Sequence[str]
 ) -> dict[str, float]:
     """The mean loss and the usual metrics of the task."""
     task = TASKS[about["task"]]

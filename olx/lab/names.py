@@ -32,7 +32,7 @@ from olx.frameworks import hints
 from olx.interop.optax import from_optax
 from olx.lab import user_factories
 from olx.lab.config import ConfigError, nearest
-from olx.lab.experiment import as_toml, object_name
+from olx.lab.experiment import Tree, as_toml, object_name
 from olx.losses.points import PointLoss
 from olx.losses.score import ScoreLoss
 from olx.structured.losses import PartsLoss
@@ -65,6 +65,7 @@ OPTAX = {"optax": optax, "optax.contrib": optax.contrib}
 _RATES = {"learning_rate", "max_learning_rate"}  # an optimizer takes one of them
 LOSS = (ScoreLoss, PointLoss, PartsLoss, types.FunctionType)
 Lift = Callable[[Learner], Learner]
+Factory = Callable[..., Any]  # what it returns is in its annotation
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _UNTOLD = "; to allow a name, annotate the argument in the factory, such as MirrorMap"
 _LOOKED = (
@@ -74,7 +75,7 @@ _LOOKED = (
 )
 
 
-def factories(*kinds: type) -> Iterator[tuple[str, Any]]:
+def factories(*kinds: type) -> Iterator[tuple[str, Factory]]:
     """The public functions that return one of `kinds`, with their names in configs."""
     for prefix, module in MODULES.items():
         for name, thing in sorted(vars(module).items()):
@@ -130,7 +131,7 @@ def is_factory(thing: Any, kinds: tuple[type, ...]) -> bool:
     return not plain or _returns(thing) in kinds
 
 
-def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
+def is_count(where: str, table: Mapping[str, object], axis: str) -> bool:
     """Whether the numbers on this axis are counts, so that each needs its own program.
 
     table: the learner to which the axis, such as "mirror.q", belongs.
@@ -153,7 +154,7 @@ def is_count(where: str, table: Mapping[str, Any], axis: str) -> bool:
     return any(last in each and each[last].annotation is int for each in all_parameters)
 
 
-def parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
+def parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(factory, eval_str=True).parameters
 
 
@@ -169,14 +170,14 @@ def is_own(kind: type) -> bool:
     return kind.__module__.startswith("olx.")
 
 
-def _gives(thing: Any, kinds: tuple[type, ...]) -> bool:
+def _gives(thing: object, kinds: tuple[type, ...]) -> bool:
     if not inspect.isfunction(thing):
         return isinstance(thing, tuple(filter(is_own, kinds)))
     plain = types.FunctionType in kinds and thing.__module__.startswith("olx.losses")
     return _returns(thing) in kinds or (plain and len(parameters(thing)) == 2)
 
 
-def _returns(function: Any) -> Any:
+def _returns(function: Factory) -> object:
     return inspect.signature(function, eval_str=True).return_annotation
 
 
@@ -222,8 +223,8 @@ def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -
 def _call(
     where: str,
     name: str,
-    factory: Any,
-    arguments: dict[str, Any],
+    factory: Factory,
+    arguments: Tree,
     kinds: tuple[type, ...],
     lift: Lift | None,
 ) -> Any:
@@ -259,7 +260,7 @@ def _call(
     return made
 
 
-def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
+def _value(where: str, given: Any, hint: object, lift: Lift | None) -> Any:
     if hint == Loss or Loss in typing.get_args(hint):
         return make(where, given, *LOSS)
     kinds = tuple(kind for kind in typing.get_args(hint) or (hint,) if isinstance(kind, type))
@@ -297,7 +298,7 @@ def _value(where: str, given: Any, hint: Any, lift: Lift | None) -> Any:
     return given
 
 
-def _to_try(where: str, given: Any) -> str:
+def _to_try(where: str, given: object) -> str:
     """How a config says that several values are to be tried; nothing for a single value."""
     axis = re.fullmatch(r"learners\.\d+\.(.+)", where)
     if axis is None or not isinstance(given, list | Mapping):
@@ -319,7 +320,7 @@ def is_optimizer(name: str) -> bool:
     return name.partition(".")[0] == "optax"
 
 
-def find_optimizer(where: str, name: str) -> Any:
+def find_optimizer(where: str, name: str) -> Factory:
     """A function with the arguments of the optimizer `name` that returns a learner."""
     if name not in optimizers():
         short = {word.rpartition(".")[2]: word for word in reversed(optimizers())}
@@ -329,7 +330,7 @@ def find_optimizer(where: str, name: str) -> Any:
 
 
 @functools.cache
-def optimizers() -> dict[str, Any]:
+def optimizers() -> dict[str, Factory]:
     """Functions that make a learner of each optimizer of optax, by its name in a config."""
     return {
         f"{home}.{name}": _optimizer_learner(f"{home}.{name}", thing)
@@ -339,7 +340,7 @@ def optimizers() -> dict[str, Any]:
     }
 
 
-def _is_optimizer(name: str, thing: Any) -> bool:
+def _is_optimizer(name: str, thing: Factory) -> bool:
     signature = inspect.signature(thing)
     made = str(signature.return_annotation)
     return (
@@ -349,8 +350,8 @@ def _is_optimizer(name: str, thing: Any) -> bool:
     )
 
 
-def _optimizer_learner(name: str, factory: Any) -> Any:
-    def make(**numbers: Any) -> Learner:
+def _optimizer_learner(name: str, factory: Factory) -> Factory:
+    def make(**numbers: object) -> Learner:
         return from_optax(factory, **numbers)
 
     signature: Any = inspect.signature(factory, eval_str=True)

@@ -17,7 +17,7 @@ from olx.keep import Keep
 from olx.lab import user_factories
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
-from olx.lab.experiment import Data, Experiment, Player
+from olx.lab.experiment import Data, Experiment, Player, Tree
 from olx.lab.fingerprint import fingerprint
 from olx.lab.jobs import Job, fill_in, first_decision, learner_job
 from olx.lab.names import LOSS, make
@@ -71,7 +71,7 @@ class DataCache:
             raise ConfigError(f"data: {error}") from error
 
 
-def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], dict[str, Any]]:
+def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], Tree]:
     """All jobs in order; errors in the experiment are refused before the first job.
 
     Second come the digests per data set, of its rows (a stream: those of seed 0), and those of the
@@ -103,7 +103,7 @@ def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], dict[s
 
 def jobs_on(
     experiment: Experiment, cache: DataCache, entry: Data, learners: Learners
-) -> tuple[list[Job], dict[str, Any]]:
+) -> tuple[list[Job], Tree]:
     """The jobs on a data set, and the digest of its rows.
 
     learners: those that other data sets have needed; new ones are added.
@@ -254,6 +254,7 @@ def _check_decision(job: Job, data: Dataset, learner: Learner, start: PyTree) ->
 def _check_metric(metric: Metric, data: Dataset, action: PyTree, rounds: Rounds) -> None:
     """Refuse a metric of a user that gives no number for a round of the data."""
     outcome = jax.ShapeDtypeStruct(np.shape(rounds.outcome)[1:], np.asarray(rounds.outcome).dtype)
+    assert metric.user_fn is not None
     try:
         found = jax.eval_shape(metric.user_fn, action, outcome)
     except Exception as error:  # of code that is not ours

@@ -31,7 +31,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import pyarrow as pa
@@ -39,6 +39,7 @@ import pyarrow.parquet as pq
 
 import olx
 from olx import _archive as archive
+from olx.lab.experiment import Tree
 from olx.lab.fingerprint import Fingerprint, changes, job_name
 from olx.lab.tables import SCHEMAS
 
@@ -54,8 +55,8 @@ class Result(NamedTuple):
     """A result in memory. Tables are of pyarrow: `result.curves.to_pandas()`."""
 
     folder: Path
-    config: dict[str, Any]
-    environment: dict[str, Any]
+    config: Tree
+    environment: Tree
     configurations: pa.Table
     curves: pa.Table
     certificates: pa.Table
@@ -117,7 +118,7 @@ def _write_table(folder: Path, name: str, table: pa.Table) -> None:
         pq.write_table(table, file)
 
 
-def text(folder: Path, name: str, loads: Callable[[str], Any]) -> dict[str, Any]:
+def text(folder: Path, name: str, loads: Callable[[str], Tree]) -> Tree:
     try:
         return loads((folder / name).read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
@@ -188,8 +189,8 @@ def open_result(
     folder: Path,
     config: str,
     fingerprints: Sequence[Fingerprint],
-    digests: Mapping[str, Any],
-    environment: Mapping[str, Any],
+    digests: Mapping[str, object],
+    environment: Mapping[str, object],
     force: bool = False,
 ) -> list[str]:
     """Open `folder` for the experiment with the text `config` and the jobs with these fingerprints.
@@ -230,7 +231,7 @@ def format_of(folder: Path) -> int:
     return text(folder, "jobs.json", json.loads)["format"]
 
 
-def stored(folder: Path) -> dict[str, dict[str, Any]]:
+def stored(folder: Path) -> dict[str, Tree]:
     """The fingerprints of all jobs in a folder, by name."""
     places = sorted((folder / "jobs").glob(f"*/{FINGERPRINT}"))
     names = [place.parent.name for place in places if place.parent.suffix != ".draft"]
@@ -265,12 +266,12 @@ def _changes(stale: list[Fingerprint], fingerprints: Sequence[Fingerprint], kept
     return [*(f"{why}." for why in dict.fromkeys(reasons)), f"{'; '.join(counts)}."]
 
 
-def note_environment(folder: Path, now: Mapping[str, Any]) -> None:
+def note_environment(folder: Path, now: Mapping[str, object]) -> None:
     """Note the environment of a worker beside that of the run, if it is another one."""
     archive.write_json(folder / "environment.json", _environments(folder, now, True))
 
 
-def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[str, Any]:
+def _environments(folder: Path, now: Mapping[str, object], resumed: bool) -> Tree:
     """The environment of the first jobs, with those of later ones beside it."""
     if not resumed or not (folder / "environment.json").is_file():
         return dict(now)
@@ -281,7 +282,7 @@ def _environments(folder: Path, now: Mapping[str, Any], resumed: bool) -> dict[s
     return kept
 
 
-def environment() -> dict[str, Any]:
+def environment() -> Tree:
     devices = jax.local_devices()
     return {
         "python": platform.python_version(),

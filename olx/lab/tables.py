@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from olx.lab.certificates import Comparator, Proof
-from olx.lab.experiment import object_name
+from olx.lab.experiment import Tree, object_name
 from olx.lab.jobs import Job
 
 KEYS = [("dataset", pa.string()), ("learner", pa.string())]
@@ -87,7 +87,7 @@ def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:
     """One row per configuration: its numbers, its mean loss, its metrics."""
     points = job.points
     total = _in_order(job, [part.totals[:, -1] for part in played])
-    columns: dict[str, Any] = {
+    columns: Tree = {
         **_keys(job, range(len(points))),
         "hyperparameters": [json.dumps(point, default=object_name) for point in points],
         "rounds": [rounds] * len(points),
@@ -146,7 +146,7 @@ def certificates(job: Job, proofs: Proofs) -> pa.Table:
 
 
 def confusions(
-    job: Job, configuration: int, pairs: Sequence[tuple], counts: Sequence[int]
+    job: Job, configuration: int, pairs: Sequence[tuple], counts: Sequence[int] | np.ndarray
 ) -> pa.Table:
     """How often each pair of a class and its prediction occurred: two numbers and two names."""
     truth, predicted, truth_name, predicted_name = zip(*pairs, strict=True) if pairs else [()] * 4
@@ -187,7 +187,7 @@ def _in_order(job: Job, parts: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts)[np.argsort(index)]
 
 
-def _keys(job: Job, index: Iterable[int]) -> dict[str, Any]:
+def _keys(job: Job, index: Iterable[int]) -> Tree:
     index = np.asarray(list(index), np.int64)
     count = len(index)
     return {

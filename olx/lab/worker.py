@@ -30,7 +30,7 @@ from olx._refusal import in_words
 from olx.engine.outputs import StopRequest
 from olx.lab import store, user_factories
 from olx.lab.config import ConfigError
-from olx.lab.experiment import Experiment
+from olx.lab.experiment import Experiment, Tree
 from olx.lab.fingerprint import Fingerprint
 from olx.lab.jobs import Job
 from olx.lab.play import Comparators, play_job
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     refused: str = ""  # the message, if the experiment is wrong
     failed: str = ""  # where and why, if it failed otherwise
-    environment: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    environment: Tree = {}  # noqa: RUF012 (never changed)
 
 
 def write_order(folder: Path, experiment: Experiment, jobs: Sequence[Job]) -> str:

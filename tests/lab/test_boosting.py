@@ -14,8 +14,8 @@ from olx.lab import names
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import load
 from olx.lab.jobs import learner_job
-from olx.lab.run import run
 from olx.lab.listing import listing
+from olx.lab.run import run
 
 INNER = {"name": "normalized_adagrad", "eta": 0.5}
 BBM = {"name": "online_bbm", "gamma": 0.1}

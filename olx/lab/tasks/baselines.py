@@ -14,7 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx._refusal import public
-from olx.core import Feedback, Learner
+from olx.core import Feedback, Learner, Scalar
 from olx.structured import Parts, Sequences, chain
 
 SCORES = np.array(sorted(np.linspace(-8, 8, 129), key=abs))  # ties go to the score next to 0
@@ -161,7 +161,7 @@ def _half(count: int, dtype: DTypeLike) -> Counts:
     return Counts(jnp.full(count, 0.5, dtype), jnp.zeros((), dtype))
 
 
-def _added(state: Counts, new: Array, weight: Array) -> Counts:
+def _added(state: Counts, new: Array, weight: Scalar) -> Counts:
     return Counts(state.total + weight * new, state.rounds + weight)
 
 

@@ -4,12 +4,14 @@ Every reader takes the path of the file, its features, its labels or None, and t
 It refuses data that its task cannot use.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
 from olx import ranking, structured
 
-Matrix = np.ndarray | scipy.sparse.spmatrix | scipy.sparse.sparray
+Matrix = Any  # an array of NumPy, or a sparse one of SciPy
 
 
 def signs(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:

@@ -5,7 +5,7 @@ To add a task, add a value here: no other file of the lab compares names of task
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,18 +23,20 @@ from olx.lab.tasks import baselines, metrics, outcomes
 from olx.lab.tasks.baselines import Baseline
 from olx.lab.tasks.metrics import Metric
 
-Data = Any  # an `olx.lab.data.Dataset`, which holds a task
+if TYPE_CHECKING:
+    from olx.lab import data  # which holds a task
+
+Dataset: TypeAlias = "data.Dataset"
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
     """The decision of a learner in a round, and its comparator."""
 
-    shape: Callable[[Data], tuple[int, ...] | None]  # of what is played; None for a tree
-    starts: Callable[
-        [Data], tuple[PyTree, ...]
-    ]  # first decisions, as trees of shapes; a learner gets
-    # the first one from which it plays something of the shape above
+    shape: Callable[[Dataset], tuple[int, ...] | None]  # of what is played; None for a tree
+    # first decisions, as trees of shapes; a learner gets the first one from which it plays
+    # something of the shape above
+    starts: Callable[[Dataset], tuple[PyTree, ...]]
     first: float | str  # every coordinate of the usual first decision, or "uniform"
     lift: Callable[[Learner], Learner] | None  # makes a point learner predict from features;
     # None if there are no features
@@ -239,6 +241,3 @@ def find(name: str) -> Task:
     if name not in TASKS:
         raise RefusedValue(f"there is no task {name!r}; {nearest(name, list(TASKS))}")
     return TASKS[name]
-
-
-Data = Any  # an `olx.lab.data.Dataset`, which holds a task

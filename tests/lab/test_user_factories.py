@@ -194,3 +194,68 @@ def test_a_module_beside_the_config_hides_none_that_is_installed(tmp_path, monke
     user_factories.look_in(tmp_path)
     user_factories.look_in(tmp_path)
     assert sys.path == [*before, str(tmp_path)]
+
+
+COST = """import jax.numpy as jnp
+
+def cost(action, outcome):
+    return {} * jnp.abs(action - outcome)
+
+def pair(action, outcome):
+    return jnp.stack([action, outcome])
+
+def word(action, outcome):
+    return "much"
+
+def fails(action, outcome):
+    raise KeyError("price")
+
+def alone(action):
+    return action
+
+price = 5.0
+"""
+
+
+def measured(name, **changes):
+    learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.2]}}
+    without = {"baseline": False, "models": False, "data": [STREAM], "learners": [learner]}
+    return parse({**without, "metrics": ["absolute_error", name], **changes})
+
+
+def test_a_metric_of_a_user_is_a_column(module, tmp_path, capsys):
+    name = module(tmp_path / "code", COST.format(2.0))
+    user_factories.look_in(tmp_path / "code")
+    ask = lambda **changes: measured(f"{name}:cost", **changes)
+    table = run(ask(), tmp_path / "r").configurations
+    column = lambda table, key: np.array(table.column(key).to_pylist())
+    np.testing.assert_allclose(
+        column(table, f"{name}:cost"), 2 * column(table, "absolute_error"), rtol=1e-6
+    )
+    halves = run(ask(protocol="half"), tmp_path / "h").configurations
+    assert f"test_{name}:cost" in halves.column_names
+    module(tmp_path / "code", COST.format(3.0), name)
+    importlib.reload(sys.modules[name])
+    again = run(ask(), tmp_path / "r").configurations
+    assert f"olx: the file of {name}:cost changed." in capsys.readouterr().err
+    np.testing.assert_allclose(
+        column(again, f"{name}:cost"), 3 * column(table, "absolute_error"), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("pair", r"metrics: .*:pair must return one number per round, got float32\[2\] on "),
+        ("word", "metrics: .*:word fails on .*: TypeError: "),
+        ("fails", "metrics: .*:fails fails on .*: KeyError: 'price'"),
+        ("alone", "metrics: .*:alone must be a function of an action and an outcome: too many"),
+        ("price", "metrics: .*:price must be a function of an action and an outcome"),
+        ("costs", "metrics: .*has no costs; did you mean cost?"),
+    ],
+)
+def test_a_metric_that_gives_no_number_is_refused(metric, words, module, tmp_path):
+    name = module(tmp_path / "code", COST.format(1.0))
+    user_factories.look_in(tmp_path / "code")
+    with pytest.raises(ConfigError, match=words):
+        run(measured(f"{name}:{metric}"), tmp_path / "r")
