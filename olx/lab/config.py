@@ -94,9 +94,10 @@ class ConfigError(ValueError):
 def nearest(word: str, legal: Sequence[str] | Mapping[str, str], otherwise: str = "") -> str:
     """A hint: the nearest legal word, or all of them; a mapping gives the text to show."""
     word = str(word)
+    few = 1 + len(word) // 6 if len(word) > 2 else 0
     edits = {each: _edits(word.lower(), each.lower()) for each in legal}
-    near = [each for each in edits if edits[each] <= 1 + len(word) // 6]
-    near = sorted(near, key=edits.__getitem__) or difflib.get_close_matches(word, legal, 1, 0.5)
+    near = [each for each in edits if edits[each] == min(edits.values()) <= few]
+    near = difflib.get_close_matches(word, near or legal, 1, 0.0 if near else 0.5)
     if not near:
         return otherwise or f"it takes {', '.join(legal)}."
     return f"did you mean {legal[near[0]] if isinstance(legal, Mapping) else near[0]}?"

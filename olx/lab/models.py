@@ -152,7 +152,11 @@ def read(
     for module in trust:
         user_factories.refuse_inside(f"the model of {about['learner']}", module)
     with jax.enable_x64(about["precision"] == "float64"):
-        loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=trust)
+        try:
+            loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=trust)
+        except ValueError as error:
+            hint = "If another version of olx made this result, run its config again."
+            raise ValueError(f"{error} {hint}") from error
     return Model(*loaded, about)
 
 
