@@ -113,7 +113,7 @@ def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
     assert (status, out) == (130, "")
     kept = "2 jobs are kept in results/tiny, repeat the same command to continue"
     assert err == f"olx run: interrupted; {kept}.\n"
-    assert len(store.finished(here / "results" / "tiny")) == 2
+    assert len(store.finished_jobs(here / "results" / "tiny")) == 2
     assert olx(capsys, "run", "tiny.toml", "--no-report")[0] == 0
     experiment = config.read("tiny.toml")
     whole = running.run(experiment, "whole")
@@ -125,12 +125,12 @@ def test_a_signal_stops_a_run_between_two_jobs(number, status, here):
     process = start("run", "tiny.toml", "--no-report", "--set", "seeds=200")
     result = here / "results" / "tiny"
     waiting = time.monotonic() + 120
-    while not store.finished(result) and time.monotonic() < waiting:
+    while not store.finished_jobs(result) and time.monotonic() < waiting:
         time.sleep(0.005)
     process.send_signal(number)
     err = process.communicate()[1]
     assert process.returncode == status, err
-    kept = len(store.finished(result))
+    kept = len(store.finished_jobs(result))
     assert kept > 0
     assert err.splitlines() == [
         "olx: stopping at the next save; a second signal stops at once.",

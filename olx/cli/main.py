@@ -58,10 +58,10 @@ def _interrupted(asked: Asked, status: int) -> int:
     """What an interrupted command leaves behind."""
     kept = ""
     if asked.command in ("run", "certify"):
-        from olx.lab.store import finished
+        from olx.lab.store import finished_jobs
 
         out = result_folder(asked)
-        done = len(finished(out))
+        done = len(finished_jobs(out))
         kept = f"; {done} jobs are kept in {out}, repeat the same command to continue"
     say_aside(f"olx {asked.command}: interrupted{kept}.")
     return status

@@ -149,7 +149,7 @@ def first_decision(job: Job, data: Dataset, dtype: DTypeLike) -> PyTree:
     if len(starts) == 1:
         return starts[0]
     wanted = data.task.decision.shape(data)
-    seen = [_decided(job.parts[0].first(), data, start) for start in starts]
+    seen = [_decision_shape(job.parts[0].first(), data, start) for start in starts]
     fits = [start for start, shape in zip(starts, seen, strict=True) if shape == wanted]
     legal = [start for start, shape in zip(starts, seen, strict=True) if shape is not None]
     return (fits or legal or starts)[0]
@@ -275,7 +275,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, ...] | None:
+def _decision_shape(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, ...] | None:
     """The shape of the decision of a learner that starts there; None if it cannot decide."""
     try:
         action = jax.eval_shape(
@@ -287,7 +287,7 @@ def _decided(learner: Learner, data: Dataset, start: np.ndarray) -> tuple[int, .
 
 
 def _make(where: str, table: Tree, shape: Tree, lift: Lift | None, /, **numbers: object) -> Learner:
-    filled = _copied(table)
+    filled = _copy(table)
     for axis, value in {**shape, **numbers}.items():
         *path, last = axis.split(".")
         here: Any = filled
@@ -302,9 +302,9 @@ def _make(where: str, table: Tree, shape: Tree, lift: Lift | None, /, **numbers:
     return make(where, filled, Learner, lift=lift)
 
 
-def _copied(table: Mapping[str, object]) -> Tree:
+def _copy(table: Mapping[str, object]) -> Tree:
     """The table, and the tables in it, so that they can be filled in."""
-    copied = lambda value: _copied(value) if isinstance(value, Mapping) else value
+    copied = lambda value: _copy(value) if isinstance(value, Mapping) else value
     return {key: copied(value) for key, value in table.items()}
 
 

@@ -79,7 +79,7 @@ def keep(
 ) -> None:
     """Store the best configuration of every learner on every data set; drop other models."""
     place = folder / "models"
-    there = {about["file"]: about for about in listed(folder)}
+    there = {about["file"]: about for about in model_records(folder)}
     wanted: set[str] = set()
     first = {(job.dataset, job.learner): job for job in reversed(jobs)}  # of the first seed
     for (dataset, learner), score in _best(folder).items() if experiment.models else ():
@@ -99,7 +99,7 @@ def keep(
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def listed(folder: str | os.PathLike) -> list[Tree]:
+def model_records(folder: str | os.PathLike) -> list[Tree]:
     """What the models of a result are."""
     places = sorted((Path(folder) / "models").glob("*.json"))
     found = [store.text(place.parent, place.name, json.loads) for place in places]
@@ -131,7 +131,7 @@ def read(
     if dataset not in datasets:
         raise ValueError(f"{folder} has no data set {dataset!r}; {nearest(dataset, datasets)}")
     stored = {}
-    for about in listed(folder):
+    for about in model_records(folder):
         if missing := [key for key in ABOUT if key not in about]:
             place = folder / "models" / f"{about['file']}.json"
             raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config.")

@@ -86,7 +86,7 @@ def factories(*kinds: type) -> Iterator[tuple[str, Factory]]:
 def find(where: str, name: str, *kinds: type) -> Any:
     """The object called `name` that is, or returns, one of `kinds`."""
     if ":" in name:
-        return checked(where, name, user_factories.find(where, name), kinds)
+        return check_object(where, name, user_factories.find(where, name), kinds)
     if Learner in kinds and is_optimizer(name):
         return find_optimizer(where, name)
     prefix, _, last = name.rpartition(".")
@@ -104,7 +104,7 @@ def find(where: str, name: str, *kinds: type) -> Any:
     raise ConfigError(f"{where}: there is no {words(kinds)} called {name!r}; {near}")
 
 
-def checked(where: str, name: str, thing: Any, kinds: tuple[type, ...]) -> Any:
+def check_object(where: str, name: str, thing: Any, kinds: tuple[type, ...]) -> Any:
     """An object outside the library; refuses one that is not, and cannot return, one of `kinds`."""
     own = tuple(filter(is_own, kinds))
     if isinstance(thing, own):
@@ -200,7 +200,7 @@ def make(where: str, given: Any, *kinds: type, lift: Lift | None = olx.linear) -
     if Learner in kinds:
         linear, grid = arguments.pop("linear", False), arguments.pop("grid", None)
     by_name = isinstance(thing, str)
-    found = find(where, name, *kinds) if by_name else checked(where, name, thing, kinds)
+    found = find(where, name, *kinds) if by_name else check_object(where, name, thing, kinds)
     if not is_factory(found, kinds) and (arguments or grid):
         raise ConfigError(f"{where}: {name} takes no arguments.")
     if linear and lift is None:

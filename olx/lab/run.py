@@ -10,7 +10,6 @@ import contextlib
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import jax
 from tqdm import tqdm
@@ -73,11 +72,10 @@ def run(
                 cache = DataCache(experiment)
                 jobs, digests = prepare(experiment, cache)
             fingerprints = [job.fingerprint for job in jobs]
-            for line in open_result(
-                folder, experiment.text(), fingerprints, digests, environment(), force
-            ):
+            opened = folder, experiment.text(), fingerprints, digests, environment(), force
+            for line in open_result(*opened):
                 _say(line)
-            done = store.finished(folder)
+            done = store.finished_jobs(folder)
             todo = [job for job in jobs if job.name not in done]
             played = 0.0
             with (
@@ -97,9 +95,8 @@ def run(
                 store.finish(folder, [job.name for job in jobs])
             models.keep(folder, experiment, jobs, cache, _say)
             if todo:
-                add_seconds_outside_jobs(
-                    folder, max(clock.lap("run") - played, 0.0)
-                )  # jobs may be side by side
+                seconds = max(clock.lap("run") - played, 0.0)  # jobs may be side by side
+                add_seconds_outside_jobs(folder, seconds)
     return store.read(folder)
 
 
@@ -111,13 +108,13 @@ def _say_waiting(who: str) -> None:
     _say(f"{who}; waiting until it ends.")
 
 
-def _bar(progress: bool | None, jobs: int, done: int) -> Any:
+def _bar(progress: bool | None, jobs: int, done: int) -> tqdm:
     hidden = None if progress is None else not progress
     return tqdm(total=jobs, initial=done, unit="job", disable=hidden)
 
 
 def _one_by_one(
-    experiment: Experiment, todo: list[Job], cache: DataCache, folder: Path, bar: Any
+    experiment: Experiment, todo: list[Job], cache: DataCache, folder: Path, bar: tqdm
 ) -> Generator[float, None, None]:
     """Play the jobs here; gives the seconds of each."""
     comparators: Comparators = {}

@@ -86,7 +86,7 @@ def read(folder: str | os.PathLike) -> Result:
         )
     missing = [name for name in SCHEMAS if not (folder / f"{name}.parquet").is_file()]
     if missing:
-        done = len(finished(folder))
+        done = len(finished_jobs(folder))
         raise FileNotFoundError(
             f"{folder} is not finished: {done} jobs are done; run its config again to continue."
         )
@@ -125,7 +125,7 @@ def text(folder: Path, name: str, loads: Callable[[str], Tree]) -> Tree:
         raise ValueError(f"{folder / name} cannot be read: {error}.") from error
 
 
-def finished(folder: Path) -> set[str]:
+def finished_jobs(folder: Path) -> set[str]:
     """The names of the jobs that are done, of those that belong to the config."""
     if not (folder / "jobs.json").is_file():
         return set()
@@ -166,11 +166,8 @@ def check_folder(folder: Path, force: bool = False) -> None:
     if folder.is_file():
         raise FileExistsError(f"{folder} is a file; a result is a folder: give another --out.")
     if not (folder / "config.toml").is_file():
-        ours = (
-            "lock",
-            "jobs",
-            *FILES,
-        )  # these and drafts: left by a process killed in `open_result`
+        # a process that was killed in `open_result` leaves these, and drafts
+        ours = ("lock", "jobs", *FILES)
         there = folder.iterdir() if folder.exists() else ()
         if any(path.name not in ours and path.suffix != ".draft" for path in there):
             raise FileExistsError(
@@ -199,7 +196,7 @@ def open_result(
     force: forget all jobs that are there.
     """
     check_folder(folder, force)
-    there = stored(folder)
+    there = stored_fingerprints(folder)
     names = [job_name(each) for each in fingerprints]
     if not force:
         _refuse_another(folder, list(there.values()), fingerprints)
@@ -231,7 +228,7 @@ def format_of(folder: Path) -> int:
     return text(folder, "jobs.json", json.loads)["format"]
 
 
-def stored(folder: Path) -> dict[str, Tree]:
+def stored_fingerprints(folder: Path) -> dict[str, Tree]:
     """The fingerprints of all jobs in a folder, by name."""
     places = sorted((folder / "jobs").glob(f"*/{FINGERPRINT}"))
     names = [place.parent.name for place in places if place.parent.suffix != ".draft"]

@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
 def write_order(folder: Path, experiment: Experiment, jobs: Sequence[Job]) -> str:
     """Write what the workers must know into the folder of the result; gives its digest."""
     wanted = {job.name: job.fingerprint for job in jobs}
-    content = _pickled(WorkOrder(experiment, wanted, [path or os.getcwd() for path in sys.path]))
+    content = _pickle(WorkOrder(experiment, wanted, [path or os.getcwd() for path in sys.path]))
     archive.write(folder / _FILE, [content])
     return hashlib.sha256(content).hexdigest()
 
@@ -149,7 +149,7 @@ def _state(folder: Path, digest: str) -> _WorkerState:
     return state
 
 
-def _pickled(order: WorkOrder) -> bytes:
+def _pickle(order: WorkOrder) -> bytes:
     """The bytes of an order; functions without a module need cloudpickle."""
     try:
         return pickle.dumps(order)

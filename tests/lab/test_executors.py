@@ -61,7 +61,7 @@ def plain(experiment, tmp_path_factory):
 def without(plain, place, jobs):
     """A copy of the result in which some jobs are still to be played."""
     shutil.copytree(plain.folder, place)
-    for name in sorted(store.finished(place))[:jobs]:
+    for name in sorted(store.finished_jobs(place))[:jobs]:
         shutil.rmtree(place / "jobs" / name)
     for path in place.glob("*.parquet"):
         path.unlink()
@@ -154,7 +154,7 @@ def test_a_job_that_is_lost_again_and_again_is_named(experiment, plain, tmp_path
     with pytest.raises(executors.WorkerLost, match=r"was lost 3 times, .*: the node is gone\. "):
         run(experiment, place, executor=executor)
     assert executor.calls == [executor.calls[0]] * 3
-    assert len(store.finished(place)) == 11
+    assert len(store.finished_jobs(place)) == 11
 
 
 def test_a_job_that_fails_is_not_played_again(experiment, plain, tmp_path, monkeypatch):
@@ -198,7 +198,7 @@ def test_a_signal_stops_after_the_job(experiment, plain, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(experiment, place, executor=executor)
     assert len(executor.calls) == 1
-    assert len(store.finished(place)) == 10
+    assert len(store.finished_jobs(place)) == 10
     assert not (place / "order.pickle").exists()
     same(run(experiment, place, executor=Here()), plain)
 
@@ -227,12 +227,12 @@ def test_what_is_no_executor_is_refused(word, said, tmp_path, monkeypatch):
 
 PARENT = """
 import os, pathlib, sys, time
-from olx.lab.executors import opened
+from olx.lab.executors import open_executor
 
 if __name__ == "__main__":
-    with opened("processes:1", pathlib.Path(sys.argv[1])) as hands:
-        print(hands.submit(os.getpid).result(), flush=True)
-        hands.submit(time.sleep, 60)
+    with open_executor("processes:1", pathlib.Path(sys.argv[1])) as submitter:
+        print(submitter.submit(os.getpid).result(), flush=True)
+        submitter.submit(time.sleep, 60)
         time.sleep(60)
 """
 

@@ -333,7 +333,7 @@ def test_an_interrupted_run_ends_with_the_same_tables(save, file, tmp_path, monk
         patch.setattr(store, "put", once)
         with pytest.raises(KeyboardInterrupt):
             run(asked, tmp_path / "part")
-    assert store.finished(tmp_path / "part") == set(done)
+    assert store.finished_jobs(tmp_path / "part") == set(done)
     with pytest.raises(FileNotFoundError, match="is not finished: 1 jobs are done"):
         store.read(tmp_path / "part")
     assert (tmp_path / "part" / "checkpoints").exists() == (save == 0)
@@ -355,12 +355,12 @@ def test_a_killed_run_ends_with_the_same_tables(file, tmp_path):
     words = ["-m", "olx.cli", "run", "mine.toml", "--out", "killed", "--no-report"]
     process = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
     waiting = time.monotonic() + 120
-    while not store.finished(tmp_path / "killed") and process.poll() is None:
+    while not store.finished_jobs(tmp_path / "killed") and process.poll() is None:
         assert time.monotonic() < waiting
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    kept = store.finished(tmp_path / "killed")
+    kept = store.finished_jobs(tmp_path / "killed")
     assert 0 < len(kept) < 4, "killed too late to tell"
     run(asked, tmp_path / "killed")
     run(asked, tmp_path / "whole")

@@ -73,7 +73,7 @@ def test_a_change_of_the_data_is_noticed(change, played, tmp_path):
     counted = "12 rows then, 11 now" if change == "a row" else "12 rows as before, other numbers"
     counts = "4 of 8 jobs are played again; 4 of 8 are kept."
     assert said == [f"data two changed: {counted}.", counts]
-    assert len(store.finished(tmp_path / "r")) == 8
+    assert len(store.finished_jobs(tmp_path / "r")) == 8
 
 
 CHANGES = {
