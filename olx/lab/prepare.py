@@ -131,7 +131,13 @@ def jobs_on(
 def find_metric(name: str) -> Metric:
     """The metric that a config names; one with a colon is a function outside the library."""
     if ":" in name:
-        return user_metric(name, user_factories.find("metrics", name))
+        thing = user_factories.find("metrics", name)
+        if not callable(thing):
+            kind = type(thing).__name__
+            raise ConfigError(
+                f"metrics: {name} is a {kind}; name a function of an action and an outcome."
+            )
+        return user_metric(name, thing)
     if name not in METRICS:
         raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
     return METRICS[name]

@@ -250,7 +250,7 @@ def test_a_metric_of_a_user_is_a_column(module, tmp_path, capsys):
         ("word", "metrics: .*:word fails on .*: TypeError: "),
         ("fails", "metrics: .*:fails fails on .*: KeyError: 'price'"),
         ("alone", "metrics: .*:alone must be a function of an action and an outcome: too many"),
-        ("price", "metrics: .*:price must be a function of an action and an outcome"),
+        ("price", "metrics: .*:price is a float; name a function of an action and an outcome"),
         ("costs", "metrics: .*has no costs; did you mean cost?"),
     ],
 )
