@@ -1,13 +1,14 @@
 """The record of an experiment: `olx.lab.config` reads it from TOML, `olx help config` shows it.
 
-A key of a config is a field with a meaning: `seeds: Annotated[int, means("orders of rows")] = 1`. A
+A key of a config is a field here, with its type, its default, and its meaning in the docstring. A
 field without a meaning is no key.
 """
 
+import inspect
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -26,201 +27,183 @@ class Key(NamedTuple):
 
 
 def keys(kind: type[msgspec.Struct]) -> dict[str, Key]:
-    """The keys of a table of a config, by name."""
+    """The keys of a table of a config, by name: the fields that its docstring explains."""
     found = {}
+    text = re.sub(r"\n {4,}", " ", inspect.getdoc(kind) or "")
+    meanings = dict(re.findall(r"^(\w+): (.+)$", text, re.M))
     for field in msgspec.structs.fields(kind):
-        if get_origin(field.type) is Annotated:
-            plain, meaning = get_args(field.type)
+        if field.name in meanings:
             made = field.default_factory
             default = field.default if made is msgspec.NODEFAULT else made()
-            found[field.name] = Key(field.name, plain, default, meaning.description)
+            found[field.name] = Key(field.name, field.type, default, meanings[field.name])
     return found
 
 
-def means(text: str) -> msgspec.Meta:
-    """The meaning of a key."""
-    return msgspec.Meta(description=text)
-
-
 class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A data set; the keys are the arguments of `olx.lab.data.load`."""
+    """A data set; the keys are the arguments of `olx.lab.data.load`.
 
-    name: Annotated[
-        str, means("a9a, sklearn:iris, mine.csv, openml:..., stream:..., mypackage.module:load")
-    ]
-    label: Annotated[str, means("what tables call it; the name if empty")] = ""
-    order: Annotated[
-        Literal["shuffled", "file"], means("of the rows; file: played once, in file order")
-    ] = "shuffled"
-    rows: Annotated[
-        int | None, means("the number of rows used, after shuffling; all if left out")
-    ] = None
-    labels: Annotated[
-        list[float | str] | None, means("only rows with these labels; all if left out")
-    ] = None
-    without: Annotated[
-        list[int | str], means("columns to leave out, by name or number, from 0 on")
-    ] = []
-    task: Annotated[
-        str | None, means("binary, multiclass, regression, ...; known sets have a task")
-    ] = None
-    binarize: Annotated[
-        float | str | bool | list[float | str] | None,
-        means("the label, or the labels, that count as +1, against all others"),
-    ] = None
-    scale: Annotated[
-        str,
-        means(
-            "of the features: none, rows (each of length 1), standard (each column of mean 0 and "
-            "variance 1) or maximum (each column at most 1; keeps zeros)"
-        ),
-    ] = "none"
-    bias: Annotated[
-        bool | None,
-        means("an intercept; if left out there is one where it can change a prediction"),
-    ] = None
-    center_target: Annotated[
-        bool, means("scale the target of a regression to mean 0 and variance 1")
-    ] = False
-    expert_loss: Annotated[str, means("the loss of forecasts: absolute or squared")] = "absolute"
-    target: Annotated[
-        str | int | None, means("the column of the labels, by name or number; the last one")
-    ] = None
-    categories: Annotated[
-        list[str], means("columns that hold words, even if they look like numbers")
-    ] = []
-    fill: Annotated[
-        str | float | Tree | None,
-        means(
-            "of missing values: mean, median, a number, or a table of one value per column; "
-            "missing values are refused if left out"
-        ),
-    ] = None
-    encoding: Annotated[str | None, means("of a CSV file; UTF-8 if left out")] = None
-    separator: Annotated[str | None, means("of a CSV file; found if left out")] = None
-    header: Annotated[
-        bool | None, means("whether row 0 of a CSV file names the columns; found if left out")
-    ] = None
-    unpack: Annotated[
-        float | None,
-        means(
-            "megabytes that a compressed file may become; 64, or 100 times its size up to 8000, if "
-            "left out"
-        ),
-    ] = None
-    sha256: Annotated[str | None, means("the expected digest of the file, for downloads")] = None
-    arguments: Annotated[Tree, means("of a stream, or of a loader of yours")] = {}
+    name: a9a, sklearn:iris, mine.csv, openml:..., stream:..., mypackage.module:load
+    label: what tables call it; the name if empty
+    order: of the rows; file: played once, in file order
+    rows: the number of rows used, after shuffling; all if left out
+    labels: only rows with these labels; all if left out
+    without: columns to leave out, by name or number, from 0 on
+    task: binary, multiclass, regression, ...; known sets have a task
+    binarize: the label, or the labels, that count as +1, against all others
+    scale: of the features: none, rows (each of length 1), standard (each column of mean 0 and
+        variance 1) or maximum (each column at most 1; keeps zeros)
+    bias: an intercept; if left out there is one where it can change a prediction
+    center_target: scale the target of a regression to mean 0 and variance 1
+    expert_loss: the loss of forecasts: absolute or squared
+    target: the column of the labels, by name or number; the last one
+    categories: columns that hold words, even if they look like numbers
+    fill: of missing values: mean, median, a number, or a table of one value per column; missing
+        values are refused if left out
+    encoding: of a CSV file; UTF-8 if left out
+    separator: of a CSV file; found if left out
+    header: whether row 0 of a CSV file names the columns; found if left out
+    unpack: megabytes that a compressed file may become; 64, or 100 times its size up to 8000,
+        if left out
+    sha256: the expected digest of the file, for downloads
+    arguments: of a stream, or of a loader of yours
+    """
+
+    name: str
+    label: str = ""
+    order: Literal["shuffled", "file"] = "shuffled"
+    rows: int | None = None
+    labels: list[float | str] | None = None
+    without: list[int | str] = []
+    task: str | None = None
+    binarize: float | str | bool | list[float | str] | None = None
+    scale: str = "none"
+    bias: bool | None = None
+    center_target: bool = False
+    expert_loss: str = "absolute"
+    target: str | int | None = None
+    categories: list[str] = []
+    fill: str | float | Tree | None = None
+    encoding: str | None = None
+    separator: str | None = None
+    header: bool | None = None
+    unpack: float | None = None
+    sha256: str | None = None
+    arguments: Tree = {}
     thing: object = None  # given from Python: the rows, in place of a name
 
 
 class Random(msgspec.Struct, kw_only=True):
-    """Random search over the axes of a grid that are uniform or loguniform."""
+    """Random search over the axes of a grid that are uniform or loguniform.
 
-    samples: Annotated[int, means("the number of draws")]
-    seed: Annotated[int, means("of the draws")] = 0
+    samples: the number of draws
+    seed: of the draws
+    """
+
+    samples: int
+    seed: int = 0
 
 
 class Player(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A learner and the grid of its numbers; any other key of the table is an argument."""
+    """A learner and the grid of its numbers; any other key of the table is an argument.
 
-    name: Annotated[str, means("of `olx list learners`, optax.adam, or mypackage.module:factory")]
-    label: Annotated[str, means("what tables call it; the name if empty")] = ""
-    linear: Annotated[bool, means("make a point learner predict <w, x>")] = False
-    first: Annotated[
-        float | Literal["uniform"] | None, means("every coordinate of the first decision")
-    ] = None
-    grid: Annotated[
-        Tree,
-        means(
-            "values by argument, such as eta or mirror.q: a list, { geomspace = [low, high, n] }, "
-            "linspace, or { loguniform = [low, high] } and uniform, which are drawn"
-        ),
-    ] = {}
-    random: Annotated[Random | None, means("how often to draw: { samples = 64, seed = 0 }")] = None
-    theorems: Annotated[
-        list[str | Tree] | None, means("to check: names, or tables for theorems with numbers; all")
-    ] = None
-    compare_in: Annotated[
-        str | Tree | None,
-        means("the set of its best comparator (`olx list sets`); that of the experiment"),
-    ] = None
+    name: of `olx list learners`, optax.adam, or mypackage.module:factory
+    label: what tables call it; the name if empty
+    linear: make a point learner predict <w, x>
+    first: every coordinate of the first decision
+    grid: values by argument, such as eta or mirror.q: a list, { geomspace = [low, high, n] },
+        linspace, or { loguniform = [low, high] } and uniform, which are drawn
+    random: how often to draw: { samples = 64, seed = 0 }
+    theorems: to check: names, or tables for theorems with numbers; all
+    compare_in: the set of its best comparator (`olx list sets`); that of the experiment
+    """
+
+    name: str
+    label: str = ""
+    linear: bool = False
+    first: float | Literal["uniform"] | None = None
+    grid: Tree = {}
+    random: Random | None = None
+    theorems: list[str | Tree] | None = None
+    compare_in: str | Tree | None = None
     arguments: Tree = {}  # all other keys of the table
     thing: object = None  # given from Python: the learner or its factory, in place of a name
     points: list[Tree] | None = None  # and its configurations, in place of a grid
 
 
 class Budget(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Limits of a job."""
+    """Limits of a job.
 
-    memory: Annotated[
-        float, means("megabytes for the rows of a set; larger sparse sets stay sparse")
-    ] = 512.0
-    save: Annotated[
-        float, means("a job with more rounds times configurations writes checkpoints")
-    ] = 5e8
+    memory: megabytes for the rows of a set; larger sparse sets stay sparse
+    save: a job with more rounds times configurations writes checkpoints
+    """
+
+    memory: float = 512.0
+    save: float = 5e8
 
 
 class Published(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Published numbers, shown beside ours."""
+    """Published numbers, shown beside ours.
 
-    learner: Annotated[str, means("the label of a learner")]
-    metric: Annotated[str, means("loss, or a metric")]
-    source: Annotated[str, means("where they were published")]
-    values: Annotated[dict[str, float], means("the numbers, by the label of a data set")]
+    learner: the label of a learner
+    metric: loss, or a metric
+    source: where they were published
+    values: the numbers, by the label of a data set
+    """
+
+    learner: str
+    metric: str
+    source: str
+    values: dict[str, float]
 
 
 class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The keys at the top of a config."""
+    """The keys at the top of a config.
 
-    data: Annotated[list[Data], means("tables [[data]], one per data set")]
-    learners: Annotated[list[Player], means("tables [[learners]], one per learner")]
-    title: Annotated[str, means("of the report; the name of the result if empty")] = ""
-    description: Annotated[str, means("shown below the title")] = ""
-    seeds: Annotated[int | list[int], means("how many orders of the rows, or a list of seeds")] = 1
-    protocol: Annotated[
-        Literal["progressive", "split", "half"],
-        means(
-            "progressive: each row is predicted, then learned. split: learn on the first rows, "
-            "then test on the rest without learning (columns test_*). half: learn on all rows; "
-            "loss and metrics are of the first half, test_* of the second"
-        ),
-    ] = "progressive"
-    test: Annotated[float, means("the share of rows that `split` tests on")] = 0.2
-    precision: Annotated[Literal["float32", "float64"], means("of all numbers")] = "float32"
-    loss: Annotated[str | Tree | None, means("of `olx list losses`; the usual one of the task")] = (
-        None
-    )
-    metrics: Annotated[
-        list[str] | None,
-        means("of `olx list metrics`, or mypackage.module:metric; the usual ones of the task"),
-    ] = None
-    comparator: Annotated[
-        Literal["best", "zero", "truth"] | None,
-        means("regret is against it: the best in hindsight, zero (uniform for experts), or truth"),
-    ] = None
-    radius: Annotated[float | None, means("of the ball in which to search the best comparator")] = (
-        None
-    )
-    shifts: Annotated[
-        int, means("changes of expert in the comparator of theorems about sequences")
-    ] = 1
-    bound: Annotated[
-        Literal["best", "all"] | None, means("certify the best configuration per job, or all")
-    ] = None
-    baseline: Annotated[
-        bool, means("whether the best constant so far is played beside the learners")
-    ] = True
-    curve: Annotated[int, means("points of a curve per decade of rounds")] = 10
-    models: Annotated[
-        bool, means("whether the best configuration of each learner is stored, for `olx predict`")
-    ] = True
-    data_folder: Annotated[
-        str | None, means("where data sets are; $OLX_DATA or the cache if left out")
-    ] = None
-    budget: Annotated[Budget, means("limits of a job: a table [budget]")] = msgspec.field(
-        default_factory=Budget
-    )
-    published: Annotated[list[Published], means("tables [[published]] of numbers to compare")] = []
+    data: tables [[data]], one per data set
+    learners: tables [[learners]], one per learner
+    title: of the report; the name of the result if empty
+    description: shown below the title
+    seeds: how many orders of the rows, or a list of seeds
+    protocol: progressive: each row is predicted, then learned. split: learn on the first rows,
+        then test on the rest without learning (columns test_*). half: learn on all rows; loss
+        and metrics are of the first half, test_* of the second
+    test: the share of rows that `split` tests on
+    precision: of all numbers
+    loss: of `olx list losses`; the usual one of the task
+    metrics: of `olx list metrics`, or mypackage.module:metric; the usual ones of the task
+    comparator: regret is against it: the best in hindsight, zero (uniform for experts), or
+        truth
+    radius: of the ball in which to search the best comparator
+    shifts: changes of expert in the comparator of theorems about sequences
+    bound: certify the best configuration per job, or all
+    baseline: whether the best constant so far is played beside the learners
+    curve: points of a curve per decade of rounds
+    models: whether the best configuration of each learner is stored, for `olx predict`
+    data_folder: where data sets are; $OLX_DATA or the cache if left out
+    budget: limits of a job: a table [budget]
+    published: tables [[published]] of numbers to compare
+    """
+
+    data: list[Data]
+    learners: list[Player]
+    title: str = ""
+    description: str = ""
+    seeds: int | list[int] = 1
+    protocol: Literal["progressive", "split", "half"] = "progressive"
+    test: float = 0.2
+    precision: Literal["float32", "float64"] = "float32"
+    loss: str | Tree | None = None
+    metrics: list[str] | None = None
+    comparator: Literal["best", "zero", "truth"] | None = None
+    radius: float | None = None
+    shifts: int = 1
+    bound: Literal["best", "all"] | None = None
+    baseline: bool = True
+    curve: int = 10
+    models: bool = True
+    data_folder: str | None = None
+    budget: Budget = msgspec.field(default_factory=Budget)
+    published: list[Published] = []
 
     @property
     def all_seeds(self) -> list[int]:
