@@ -129,18 +129,11 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
 def certificates(job: Job, proofs: Proofs) -> pa.Table:
     """Both sides after the last round, and the smallest slack over all rounds."""
     found = [proof for each in proofs.values() for proof in each]
+    last = [p._replace(left=float(p.left[-1]), right=float(p.right[-1])) for p in found]
+    names = [name for name in Proof._fields if name in SCHEMAS["certificates"].names]
     columns = {
         **_keys(job, [i for i, each in proofs.items() for _ in each]),
-        "name": [proof.name for proof in found],
-        "theorem": [proof.theorem for proof in found],
-        "left": [float(proof.left[-1]) for proof in found],
-        "right": [float(proof.right[-1]) for proof in found],
-        "slack": [proof.slack for proof in found],
-        "tightness": [proof.tightness for proof in found],
-        "holds": [proof.holds for proof in found],
-        "broken": [proof.broken for proof in found],
-        "difference": [proof.difference for proof in found],
-        "holds_in_double": [proof.holds_in_double for proof in found],
+        **{name: [getattr(proof, name) for proof in last] for name in names},
     }
     return table("certificates", columns)
 
