@@ -16,7 +16,7 @@ from olx import boosting, losses, streams
 from olx.boosting import adaboost_ol, boost, online_bbm
 from olx.boosting.boost import init
 from olx.boosting.online_bbm import at_most_half
-from olx.lab.factories import make as make_from_config
+from olx.lab.names import make as make_from_config
 
 KEY = jax.random.key(5)
 WIDTH, COPIES, GAMMA, ETA = 6, 11, 0.1, 0.1

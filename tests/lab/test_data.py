@@ -21,7 +21,7 @@ from stored import FOLDER, needs
 
 from olx.lab.data import catalogue, sources
 from olx.lab.data import load as load_with_intercept
-from olx.lab.tasks import BINARY
+from olx.lab.tasks.task import BINARY
 from olx.streams.sparse_rows import SparseRows
 
 load = functools.partial(load_with_intercept, bias=False)

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import olx
-from olx.lab import baselines, tasks
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import catalogue, load
-from olx.lab.metrics import Metric
 from olx.lab.report.scores import scores, tuned_score, winners
 from olx.lab.run import run
+from olx.lab.tasks import baselines, task
+from olx.lab.tasks.metrics import Metric
 
 LAB = Path(olx.__file__).parent / "lab"
 
 
 def test_the_catalogue_names_tasks_that_there_are():
-    assert {entry.task for entry in catalogue().values()} <= set(tasks.TASKS)
+    assert {entry.task for entry in catalogue().values()} <= set(task.TASKS)
 
 
-@pytest.mark.parametrize("task", tasks.TASKS.values(), ids=lambda task: task.name)
+@pytest.mark.parametrize("task", task.TASKS.values(), ids=lambda task: task.name)
 def test_the_usual_loss_of_a_task_is_a_loss_of_the_library(task):
     name = task.loss["name"] if isinstance(task.loss, dict) else task.loss
     assert name is None or hasattr(olx.losses, name) or hasattr(olx.structured, name)
@@ -42,12 +42,12 @@ def twice(w, context):
     return 2 * olx.dot(w, context)
 
 
-COUNTS = tasks.Task(
+COUNTS = task.Task(
     "counts",
     rows,
     lambda rounds: False,
     dataclasses.replace(
-        tasks.SCORE,
+        task.SCORE,
         first=0.5,
         lift=lambda inner: olx.model(inner, twice),
         apply=twice,
@@ -63,8 +63,8 @@ COUNTS = tasks.Task(
 @pytest.fixture
 def counts(tmp_path, monkeypatch):
     """A data set of the task `counts`, which nothing but its record knows."""
-    monkeypatch.setitem(tasks.TASKS, "counts", COUNTS)
-    monkeypatch.setitem(tasks.METRICS, "hits", COUNTS.usual[0])
+    monkeypatch.setitem(task.TASKS, "counts", COUNTS)
+    monkeypatch.setitem(task.METRICS, "hits", COUNTS.usual[0])
     x = np.random.default_rng(0).integers(0, 3, (12, 2)).astype(float)
     np.savez(tmp_path / "mine.npz", X=x, y=x @ [2, 4])
     data = {"name": str(tmp_path / "mine.npz"), "label": "mine", "task": "counts", "order": "file"}
@@ -99,19 +99,19 @@ def test_a_new_task_is_one_value(counts, tmp_path):
 
 def test_a_task_says_what_it_is_measured_by(counts):
     tree, _ = counts
-    from olx.lab.jobs import Shelf, prepare
+    from olx.lab.prepare import DataCache, prepare
 
     experiment = parse({**tree, "metrics": ["wealth"]})
     with pytest.raises(ConfigError, match="wealth is for portfolio data, got counts"):
-        prepare(experiment, Shelf(experiment))
+        prepare(experiment, DataCache(experiment))
 
 
 def test_the_lab_compares_no_names_of_tasks():
     """The catalogue and the LIBSVM collection are sorted by them; two names are also modules."""
-    own = {"tasks.py", "download.py", "catalogue.py"}
+    own = {"task.py", "download.py", "catalogue.py"}
     for path in LAB.rglob("*.py"):
         text = path.read_text()
-        found = [name for name in tasks.TASKS if f'"{name}"' in text]
+        found = [name for name in task.TASKS if f'"{name}"' in text]
         modules = {"experts", "multiclass"}
         assert path.name in own or set(found) <= modules, f"{path} names {found}"
 

@@ -11,7 +11,7 @@ from bad_inputs import Bad
 
 from olx import cli
 from olx.lab.config import ConfigError, parse, read
-from olx.lab.jobs import Shelf, prepare
+from olx.lab.prepare import DataCache, prepare
 
 FOLDER = tempfile.TemporaryDirectory(prefix="olx-bad-configs-")
 GOOD = tomllib.loads("""
@@ -73,7 +73,7 @@ def setting(says: str, word: str) -> Bad:
 
 def ready(tree: dict) -> object:
     experiment = parse(copy.deepcopy(tree))
-    return prepare(experiment, Shelf(experiment))
+    return prepare(experiment, DataCache(experiment))
 
 
 def large(says: str, content: str, **changes: object) -> Bad:

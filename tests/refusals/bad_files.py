@@ -13,8 +13,8 @@ from fake_result import make
 
 from olx.lab import store
 from olx.lab.data import load
-from olx.lab.opening import begin, refuse_foreign
-from olx.lab.stories import name_of
+from olx.lab.fingerprint import job_name
+from olx.lab.store import check_folder, open_result
 
 FOLDER = tempfile.TemporaryDirectory(prefix="olx-bad-files-")
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -209,19 +209,19 @@ RESULTS = {
         "environment",
     ),
     "a folder of something else": Bad(
-        lambda: refuse_foreign(Path(file("note.txt", "")).parent), FileExistsError, "empty"
+        lambda: check_folder(Path(file("note.txt", "")).parent), FileExistsError, "empty"
     ),
     "a file in place of a folder": Bad(
-        lambda: refuse_foreign(Path(file("note.txt", ""))), FileExistsError, "is a file"
+        lambda: check_folder(Path(file("note.txt", ""))), FileExistsError, "is a file"
     ),
     "a result of another format": Bad(
-        lambda: refuse_foreign(begun(format=1)), FileExistsError, "of format 1, .*--force"
+        lambda: check_folder(begun(format=1)), FileExistsError, "of format 1, .*--force"
     ),
     "a result of a newer format": Bad(
-        lambda: refuse_foreign(begun(format=99)), FileExistsError, "of format 99, of another vers"
+        lambda: check_folder(begun(format=99)), FileExistsError, "of format 99, of another vers"
     ),
     "a result of another config": Bad(
-        lambda: begin(begun(), "", [STORY | {"dataset": "b", "learner": "c"}], {}, {}),
+        lambda: open_result(begun(), "", [STORY | {"dataset": "b", "learner": "c"}], {}, {}),
         FileExistsError,
         "the result of another config, with no data set and no learner in common: .*--force",
     ),
@@ -232,8 +232,8 @@ STORY = {"dataset": "mine", "learner": "ogd", "seed": 0}
 def begun(format: int = store.FORMAT) -> Path:
     """The folder of a run that has played one job."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    begin(folder, "", [STORY], {}, {})
-    store.put(folder, name_of(STORY), {}, STORY)
+    open_result(folder, "", [STORY], {}, {})
+    store.put(folder, job_name(STORY), {}, STORY)
     (folder / "jobs.json").write_text(json.dumps({"format": format, "jobs": []}))
     return folder
 

@@ -15,7 +15,6 @@ from jax.typing import DTypeLike
 from jaxtyping import PyTree
 
 from olx.core import Rounds
-from olx.lab import outcomes
 from olx.lab.data.files import Reading, Rows, other_columns
 from olx.lab.data.table import (
     Binarize,
@@ -26,7 +25,8 @@ from olx.lab.data.table import (
     fit_scale,
     with_bias,
 )
-from olx.lab.tasks import BINARY, TASKS, Task
+from olx.lab.tasks import outcomes
+from olx.lab.tasks.task import BINARY, TASKS, Task
 from olx.streams.sparse_rows import sparse_rows
 
 

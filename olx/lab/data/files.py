@@ -17,10 +17,10 @@ import pyarrow as pa
 import scipy.sparse
 
 from olx._refusal import RefusedValue, own_name
+from olx.lab.config import nearest
 from olx.lab.data.csv import read_csv, refuse_twins
 from olx.lab.data.svmlight import SVMLIGHT, query_ids, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz, check_size
-from olx.lab.refusals import nearest
 from olx.streams.cells import Level, as_numbers, cells_of, is_number, refuse_kind
 from olx.streams.tables import Columns, Fill, fit_columns, narwhals_frame
 

@@ -20,14 +20,13 @@ import scipy.sparse
 
 from olx._refusal import in_words, own_name
 from olx.core import Rounds
-from olx.lab import outside
+from olx.lab import user_factories
+from olx.lab.config import nearest
 from olx.lab.data.dataset import Dataset, classes_in
 from olx.lab.data.files import Matrix, Reading, Rows, frame_rows
 from olx.lab.data.table import Table
-from olx.lab.factories import make
-from olx.lab.names import factories, find, parameters
-from olx.lab.refusals import nearest
-from olx.lab.tasks import TASKS
+from olx.lab.names import factories, find, make, parameters
+from olx.lab.tasks.task import TASKS
 from olx.streams import Stream
 from olx.streams.checks import check_rounds
 
@@ -36,7 +35,7 @@ LEGAL = "(X, y), a frame of pandas, polars or pyarrow, Rounds, or a Stream"
 
 def call_loader(name: str, arguments: dict[str, Any]) -> object:
     """What the loader `name` returns."""
-    loader = outside.find(name, name)
+    loader = user_factories.find(name, name)
     if not callable(loader):
         return loader
     known = parameters(loader)

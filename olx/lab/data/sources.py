@@ -26,13 +26,14 @@ import numpy as np
 from olx import _check as check
 from olx._refusal import own_name
 from olx.core import Rounds
-from olx.lab import outside, tasks
+from olx.lab import user_factories
+from olx.lab.config import ConfigError, nearest
 from olx.lab.data.dataset import Dataset, prepare
 from olx.lab.data.files import SUFFIXES, Reading, Rows, file_digest, read_file, rows_with_labels
 from olx.lab.data.given import call_loader, generate, given_rows, stream_dataset
 from olx.lab.data.table import SCALES, Binarize
 from olx.lab.experiment import Experiment
-from olx.lab.refusals import ConfigError, nearest
+from olx.lab.tasks import task as tasks
 from olx.streams import Stream
 from olx.streams.tables import Fill
 
@@ -128,7 +129,7 @@ def load(
     for word, value, legal in (("scale", scale, SCALES), ("expert_loss", expert_loss, losses)):
         if value not in legal:
             raise ValueError(f"{name}: {word} must be one of {', '.join(legal)}, got {value!r}.")
-    is_function = outside.FORM.fullmatch(name) and name.partition(":")[0] not in SCHEMES
+    is_function = user_factories.FORM.fullmatch(name) and name.partition(":")[0] not in SCHEMES
     if thing is None and is_function:
         thing, arguments = call_loader(name, arguments or {}), None
     reading = Reading(target, group, without, categories, fill, encoding, separator, header, unpack)

@@ -29,7 +29,6 @@ import pyarrow as pa
 import scipy.sparse
 
 from olx._refusal import own_name
-from olx.lab import outcomes
 from olx.lab.data.files import (
     Matrix,
     Reading,
@@ -40,7 +39,8 @@ from olx.lab.data.files import (
     read_file,
     read_frame,
 )
-from olx.lab.tasks import TASKS, Task
+from olx.lab.tasks import outcomes
+from olx.lab.tasks.task import TASKS, Task
 from olx.streams.cells import Level
 from olx.streams.tables import Columns, from_plain, narwhals_frame, with_tuples
 

@@ -16,7 +16,7 @@ import markupsafe
 
 from olx import _archive as archive
 from olx.lab import store
-from olx.lab.clock import outside
+from olx.lab.play import seconds_outside_jobs
 from olx.lab.report import charts, difference, figures, tables
 from olx.lab.report.scores import Score, Winners, by_dataset, scores, value_text, winners
 
@@ -51,7 +51,7 @@ def write(folder: str | os.PathLike) -> Path:
         tables.published_table(config.get("published", []), everything),
         tables.theorem_table(result.certificates),
         tables.divergence_table(everything, result.curves),
-        tables.time_table(result.times, outside(result.folder)),
+        tables.time_table(result.times, seconds_outside_jobs(result.folder)),
     ]
     page = _render(
         "page.html.jinja",

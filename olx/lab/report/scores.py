@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olx.lab.store import SCHEMAS
-from olx.lab.tasks import METRICS
+from olx.lab.tasks.task import METRICS
 
 
 class Score(NamedTuple):

@@ -1,9 +1,9 @@
-"""What the numbers of a job depend on: its story.
+"""The fingerprint of a job: everything that can change its numbers.
 
-A story holds the rows of the data, the keys of the config that the job reads, the files of
-factories outside the library, and the version of olx. The name of a job ends in a digest of its
-story, so a job that is stored under this name needs no second play. A title, a description or a
-published number is in no story: to change it repeats nothing.
+It holds the rows of the data, the keys of the config that the job reads, the files of factories and
+metrics outside the library, and the version of olx. The name of a job ends in a digest of its
+fingerprint, so a stored job with the same fingerprint is not run again. A title, a description or a
+published number is in no fingerprint: to change it repeats nothing.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ import msgspec
 import numpy as np
 
 from olx.engine.device import data_of
-from olx.lab import outside
-from olx.lab.experiment import Data, Experiment, Player
+from olx.lab import user_factories
+from olx.lab.experiment import Data, Experiment, Player, Tree
 
-Story = dict[str, Any]
+Fingerprint = Tree
 
 
-def story(
-    experiment: Experiment, entry: Data, player: Player, seed: int, rows: Mapping[str, Any]
-) -> Story:
-    """The story of a job on a data set with the digest `rows`."""
+def fingerprint(
+    experiment: Experiment, entry: Data, player: Player, seed: int, rows: Mapping[str, object]
+) -> Fingerprint:
+    """The fingerprint of a job on a data set with the digest `rows`."""
     keys = {"data": _keys(entry), "learner": _keys(player), **_settings(experiment)}
     return {
         "dataset": entry.label or entry.name,
@@ -36,20 +36,20 @@ def story(
         "seed": seed,
         "olx": version("olx"),
         "rows": dict(rows),
-        "factories": outside.digests(keys),
+        "factories": user_factories.digests(keys),
         "keys": keys,
     }
 
 
-def name_of(told: Story) -> str:
-    """The name of the job with this story."""
-    text = json.dumps(told, sort_keys=True, default=repr)
+def job_name(of: Fingerprint) -> str:
+    """The name of the job with this fingerprint."""
+    text = json.dumps(of, sort_keys=True, default=repr)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{slug(told['dataset'])}.{slug(told['learner'])}.{told['seed']}.{digest}"
+    return f"{slug(of['dataset'])}.{slug(of['learner'])}.{of['seed']}.{digest}"
 
 
-def changes(then: Story, now: Story) -> Iterator[str]:
-    """What differs between two stories of the same data set and learner, one line each."""
+def changes(then: Fingerprint, now: Fingerprint) -> Iterator[str]:
+    """What differs between two fingerprints of the same data set and learner, one line each."""
     if then["olx"] != now["olx"]:
         yield f"olx {then['olx']} then, {now['olx']} now"
     for name in {**then["factories"], **now["factories"]}:
@@ -71,7 +71,7 @@ def changes(then: Story, now: Story) -> Iterator[str]:
         yield f"data {now['dataset']} changed: {counted}"
 
 
-def _keys(entry: Data | Player) -> dict[str, Any]:
+def _keys(entry: Data | Player) -> Tree:
     """All keys of a table of the config, also those left out."""
     own = [n for n in entry.__struct_fields__ if n not in ("label", "arguments", "unpack", "group")]
     if isinstance(entry, Data) and not entry.name.startswith("stream:"):
@@ -81,7 +81,7 @@ def _keys(entry: Data | Player) -> dict[str, Any]:
     return plain | given | _plain(entry.arguments)
 
 
-def _settings(experiment: Experiment) -> dict[str, Any]:
+def _settings(experiment: Experiment) -> Tree:
     """The keys of an experiment on which the numbers of its jobs depend."""
     names = ["protocol", "precision", "loss", "metrics", "comparator", "curve"]
     names += ["test"] if experiment.protocol == "split" else []
@@ -92,25 +92,25 @@ def _settings(experiment: Experiment) -> dict[str, Any]:
     return found | {"budget": {"memory": experiment.budget.memory}}
 
 
-def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=_spelled)
+def _plain(value: object) -> Any:
+    return msgspec.to_builtins(value, enc_hook=_with_digest)
 
 
-def _given(thing: Any) -> str:
+def _given(thing: object) -> str:
     """What Python code gives in place of a name: its code, or all of its numbers.
 
-    A function without a file is told by its address, so that it is played again.
+    A function without a file is named by its address, so that it is played again.
     """
     if callable(thing) and hasattr(thing, "__qualname__"):
-        return _spelled(thing)
+        return _with_digest(thing)
     leaves, structure = jax.tree.flatten(thing)
-    told = hashlib.sha256(str(structure).encode())
+    digest = hashlib.sha256(str(structure).encode())
     for leaf in map(np.asarray, jax.tree.map(data_of, leaves)):
-        told.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
-    return f"{type(thing).__name__} {told.hexdigest()[:12]}"
+        digest.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
+    return f"{type(thing).__name__} {digest.hexdigest()[:12]}"
 
 
-def _spelled(thing: Any) -> str:
+def _with_digest(thing: object) -> str:
     """A function with a digest of its code, or a value."""
     if not callable(thing) or not hasattr(thing, "__qualname__"):
         return repr(thing)
@@ -122,7 +122,7 @@ def _spelled(thing: Any) -> str:
     return f"{thing.__module__}:{thing.__qualname__} {digest}"
 
 
-def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(tree: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{above}{key}.")
@@ -130,7 +130,7 @@ def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield f"{above}{key}", value
 
 
-def _shown(keys: Mapping[str, Any], key: str) -> str:
+def _shown(keys: Mapping[str, object], key: str) -> str:
     if keys.get(key) is None:
         return "nothing"
     text = json.dumps(keys[key], ensure_ascii=False)

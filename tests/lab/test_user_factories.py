@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from olx import cli
-from olx.lab import outside
+from olx.lab import user_factories
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import load
-from olx.lab.plan import plan
+from olx.lab.jobs import learner_job
 from olx.lab.run import run
 
 STREAM = {"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}
@@ -43,14 +43,16 @@ def test_a_choice_of_structure_may_name_factories_outside():
     learner = {"name": f"{MINE}:descent", "grid": {"eta": [0.1, 0.2], "times": [1, 2]}}
     learner["grid"]["mirror"] = ["euclidean", f"{MINE}:ball"]
     tree = {"data": [STREAM], "learners": [learner]}
-    parts = plan(0, parse(tree).learners[0]).parts
+    parts = learner_job(0, parse(tree).learners[0]).parts
     assert [part.index for part in parts] == [[0, 4], [1, 5], [2, 6], [3, 7]]
     assert [part.numbers for part in parts] == [{"eta": [0.1, 0.2]}] * 4
 
 
 def test_an_argument_may_be_a_word_where_the_factory_says_so():
     learner = {"name": f"{MINE}:descent", "eta": 0.1, "grid": {"sign": ["plus", "minus"]}}
-    assert len(plan(0, parse({"data": [STREAM], "learners": [learner]}).learners[0]).parts) == 2
+    assert (
+        len(learner_job(0, parse({"data": [STREAM], "learners": [learner]}).learners[0]).parts) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def asked(name):
 
 def test_a_factory_that_changed_is_played_again(module, tmp_path, capsys):
     name = module(tmp_path / "code", DESCENT.format(1))
-    outside.look_in(tmp_path / "code")
+    user_factories.look_in(tmp_path / "code")
     first = run(asked(name), tmp_path / "r")
     assert run(asked(name), tmp_path / "r").times.equals(first.times)
     kept = json.loads((tmp_path / "r" / "data.json").read_text())
@@ -168,13 +170,13 @@ def test_a_factory_that_changed_is_played_again(module, tmp_path, capsys):
 def test_a_factory_that_a_module_imports_is_looked_at_in_its_own_file(module, tmp_path):
     inner = module(tmp_path / "code", DESCENT.format(1))
     outer = module(tmp_path / "code", f"from {inner} import descent\n")
-    outside.look_in(tmp_path / "code")
-    before = outside.digests({})
+    user_factories.look_in(tmp_path / "code")
+    before = user_factories.digests({})
     assert before == {}
-    outside.find("", f"{outer}:descent")
+    user_factories.find("", f"{outer}:descent")
     module(tmp_path / "code", DESCENT.format(2), inner)
     with pytest.raises(ConfigError, match="its file has changed"):
-        outside.digests({"learners": [{"name": f"{outer}:descent"}]})
+        user_factories.digests({"learners": [{"name": f"{outer}:descent"}]})
 
 
 @pytest.mark.parametrize("place", ["configs", "."])
@@ -189,6 +191,71 @@ def test_the_command_finds_modules_beside_the_config_and_here(place, module, tmp
 def test_a_module_beside_the_config_hides_none_that_is_installed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = list(sys.path)
-    outside.look_in(tmp_path)
-    outside.look_in(tmp_path)
+    user_factories.look_in(tmp_path)
+    user_factories.look_in(tmp_path)
     assert sys.path == [*before, str(tmp_path)]
+
+
+COST = """import jax.numpy as jnp
+
+def cost(action, outcome):
+    return {} * jnp.abs(action - outcome)
+
+def pair(action, outcome):
+    return jnp.stack([action, outcome])
+
+def word(action, outcome):
+    return "much"
+
+def fails(action, outcome):
+    raise KeyError("price")
+
+def alone(action):
+    return action
+
+price = 5.0
+"""
+
+
+def measured(name, **changes):
+    learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.2]}}
+    without = {"baseline": False, "models": False, "data": [STREAM], "learners": [learner]}
+    return parse({**without, "metrics": ["absolute_error", name], **changes})
+
+
+def test_a_metric_of_a_user_is_a_column(module, tmp_path, capsys):
+    name = module(tmp_path / "code", COST.format(2.0))
+    user_factories.look_in(tmp_path / "code")
+    ask = lambda **changes: measured(f"{name}:cost", **changes)
+    table = run(ask(), tmp_path / "r").configurations
+    column = lambda table, key: np.array(table.column(key).to_pylist())
+    np.testing.assert_allclose(
+        column(table, f"{name}:cost"), 2 * column(table, "absolute_error"), rtol=1e-6
+    )
+    halves = run(ask(protocol="half"), tmp_path / "h").configurations
+    assert f"test_{name}:cost" in halves.column_names
+    module(tmp_path / "code", COST.format(3.0), name)
+    importlib.reload(sys.modules[name])
+    again = run(ask(), tmp_path / "r").configurations
+    assert f"olx: the file of {name}:cost changed." in capsys.readouterr().err
+    np.testing.assert_allclose(
+        column(again, f"{name}:cost"), 3 * column(table, "absolute_error"), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("pair", r"metrics: .*:pair must return one number per round, got float32\[2\] on "),
+        ("word", "metrics: .*:word fails on .*: TypeError: "),
+        ("fails", "metrics: .*:fails fails on .*: KeyError: 'price'"),
+        ("alone", "metrics: .*:alone must be a function of an action and an outcome: too many"),
+        ("price", "metrics: .*:price is a float; name a function of an action and an outcome"),
+        ("costs", "metrics: .*has no costs; did you mean cost?"),
+    ],
+)
+def test_a_metric_that_gives_no_number_is_refused(metric, words, module, tmp_path):
+    name = module(tmp_path / "code", COST.format(1.0))
+    user_factories.look_in(tmp_path / "code")
+    with pytest.raises(ConfigError, match=words):
+        run(measured(f"{name}:{metric}"), tmp_path / "r")

@@ -16,17 +16,19 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from olx._refusal import in_words
-from olx.lab.refusals import ConfigError, nearest
+from olx.lab.config import ConfigError, nearest
 
 FORM = re.compile(r"((?:[^\W\d]\w*\.)*[^\W\d]\w*):([^\W\d]\w*)")
 
 
 class Loaded(NamedTuple):
-    spec: Any  # of the module; replaced if the module is reloaded
+    spec: ModuleSpec | None  # of the module; replaced if the module is reloaded
     files: list[Path]  # of the module, and of the module that defines the factory
     sha256: str  # of the files when they were imported
 
@@ -66,7 +68,7 @@ def refuse_inside(where: str, module: str) -> None:
             )
 
 
-def named_modules(tree: Any, schemes: tuple[str, ...] = ()) -> set[str]:
+def named_modules(tree: object, schemes: tuple[str, ...] = ()) -> set[str]:
     """The modules of all names `package.module:factory` in a tree of plain values.
 
     schemes: what stands before the colon in the name of a data set, such as "sklearn".
@@ -96,7 +98,7 @@ def find(where: str, name: str) -> Any:
     return thing
 
 
-def readable(where: str, name: str, thing: Any) -> None:
+def readable(where: str, name: str, thing: object) -> None:
     """Refuse a function whose arguments cannot be read."""
     try:
         if callable(thing):
@@ -105,7 +107,7 @@ def readable(where: str, name: str, thing: Any) -> None:
         raise ConfigError(f"{where}: the arguments of {name} cannot be read: {error}.") from error
 
 
-def digests(tree: Any) -> dict[str, dict[str, str]]:
+def digests(tree: object) -> dict[str, dict[str, str]]:
     """The SHA-256 of every factory outside the library that an experiment names."""
     if isinstance(tree, str) and tree.removeprefix("stream:") in _LOADED:
         name = tree.removeprefix("stream:")
@@ -120,7 +122,7 @@ def digests(tree: Any) -> dict[str, dict[str, str]]:
     return {name: found for each in inside for name, found in digests(each).items()}
 
 
-def _import(where: str, name: str) -> Any:
+def _import(where: str, name: str) -> ModuleType:
     importlib.invalidate_caches()
     refuse_inside(where, name)
     try:
@@ -140,12 +142,13 @@ def _failed(where: str, name: str, error: BaseException) -> ConfigError:
     return ConfigError(f"{where}: the module {name} cannot be imported: {said}.")
 
 
-def _remember(where: str, name: str, module: Any, thing: Any) -> None:
+def _remember(where: str, name: str, module: ModuleType, thing: object) -> None:
     if name in _LOADED and _LOADED[name].spec is module.__spec__:
         return
-    home: Any = sys.modules.get(getattr(thing, "__module__", None) or "", module)
+    home = sys.modules.get(getattr(thing, "__module__", None) or "", module)
     homes = [module] if home.__name__.split(".")[0] == "olx" else [module, home]
-    files = sorted({Path(each.__file__) for each in homes if getattr(each, "__file__", None)})
+    places = [getattr(each, "__file__", None) for each in homes]
+    files = sorted({Path(place) for place in places if place})
     if not files:
         raise ConfigError(
             f"{where}: {name} has no file that a result could be tied to; put it into a module."

@@ -1,19 +1,23 @@
-"""Metrics of a run besides its loss; `olx.lab.tasks` says which task has which metrics.
+"""Metrics of a run besides its loss; `olx.lab.tasks.task` says which task has which metrics.
 
-A metric is one number per round, summed over rounds while they are played.
+A metric is one number per round, summed over rounds while they are played. A metric of a user is a
+function of an action and an outcome, which a config names `mypackage.module:metric`: its mean is
+shown, and less is better.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import inspect
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from olx import ranking
 from olx._cache import cached
 from olx.core import Feedback
+from olx.lab.config import ConfigError
 from olx.losses.margin import hot, mistaken, rival
 from olx.structured.chain import viterbi
 
@@ -30,10 +34,28 @@ class Metric(NamedTuple):
     round: Callable[[Feedback], Array]  # the number of a round; its name names the metric
     of: Callable[[np.ndarray, int], np.ndarray] = mean  # (sum, number of rounds) -> metric
     rising: bool = False  # whether more is better
+    label: str = ""  # its name, if it is of a user
+    user_fn: Callable[[PyTree, PyTree], Array] | None = None  # (action, outcome) -> number
 
     @property
     def name(self) -> str:
-        return self.round.__name__
+        return self.label or self.round.__name__
+
+
+@functools.cache
+def user_metric(name: str, function: Callable[[PyTree, PyTree], Array]) -> Metric:
+    """The metric that a config names `name`; refuses what is no function of two arguments."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as error:
+        raise ConfigError(
+            f"metrics: {name} must be a function of an action and an outcome: {error}."
+        ) from None
+    return Metric(functools.partial(_user_round, function), label=name, user_fn=function)
+
+
+def _user_round(function: Callable[[PyTree, PyTree], Array], feedback: Feedback) -> Array:
+    return jnp.asarray(function(feedback.action, feedback.outcome), feedback.value.dtype)
 
 
 def error(feedback: Feedback) -> Array:
@@ -98,7 +120,7 @@ def wealth(feedback: Feedback) -> Array:
     return -feedback.value
 
 
-def predicted_class(state: Any, feedback: Feedback) -> Array:
+def predicted_class(state: PyTree, feedback: Feedback) -> Array:
     """The class that a round counts as: its label, or on a mistake the best of the others.
 
     It is -1 if the scores name no class, because one is NaN.
@@ -110,7 +132,7 @@ def predicted_class(state: Any, feedback: Feedback) -> Array:
     return jnp.where(mistaken(scores, label), second, label).astype(jnp.int32)
 
 
-def predicted_labels(state: Any, feedback: Feedback) -> Array:
+def predicted_labels(state: PyTree, feedback: Feedback) -> Array:
     """The predicted labels of a sequence."""
     return viterbi(feedback.action)
 
@@ -125,7 +147,9 @@ def _measure(metrics: tuple[Metric, ...], feedback: Feedback) -> dict[str, Array
     return {metric.name: metric.round(feedback) for metric in metrics}
 
 
-def told(metrics: tuple[Metric, ...], sums: Any, rounds: int) -> dict[str, np.ndarray]:
+def metric_values(
+    metrics: tuple[Metric, ...], sums: Mapping[str, Array], rounds: int
+) -> dict[str, np.ndarray]:
     """The metrics by name, from their sums over `rounds` rounds."""
     with np.errstate(over="ignore"):
         return {each.name: each.of(np.asarray(sums[each.name]), rounds) for each in metrics}

@@ -11,8 +11,10 @@ import scipy.sparse
 
 from olx import ranking, structured
 
+Matrix = Any  # an array of NumPy, or a sparse one of SciPy
 
-def signs(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+
+def signs(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:
     """-1 and +1; the larger of two labels is +1."""
     labels = np.unique(y)
     if len(labels) == 1:
@@ -29,14 +31,14 @@ def signs(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
     return np.where(y == labels[1], 1.0, -1.0)
 
 
-def classes(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+def classes(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:
     """0, 1, 2, ... in the order of the labels."""
     if y.dtype.kind == "f":
         refuse(place, "label", y, np.floor(y) != y, "; classes are whole numbers or names")
     return np.unique(y, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
-def single_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+def single_labels(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:
     """One row per round: 1 at its label and 0 at the others, in the order of the labels."""
     number = classes(place, x, y, expert_loss)
     if number.max() < 1:
@@ -44,7 +46,7 @@ def single_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.nda
     return np.eye(number.max() + 1)[number]
 
 
-def several_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+def several_labels(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:
     """One row per round, with 1 at its labels and 0 at the others."""
     if y.ndim != 2 or y.shape[1] < 2:
         raise ValueError(
@@ -55,21 +57,25 @@ def several_labels(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.nd
     return y.astype(float)
 
 
-def degrees(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+def degrees(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:
     """How relevant each row is: numbers of at least 0."""
     relevance = reals(place, x, y, expert_loss)
     refuse(place, "label", relevance, relevance < 0, "; a degree of relevance is 0 or more")
     return relevance
 
 
-def grouped(place: str, x: Any, y: np.ndarray, group: Any) -> tuple[np.ndarray, np.ndarray]:
+def grouped(
+    place: str, x: Matrix, y: np.ndarray, group: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """The rows and the relevance of each group, padded to the largest group."""
     order, sizes = _in_groups(place, group)
     rounds = ranking.group_rows(dense(x)[order], y[order], sizes)
     return np.asarray(rounds.context), np.asarray(rounds.outcome)
 
 
-def sequences(place: str, x: Any, y: np.ndarray, group: Any) -> tuple[Any, np.ndarray]:
+def sequences(
+    place: str, x: Matrix, y: np.ndarray, group: np.ndarray | None
+) -> tuple[structured.Sequences, np.ndarray]:
     """The rows and the labels of each sequence, padded to the longest one."""
     order, sizes = _in_groups(place, group)
     cut = lambda rows: np.split(rows[order], np.cumsum(sizes)[:-1])
@@ -77,7 +83,7 @@ def sequences(place: str, x: Any, y: np.ndarray, group: Any) -> tuple[Any, np.nd
     return rounds.context, np.asarray(rounds.outcome)
 
 
-def _in_groups(place: str, group: Any) -> tuple[np.ndarray, np.ndarray]:
+def _in_groups(place: str, group: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """The rows in the order of their groups, and the size of each group."""
     if group is None:
         raise ValueError(
@@ -87,13 +93,13 @@ def _in_groups(place: str, group: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.argsort(group, kind="stable"), np.unique(group, return_counts=True)[1]
 
 
-def reals(place: str, x: Any, y: np.ndarray, expert_loss: str) -> np.ndarray:
+def reals(place: str, x: Matrix, y: np.ndarray, expert_loss: str) -> np.ndarray:
     if y.dtype.kind not in "fiu":
         raise ValueError(f"{place} holds labels such as {y[0]!r}; a regression needs numbers.")
     return y.astype(float)
 
 
-def expert_losses(place: str, x: Any, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
+def expert_losses(place: str, x: Matrix, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
     """Losses of the forecasts `x` against `y`, or `x` itself; divided by the largest."""
     x = dense(x)
     losses = x if y is None else np.abs(x - y[:, None])
@@ -103,13 +109,13 @@ def expert_losses(place: str, x: Any, y: np.ndarray | None, expert_loss: str) ->
     return (losses - low) / ((high - low) or 1.0)
 
 
-def price_relatives(place: str, x: Any, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
+def price_relatives(place: str, x: Matrix, y: np.ndarray | None, expert_loss: str) -> np.ndarray:
     x = dense(x)
     refuse(place, "price relative", x, x <= 0, "; price relatives are positive")
     return x
 
 
-def finite(place: str, what: str, array: Any) -> None:
+def finite(place: str, what: str, array: Matrix) -> None:
     """Refuse NaN and infinity by row and column."""
     if not np.all(np.isfinite(array.data if scipy.sparse.issparse(array) else array)):
         whole = dense(array)
@@ -124,7 +130,7 @@ def refuse(place: str, what: str, array: np.ndarray, wrong: np.ndarray, demand: 
     raise ValueError(f"{place} holds the {what} {array[(row, *column)]:g} at {where}{demand}.")
 
 
-def dense(x: Any) -> np.ndarray:
+def dense(x: Matrix) -> np.ndarray:
     return np.asarray(x.toarray() if scipy.sparse.issparse(x) else x)
 
 

@@ -1,34 +1,65 @@
-"""Compare learners from Python: the same plan, tables and report as those of a config."""
+"""Compare learners from Python: the same jobs, tables and report as those of a config.
+
+This file is imported without the extra `lab`, and says what to install if it is missing.
+"""
 
 import atexit
 import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from olx.core import Batch, Learner, Rounds
-from olx.lab.extra import explained
-from olx.lab.spelled import spelled
 from olx.streams import Stream
 
+if TYPE_CHECKING:
+    from olx.lab.executors import Executor
+    from olx.lab.store import Result
 
-@explained
+F = TypeVar("F", bound=Callable[..., Any])
+PACKAGES = ("msgspec", "pyarrow", "matplotlib", "jinja2", "pooch", "sklearn")
+
+
+def missing_package(error: ModuleNotFoundError) -> str | None:
+    """What to install; None if the module is not of the lab."""
+    name = (error.name or "").partition(".")[0]
+    if name not in PACKAGES:
+        return None
+    return f"{name} is not installed; install the lab with pip install 'olx[lab]'."
+
+
+def _explained(function: F) -> F:
+    """`function`, which says what to install if a package of the lab is missing."""
+
+    @functools.wraps(function)
+    def called(*given: object, **named: object) -> object:
+        try:
+            return function(*given, **named)
+        except ModuleNotFoundError as error:
+            if (said := missing_package(error)) is None:
+                raise
+            raise ModuleNotFoundError(f"{function.__name__}: {said}", name=error.name) from None
+
+    return cast(F, called)
+
+
+@_explained
 def compare(
     learners: Mapping[str, Any],
     data: Any,
     *,
     out: str | os.PathLike | None = None,
     progress: bool | None = None,
-    executor: Any = None,
+    executor: "Executor | str | None" = None,
     **settings: Any,
-) -> Any:
+) -> "Result":
     """Play learners on data, and give the result as `olx run` does: tables, and a report.
 
     learners: by the name to show, each a learner; a batch; a function that makes a learner, alone
@@ -84,26 +115,27 @@ def compare(
         raise ConfigError(f"compare: {error}") from None
 
 
-class _Given(NamedTuple):
+class _Entry(NamedTuple):
     """What the lab gets in place of a table of a config."""
 
     table: dict[str, Any]
-    thing: Any = None
+    thing: object = None
     points: list[dict[str, Any]] | None = None
 
 
-def _learner(label: Any, given: Any) -> _Given:
+def _learner(label: str, given: object) -> _Entry:
     from olx.lab.config import ConfigError
+    from olx.lab.experiment import object_name
 
     if isinstance(given, str):
-        return _Given({"name": given, "label": label})
+        return _Entry({"name": given, "label": label})
     if isinstance(given, Mapping):
         name = given.get("name")
         if isinstance(name, str | None):
-            return _Given({"label": label, **given})
-        return _Given({"label": label, **given, "name": spelled(name)}, name)
+            return _Entry({"label": label, **given})
+        return _Entry({"label": label, **given, "name": object_name(name)}, name)
     if isinstance(given, Batch):
-        return _Given({"name": repr(given), "label": label}, given, _points(label, given.axes))
+        return _Entry({"name": repr(given), "label": label}, given, _points(label, given.axes))
     if isinstance(given, tuple) and len(given) == 2 and callable(given[0]):
         make, axes = given
         if not isinstance(axes, Mapping):
@@ -111,23 +143,23 @@ def _learner(label: Any, given: Any) -> _Given:
                 f"{label}: give the values of a function as a dictionary, such as "
                 f"olx.grid(eta=etas), got a {type(axes).__name__}."
             )
-        return _Given({"name": spelled(make), "label": label}, make, _points(label, axes))
+        return _Entry({"name": object_name(make), "label": label}, make, _points(label, axes))
     if isinstance(given, Learner) or callable(given):
-        return _Given({"name": spelled(given), "label": label}, given)
+        return _Entry({"name": object_name(given), "label": label}, given)
     raise ConfigError(
         f"{label}: give a learner, a batch, a function, (function, olx.grid(...)), a name or a "
         f"table, got a {type(given).__name__}."
     )
 
 
-def _pick(batch: Batch, **numbers: Any) -> Learner:
+def _pick(batch: Batch, **numbers: object) -> Learner:
     """The learner of a batch that was made from these numbers."""
     same = [jnp.asarray(axis) == numbers[name] for name, axis in batch.axes.items()]
     i = jnp.argmax(functools.reduce(jnp.logical_and, same))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[i], batch.learners)
 
 
-def _points(label: str, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _points(label: str, axes: Mapping[str, jax.Array]) -> list[dict[str, Any]]:
     """One value per axis for each configuration; axes have one length, as those of `olx.batch`."""
     from olx.lab.config import ConfigError
 
@@ -148,28 +180,28 @@ def _points(label: str, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(values, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _several(data: Any) -> dict[str, Any]:
+def _several(data: object) -> dict[str, Any]:
     """Data sets by the name to show; a single one has the name "data" if it has none."""
     if isinstance(data, Mapping) and "name" not in data:
         return dict(data)
     return {"": data} if isinstance(data, str | Mapping) else {"data": data}
 
 
-def _rows(label: str, given: Any) -> _Given:
+def _rows(label: str, given: object) -> _Entry:
     table: dict[str, Any] = {"label": label} if label else {}
     if isinstance(given, str):
-        return _Given({**table, "name": given})
+        return _Entry({**table, "name": given})
     thing = given
     if isinstance(given, Mapping):
         table, thing = {**table, **given}, given.get("name")
         if isinstance(thing, str | None):
-            return _Given(table)
+            return _Entry(table)
     if isinstance(thing, Rounds | Stream):  # their order is a part of the game
         table = {"order": "file", **table}
-    return _Given({**table, "name": table.get("label", "data")}, thing)
+    return _Entry({**table, "name": table.get("label", "data")}, thing)
 
 
-def _cast(thing: Any, precision: str) -> Any:
+def _cast(thing: object, precision: str) -> Any:
     """Learners with their numbers in the precision of the experiment; a batch as a factory."""
     if isinstance(thing, Batch):
         parts = _cast(thing.learners, precision), _cast(thing.axes, precision)

@@ -1,20 +1,21 @@
-r"""Trivial baselines, which see no features: the best constant so far.
+"""Trivial baselines, which see no features: the best constant so far.
 
-A learner that does not beat its baseline has learned nothing from the features. Each task of
-`olx.lab.tasks` names one. Counts start at one half for each label (Krichevsky and Trofimov, 1981),
-so that no first guess is certain.
+A learner that does not beat its baseline has learned nothing from the features. Each task names
+one. Counts start at one half for each label (Krichevsky and Trofimov, 1981), so that no first guess
+is certain.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx._refusal import public
-from olx.core import Feedback, Learner
-from olx.lab.decisions import chain_of, chain_parts
+from olx.core import Feedback, Learner, Scalar
+from olx.structured import Parts, Sequences, chain
 
 SCORES = np.array(sorted(np.linspace(-8, 8, 129), key=abs))  # ties go to the score next to 0
 
@@ -108,7 +109,7 @@ def equal_scores() -> Learner:
     return Learner(None, _nothing, _zeros, _same)
 
 
-def _zeros(_: None, state: Array, context: Any) -> Array:
+def _zeros(_: None, state: Array, context: Array) -> Array:
     return jnp.zeros(context.shape[:1], state.dtype)
 
 
@@ -122,9 +123,10 @@ def _start_parts(_: None, params: PyTree) -> Counts:
     return _half(params.start.size, params.start.dtype)
 
 
-def _parts(_: None, state: Counts, context: Any) -> Any:
+def _parts(_: None, state: Counts, context: Sequences) -> Parts:
     width = jax.tree.leaves(context)[0].shape[-1]
-    parts = chain_parts(chain_of(state.total.size, width).zeros(), context)
+    structure = chain(state.total.size, width)
+    parts = structure.parts(structure.zeros(), context)
     return parts._replace(emission=parts.emission + _log_shares(None, state, None))
 
 
@@ -155,11 +157,11 @@ def _same(_: None, state: PyTree, feedback: Feedback) -> PyTree:
     return state
 
 
-def _half(count: int, dtype: Any) -> Counts:
+def _half(count: int, dtype: DTypeLike) -> Counts:
     return Counts(jnp.full(count, 0.5, dtype), jnp.zeros((), dtype))
 
 
-def _added(state: Counts, new: Array, weight: Any) -> Counts:
+def _added(state: Counts, new: Array, weight: Scalar) -> Counts:
     return Counts(state.total + weight * new, state.rounds + weight)
 
 
