@@ -10,6 +10,7 @@ This file lies above `tests` and `olx`, so that examples in docstrings are teste
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,9 @@ def trim(folder: Path, most: int) -> None:
         if most < 0:
             file.unlink(missing_ok=True)
 
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what it does not wait for
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests and their processes need it
 
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the workers of pytest-xdist inherit it
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
