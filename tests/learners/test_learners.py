@@ -16,7 +16,9 @@ import olx
 from olx.testing.implementations import check_widths
 from olx.testing.ties import tied_rounds
 
-ALGORITHMS, PROGRAMS = one_of_each(algorithm), set(one_of_each(program))
+SILENT = {"softmax by dual ascent"}  # one of its theorems says nothing at this step size
+ALGORITHMS = [name for name in one_of_each(algorithm) if name not in SILENT]
+PROGRAMS = set(one_of_each(program))
 CLAIMS = [name for name in one_of_each(claims) if TABLE[name].learner.facts != olx.Facts()]
 
 
