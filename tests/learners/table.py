@@ -1,6 +1,12 @@
-"""The whole table of learners."""
+"""The whole table of learners, and which of its rows are alike."""
 
-from cases import CASES
+import dataclasses
+from collections.abc import Callable, Hashable
+from types import FunctionType
+
+import jax
+import jax.numpy as jnp
+from cases import CASES, Case
 from cases_boosting import BOOSTING
 from cases_experts import EXPERT, META
 from cases_first_order import FIRST_ORDER
@@ -8,6 +14,9 @@ from cases_multiclass import MULTICLASS
 from cases_ranking import RANKING
 from cases_second_order import SECOND_ORDER
 from cases_structured import STRUCTURED
+from jax.tree_util import Partial
+
+from olx import Learner
 
 TASKS = MULTICLASS | RANKING | STRUCTURED
 TABLE = CASES | FIRST_ORDER | SECOND_ORDER | BOOSTING | TASKS | EXPERT | META
@@ -34,75 +43,51 @@ KINDS = [
     "mix",
 ]
 
-# Numbers or a map handed to the functions of another row, which is looked at instead.
-ALIKE = {
-    "omd ball",
-    "omd box",
-    "omd simplex",
-    "omd pnorm",
-    "omd hypentropy",
-    "omd orthant entropy",
-    "omd binary entropy",
-    "omd unseen conjugate",
-    "omd floored entropy",
-    "omd tsallis",
-    "omd log barrier",
-    "omd schatten",
-    "md euclidean",
-    "md entropy, decaying",
-    "ftrl constant",
-    "ftrl composite l1",
-    "ftrl growing",
-    "ftrl adagrad",
-    "ftrl leader",
-    "optimistic adagrad",
-    "optimistic md entropy",
-    "p-norm perceptron",
-    "winnow",
-    "winnow, positive orthant",
-    "winnow, balanced",
-    "dual ascent, structured",
-    "PA",
-    "PA-II",
-    "romma, aggressive",
-    "random field",
-    "EG",
-    "strongly convex MD",
-    "rda",
-    "adagrad",
-    "self-confident, entropy",
-    "ada normal hedge, exponent",
-    "majority",
-    "adaboost",
-    "gentleboost",
-    "nh-boost",
-    "multiclass perceptron, uniform",
-    "multiclass p-norm perceptron",
-    "multiclass EG",
-    "multiclass PA",
-    "multiclass PA-II",
-    "multiclass aggressive, costs",
-    "multiclass aggressive, squared",
-    "multiclass aggressive, average",
-    "multiclass aggressive, p-norm",
-    "multiclass self-tuned",
-    "multiclass SCW-I",
-    "multiclass SCW-II",
-    "softmax by dual ascent",
-    "softmax regression",
-    "softmax regression, adagrad",
-    "one vs one",
-    "output codes",
-    "label ranking, conservative",
-    "label ranking, aggressive",
-    "label ranking, entropy, conservative",
-    "instance ranking, largest",
-    "rank rows",
-    "dual ascent, signs",
-    "ogd, adapted at once",
-    "mix, algorithms",
-    "dual ascent, own loss",
-    "EG+-",
-    "dual ascent, entropy",
-}
-EACH = [name for name in TABLE if name not in ALIKE]
+PARTS = ("olx.convex", "olx.losses", "olx.mirrors", "olx.schedules")  # handed to algorithms
+
+
+def functions(part: object) -> set[Callable]:
+    """The functions of a learner, and those of all that its numbers hold, without its facts."""
+    if isinstance(part, FunctionType):
+        return {part}
+    if isinstance(part, Learner):
+        inside = (part.init_fn, part.predict_fn, part.update_fn, part.hparams)
+    elif isinstance(part, Partial):
+        inside = (part.func, part.args, part.keywords)
+    elif isinstance(part, tuple | list):
+        inside = part
+    elif isinstance(part, dict):
+        inside = part.values()
+    elif dataclasses.is_dataclass(part):
+        inside = [getattr(part, field.name) for field in dataclasses.fields(part)]
+    else:
+        return set()
+    return set().union(*map(functions, inside))
+
+
+def algorithm(case: Case) -> Hashable:
+    """The functions of the algorithm; a map, a loss or a set may be another one."""
+    found = functions(case.learner)
+    return frozenset(one for one in found if not one.__module__.startswith(PARTS))
+
+
+def program(case: Case) -> Hashable:
+    """The functions of the learner, and of the learners inside it, whatever they are given."""
+    inner = lambda part: isinstance(part, Learner)
+    triple, learners = [], [case.learner]
+    while learners:
+        one = learners.pop()
+        triple.append((one.init_fn, one.predict_fn, one.update_fn))
+        learners += filter(inner, jax.tree.leaves(one.hparams, is_leaf=inner))
+    return tuple(triple)
+
+
+def claims(case: Case) -> Hashable:
+    """The facts of the learner, about a state of this structure, of vectors or matrices."""
+    state = jax.tree.map(jnp.ndim, jax.eval_shape(case.learner.init, case.params))
+    return case.learner.facts, jax.tree.structure(state), *jax.tree.leaves(state)
+
+
+def one_of_each(key: Callable[[Case], Hashable]) -> list[str]:
+    """The first row of the table of every key."""
+    return list({key(case): name for name, case in reversed(TABLE.items())}.values())[::-1]

@@ -4,10 +4,13 @@ Most programs run once here, so compiling them is what takes the time: the compi
 optimize, and compiled programs are kept in the user's cache folder for the other processes and for
 the next run. A program is found there by its text, the flags and the version of the compiler, so a
 change of olx cannot be served an old one. Delete the folder to test from cold.
+
+This file lies above `tests` and `olx`, so that examples in docstrings are tested in the same way.
 """
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +39,9 @@ def trim(folder: Path, most: int) -> None:
             file.unlink(missing_ok=True)
 
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what it does not wait for
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests and their processes need it
+
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the workers of pytest-xdist inherit it
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     compiled = caches / "olx-tests"
@@ -54,7 +60,7 @@ import memory
 import pytest
 import quick
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent / "tests"
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -94,7 +100,10 @@ def pytest_configure(config):
 def pytest_ignore_collect(collection_path, config):
     """With `-m quick`, a file without quick tests is not imported."""
     if config.option.markexpr == "quick" and collection_path.is_file():
-        return None if quick.lines_of(_inside(collection_path)) else True
+        quick_file = collection_path.is_relative_to(TESTS) and quick.lines_of(
+            _inside(collection_path)
+        )
+        return None if quick_file else True
 
 
 def pytest_collection():
@@ -109,11 +118,11 @@ def pytest_collection_finish():
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.is_relative_to(HERE):
+        if item.path.is_relative_to(TESTS):
             inside = item.nodeid.replace(item.nodeid.partition("::")[0], _inside(item.path), 1)
             if quick.is_quick(inside):
                 item.add_marker("quick")
 
 
 def _inside(path: Path) -> str:
-    return path.relative_to(HERE).as_posix()
+    return path.relative_to(TESTS).as_posix()
