@@ -19,6 +19,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (5.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -98,7 +99,7 @@ def is_proper(inside: Bool[Array, " k"]) -> Bool[Array, ""]:
     return jnp.any(inside) & ~jnp.all(inside)
 
 
-def is_degree(relevance: Array) -> Array:
+def is_degree(relevance: Array | np.ndarray) -> Array:
     return ((relevance >= 0) & (relevance < jnp.inf)) | (relevance == PADDING)
 
 
