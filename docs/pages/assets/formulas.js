@@ -1,4 +1,5 @@
-// Formulas are set by a copy of MathJax that lies beside this file.
+// Formulas are set by a copy of MathJax that lies beside this file. A formula that is wider than the
+// page is made smaller, to 70 percent at most; a still wider one scrolls in its own line.
 window.MathJax = {
   tex: { inlineMath: [["\\(", "\\)"]], displayMath: [["\\[", "\\]"]] },
   options: {
@@ -8,4 +9,17 @@ window.MathJax = {
     enableAssistiveMml: false,
   },
   svg: { fontCache: "global" },
+  startup: {
+    pageReady: () => MathJax.startup.defaultPageReady().then(fit),
+  },
 };
+
+function fit() {
+  for (const formula of document.querySelectorAll(".arithmatex > mjx-container")) {
+    formula.style.fontSize = "";
+    const room = formula.closest("p, li, td, div.arithmatex").clientWidth;
+    const wide = formula.firstElementChild.getBoundingClientRect().width;
+    if (room && wide > room) formula.style.fontSize = `${Math.max(70, (100 * room) / wide)}%`;
+  }
+}
+window.addEventListener("resize", () => requestAnimationFrame(fit));
