@@ -16,10 +16,11 @@ window.MathJax = {
 
 function fit() {
   for (const formula of document.querySelectorAll(".arithmatex > mjx-container")) {
-    formula.style.fontSize = "";
-    const room = formula.closest("p, li, td, div.arithmatex").clientWidth;
+    const size = (formula.dataset.size ??= parseFloat(formula.style.fontSize) || 100);
+    formula.style.fontSize = `${size}%`;
+    const room = formula.closest("p, li, td, div.arithmatex").clientWidth - 4;
     const wide = formula.firstElementChild.getBoundingClientRect().width;
-    if (room && wide > room) formula.style.fontSize = `${Math.max(70, (100 * room) / wide)}%`;
+    if (wide > room) formula.style.fontSize = `${size * Math.max(0.7, room / wide)}%`;
   }
 }
 window.addEventListener("resize", () => requestAnimationFrame(fit));
