@@ -25,8 +25,9 @@ from benchmarks.peers import ETA
 from olx.engine import chunks, compile
 from olx.engine.arguments import check_game
 from olx.engine.finite import candidates, visible_leaves
-from olx.engine.game import numbers_of, one_game
+from olx.engine.game import game_of
 from olx.engine.implementations.dense import dense_program
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 
 WIDTHS = (10, 50, 64, 200, 1000)
@@ -97,7 +98,7 @@ def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], 
 
 def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
     numbers = numbers_of(entry.learner, entry.loss, check_game)
-    game = one_game("overhead", numbers, rounds, start, Recorder())
+    game = game_of("overhead", numbers, rounds, start, Recorder())
     plan = chunks.plan_of(jax.tree.map(np.asarray, rounds), start, 1, True)
     visible = visible_leaves(game, plan, candidates(plan, numbers.parts))
     given = numbers.leaves.numbers, rounds, np.array([0, chunks.len_of(rounds)], np.int32)

@@ -54,7 +54,7 @@ def names(room: ModuleType) -> list[Name]:
             if not isinstance(getattr(room, alias.asname), ModuleType)
         ]
     defined = [name for node in tree.body for name in _defined(node)]
-    return [Name(room.__name__, name, room.__name__, name) for name in defined]
+    return [Name(_short(room.__name__), name, room.__name__, name) for name in defined]
 
 
 def factories(public: list[Name]) -> list[Name]:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from experiments import output
-from olx.lab.report.scores import Score, scores, tuned
+from olx.lab.report.scores import Score, scores, tuned_score
 
 WEAK = "weak learner"
 
@@ -67,7 +67,7 @@ def read(folder: Path) -> Errors:
     ours, printed = {}, {}
     for entry in config["published"]:
         for dataset, value in entry["values"].items():
-            found = tuned(everything, dataset, entry["learner"], entry["metric"])
+            found = tuned_score(everything, dataset, entry["learner"], entry["metric"])
             if found is not None:
                 ours[dataset, entry["learner"]] = orders_of(table, found, entry["metric"])
                 printed[dataset, entry["learner"]] = value

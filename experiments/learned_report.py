@@ -104,9 +104,9 @@ def draw(found: list[Family], folder: Path) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from olx.lab.report.figure import LOOK, save
+    from olx.lab.report.figures import STYLE, save
 
-    with matplotlib.rc_context(LOOK):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.2 * len(found), 8.4), layout="constrained")
         panels = figure.subplots(3, len(found), squeeze=False)
         for (above, middle, below), one in zip(panels.T, found, strict=True):

@@ -118,24 +118,23 @@ def exponents(numbers: dict[str, float]) -> str:
 
 
 def draw(conditions: list[float], found: dict, at: np.ndarray, apart: dict, out: Path) -> None:
-    from olx.lab.report.colours import look
-    from olx.lab.report.figure import canvas, legend, save, stretch
+    from olx.lab.report.figures import add_legend, canvas, line_style, save, set_log_scale
 
     out.mkdir(parents=True, exist_ok=True)
     figure, axes = canvas(
         "One pass, numbers of another stream", "condition number", "share of mistakes"
     )
     for i, name in enumerate(NAMES):
-        axes.plot(conditions, [one.error for one in found[name]], label=name, **look(i, len(NAMES)))
+        axes.plot(conditions, [one.error for one in found[name]], label=name, **line_style(i))
     axes.set_ylim(bottom=0)
-    legend(figure, axes)
+    add_legend(figure, axes)
     save(figure, out, "mistakes")
     figure, axes = canvas("Oja's sketch of size 10", "rounds", "largest relative error")
     for i, (kind, each) in enumerate(apart.items()):
-        axes.plot(at, each, label=kind, **look(i + 3, len(NAMES)))
-    stretch(axes.xaxis, at)
-    stretch(axes.yaxis, np.concatenate(list(apart.values())))
-    legend(figure, axes)
+        axes.plot(at, each, label=kind, **line_style(i + 3))
+    set_log_scale(axes.xaxis, at)
+    set_log_scale(axes.yaxis, np.concatenate(list(apart.values())))
+    add_legend(figure, axes)
     save(figure, out, "eigenvalues")
 
 

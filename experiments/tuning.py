@@ -4,7 +4,7 @@ Five streams, each with a learner of two numbers and wide ranges for both:
 
   elec2        electricity prices, in the order of time; p-norm mirror descent, eta and q
   cal_housing  house values, in the order of the file; AdaGrad, eta and delta
-  a9a          incomes; FTRL-Proximal, alpha and l2
+  a9a          incomes; FTRL-Proximal, eta and l2
   weather      rain, in the order of time; gradient descent with the step eta / t^power
   switching    20 experts, the best of which changes ten times; Fixed Share, eta and alpha
 
@@ -72,8 +72,8 @@ def adagrad(eta, delta):
     return olx.linear(first_order.adagrad(eta, delta=delta))
 
 
-def ftrl(alpha, l2):
-    return olx.linear(first_order.ftrl_proximal(alpha, l2=l2))
+def ftrl(eta, l2):
+    return olx.linear(first_order.ftrl_proximal(eta, l2=l2))
 
 
 def decaying(eta, power):
@@ -101,7 +101,7 @@ def cases(folder: Path | None) -> dict[str, Callable[[], Case]]:
         "cal_housing": kept(
             "cal_housing", adagrad, losses.squared, {"eta": (1e-4, 1e2), "delta": (1e-4, 1e4)}
         ),
-        "a9a": kept("a9a", ftrl, losses.logistic, {"alpha": (1e-4, 1e2), "l2": (1e-4, 1e4)}),
+        "a9a": kept("a9a", ftrl, losses.logistic, {"eta": (1e-4, 1e2), "l2": (1e-4, 1e4)}),
         "weather": kept(
             "weather", decaying, losses.logistic, {"eta": (1e-4, 1e2), "power": (0.0, 1.0)}
         ),

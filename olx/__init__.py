@@ -53,7 +53,7 @@ from olx.frameworks.md import ogd as ogd
 from olx.frameworks.omd import hedge as hedge
 from olx.frameworks.omd import omd as omd
 from olx.frameworks.optimistic import optimistic as optimistic
-from olx.frameworks.optimistic_md import optimistic_md as optimistic_md
+from olx.frameworks.optimistic import optimistic_md as optimistic_md
 from olx.frameworks.repeated_game import repeated_game as repeated_game
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map

@@ -24,4 +24,4 @@ def test_a_test_is_quick_by_its_file_its_function_or_its_row():
     assert quick.is_quick("engine/test_run.py::test_it_refuses[a row]")
     assert quick.is_quick(f"{quick.LINES[-1]}")
     assert not quick.is_quick("engine/test_run.py::test_wide_rows_give_the_same_numbers")
-    assert not quick.is_quick("test_long_runs.py::test_anything")
+    assert not quick.is_quick("learners/test_long_runs.py::test_anything")

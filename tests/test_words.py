@@ -91,7 +91,7 @@ LINES = """
     balanced_winnow(total=2, beta=3)
     pnorm_perceptron(p=3)
     arow(r=0.7)
-    soft_confidence_weighted(confidence=0.8, c=0.6, squared=True)
+    soft_confidence_weighted(confidence=0.8, aggressiveness=0.6, squared=True)
     best_pruning(ada_normal_hedge())
     ada_normal_hedge(low=-1, high=3)
     saol(linear(ogd(eta=0.1)), 4)

@@ -1,4 +1,6 @@
-r"""A Perceptron that also learns from margin errors, where this improves its mistake bound.
+r"""Aggressive classifiers: learn from margin errors too, in the geometry of any mirror map.
+
+`aggressive_perceptron` makes the steps
 
 $$w_t = \nabla f^*(\theta_t), \qquad \theta_{t+1} = \theta_t + \eta_t y_t x_t,$$
 
@@ -25,14 +27,28 @@ which is (21) of the paper. The corollary continues to $L + a^2 + a \sqrt L + D'
 needs $D' \ge 0$. A negative $D'$ must be multiplied by $\kappa = a / (2 \sqrt{a^2 / 4 + L}) \le 1$,
 so `published` uses $\max(D', \kappa D')$ instead.
 
+`self_tuned_aggressive` is the aggressive dual ascent on the hinge with margin $\gamma$, with a step
+size set by the number $m_t$ of mistakes before round $t$:
+
+$$w_t = \nabla f^*\Big(\frac{1}{c_t} \sum_{s < t} \alpha_s y_s x_s\Big), \qquad
+  c_t = X_t \sqrt{\frac{m_t + 1}{U}}.$$
+
+In every round $\alpha_t \in [0, 1]$ maximizes the dual; it is 0 if the loss is 0. For every $u$
+with $f(u) \le U$, with $X$ the largest $\|x_s\|_*$ and $G$ the sum of the hinge losses of $u$, both
+over all rounds, the number of mistakes is at most
+
+$$\frac G\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{U G} + \frac{4 X^2 U}{\gamma^2}.$$
+
 Orabona, Crammer, Cesa-Bianchi, A Generalized Online Mirror Descent with Applications to
-Classification and Regression, 2015, corollary 2 and lemma 3.
+Classification and Regression, 2015, corollary 2 and lemma 3; Shalev-Shwartz, Online Learning:
+Theory, Algorithms, and Applications, 2007, figure 5.3 with its signs and norm corrected, theorem 6.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
@@ -40,14 +56,30 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import RefusedType, public
-from olx.core import Feedback, Learner
+from olx.convex.norms import Norm
+from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
+from olx.frameworks.ascents.optimal import aggressive
+from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.lift import dot
-from olx.losses.hinges import hinge
+from olx.frameworks.mistakes import Tally, add_round, alike, open_tally, self_tuned
+from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
+from olx.losses.hinges import hinge, margin_hinge
 from olx.losses.margin import margin, short
 from olx.losses.score import signs
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
+from olx.schedules.mistakes import mistakes as mistake_schedule
+from olx.theorem import (
+    DOMAIN,
+    MET,
+    UNIT_WEIGHTS,
+    ZERO,
+    About,
+    Certificate,
+    Theorem,
+    latest,
+    summed,
+)
 
 
 @pytree
@@ -78,12 +110,7 @@ def aggressive_perceptron(mirror: MirrorMap) -> Learner:
     >>> bool(olx.certify(learner, run, u / 0.2).holds)
     True
     """
-    check.instance("mirror", mirror, MirrorMap)
-    if not mirror.states_norm:
-        raise RefusedType(
-            "`mirror` must state its norm and modulus, which set the step "
-            "size; give them to `olx.mirror_map`."
-        )
+    _norm_of(mirror)
     hparams = AggressivePerceptronHparams(mirror)
     needs, theorems = (signs("aggressive_perceptron"),), (sum_of_steps, mistakes)
     facts = Facts(coordinates=Rowwise() if mirror.separable else None)
@@ -113,12 +140,10 @@ def _step(
     hp: AggressivePerceptronHparams, state: AggressivePerceptronState, feedback: Feedback
 ) -> tuple[Array, Array]:
     r"""$\eta_t$ and $X_t$."""
-    assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
-    assert hp.mirror.modulus is not None
-    ahead = margin(feedback.action, feedback.outcome)
-    size = hp.mirror.norm.dual(feedback.context)
+    norm, modulus = _norm_of(hp.mirror)
+    ahead, size = margin(feedback.action, feedback.outcome), norm.dual(feedback.context)
     largest = jnp.maximum(state.largest, size)
-    least = jnp.clip((largest**2 - hp.mirror.modulus * ahead) / safe.or_one(size) ** 2, 0.0, 1.0)
+    least = jnp.clip((largest**2 - modulus * ahead) / safe.or_one(size) ** 2, 0.0, 1.0)
     learns = jnp.where(ahead < 1, least, 0.0)
     return jnp.where(short(ahead), jnp.ones_like(ahead), learns), largest
 
@@ -148,12 +173,11 @@ def terms(
 ) -> Account:
     x, y = feedback.context, feedback.outcome
     eta, largest = _step(hp, state, feedback)
-    assert hp.mirror.norm is not None  # `aggressive_perceptron` has checked
-    assert hp.mirror.modulus is not None
-    ahead, size = margin(feedback.action, y), hp.mirror.norm.dual(x)
-    spent, gained = (eta * size) ** 2 / (2 * hp.mirror.modulus), eta * ahead
+    norm, modulus = _norm_of(hp.mirror)
+    ahead, size = margin(feedback.action, y), norm.dual(x)
+    spent, gained = (eta * size) ** 2 / (2 * modulus), eta * ahead
     only = jnp.where(short(ahead), 0.0, eta)
-    rise = (only * size) ** 2 + 2 * hp.mirror.modulus * only * ahead
+    rise = (only * size) ** 2 + 2 * modulus * only * ahead
     return Account(
         eta,
         eta * hinge(dot(u, x), y),
@@ -190,5 +214,74 @@ sum_of_steps = summed("sum_of_steps", f"{SOURCE}, lemma 3", terms, steps_made, s
 mistakes = summed("mistakes", f"{SOURCE}, corollary 2", terms, mistakes_made, start)
 
 
-def _judged(hp, proof: Certificate, account: Account, u: PyTree) -> Certificate:
+def _judged(
+    hp: AggressivePerceptronHparams, proof: Certificate, account: Account, u: PyTree
+) -> Certificate:
     return proof.under({UNIT_WEIGHTS: account.unit, DOMAIN: hp.mirror.outside(u) == 0})
+
+
+@public
+def self_tuned_aggressive(mirror: MirrorMap, complexity: Scalar, margin: Scalar = 1.0) -> Learner:
+    r"""Learn from every margin error, with a step size set by the number of mistakes.
+
+    mirror: strongly convex in a norm that it states, with minimum 0.
+    complexity: $U$, the largest $f(u)$ to compete with; $\log d$ for the entropy.
+    margin: $\gamma$; below 1 for the entropy and rows in $[-1, 1]^d$.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.2)
+    >>> learner = self_tuned_aggressive(olx.mirrors.euclidean(), complexity=12.5)
+    >>> run = olx.rollout(
+    ...     learner, olx.losses.zero_one, rounds, jnp.zeros(5), record=olx.record.trace
+    ... )
+    >>> bool(olx.certify(learner, run, u / 0.2).holds)
+    True
+    """
+    norm, modulus = _norm_of(mirror)
+    complexity = check.positive("complexity", complexity)
+    margin = check.positive("margin", margin)
+    root = jnp.sqrt(modulus)  # the schedule is for a modulus of 1
+    own = Norm(Partial(_scaled, root, norm.primal), Partial(_scaled, 1 / root, norm.dual))
+    schedule = mistake_schedule(complexity, own)
+    learner = dual_ascent(schedule, mirror, margin_hinge(margin), aggressive())
+    return learner.carrying(self_tuned_aggressive_mistakes)
+
+
+def open_self_tuned(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Tally:
+    return open_tally(hp.loss.hparams, hp, state, u, every=True)
+
+
+def self_tuned_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    return self_tuned(tally, hp.eta.hparams.complexity)
+
+
+def _is_self_tuned(learner: Learner) -> bool:
+    hp = learner.hparams
+    if not isinstance(hp, DualAscentHparams) or not hp.mirror.states_norm:
+        return False
+    return alike(hp, self_tuned_aggressive(hp.mirror, 1.0).hparams)
+
+
+self_tuned_aggressive_mistakes = Theorem(
+    "self_tuned_aggressive_mistakes",
+    "Shalev-Shwartz 2007, theorem 6",
+    open_self_tuned,
+    add_round,
+    self_tuned_sides,
+    about=About("`self_tuned_aggressive`", _is_self_tuned),
+)
+
+
+def _scaled(factor: Scalar, norm: Partial, x: PyTree) -> Array:
+    return factor * norm(x)
+
+
+def _norm_of(mirror: MirrorMap) -> tuple[Norm, Scalar]:
+    """The norm and the modulus of a mirror map; refuses one that does not state them."""
+    check.instance("mirror", mirror, MirrorMap)
+    if mirror.norm is None or mirror.modulus is None:
+        raise RefusedType(
+            "`mirror` must state its norm and modulus, which set the step "
+            "size; give them to `olx.mirror_map`."
+        )
+    return mirror.norm, mirror.modulus

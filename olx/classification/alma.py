@@ -110,8 +110,6 @@ def small_margin_alma(alpha: Scalar, p: Scalar | None = None) -> Learner:
     alpha, p: as in `alma`.
     """
     alpha = check.above("alpha", alpha, 0, 1)
-    if p is not None:
-        p = check.between("p", p, 2, float("inf"))
     return alma(alpha, p, margin=1 / alpha)
 
 
@@ -170,82 +168,69 @@ def _lump(hp: ALMAHparams) -> Lump:
 
 
 class Account(NamedTuple):
-    left: Float[Array, ""]
+    left: Float[Array, ""]  # the regret on the corrections
     made: Float[Array, ""]  # corrections
-    unit: Bool[Array, ""]  # whether all weights were 1
-
-
-def start(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
-    check.comparator(u, state.theta)
-    return Account(ZERO, ZERO, MET)
-
-
-def terms(hp: ALMAHparams, state: ALMAState, feedback: Feedback, u: PyTree) -> Account:
-    corrects, _ = correction(hp, state, feedback)
-    x, size = feedback.context, size_of(hp, feedback.context)
-    left = feedback.outcome * (dot(u, x) - feedback.action) / safe.or_one(size)
-    made = jnp.where(corrects, jnp.ones_like(left), 0.0)
-    return Account(jnp.where(corrects, left, 0.0), made, jnp.asarray(feedback.weight) == 1)
-
-
-def both_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
-    right = jnp.sqrt((power_of(hp) - 1) * account.made) * (2 / hp.step + hp.step)
-    proof = Certificate(account.left, right, 10 * account.made)
-    return proof.under({DOMAIN: in_ball(hp, u), UNIT_WEIGHTS: account.unit})
-
-
-regret_on_corrections = summed("regret_on_corrections", "Gentile 2001", terms, both_sides, start)
-
-
-class MistakeAccount(NamedTuple):
     wrong: Float[Array, ""]  # mistakes
-    made: Float[Array, ""]  # corrections
     lost: Float[Array, ""]  # D
     zeros: Float[Array, ""]  # rows of zeros
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-@public
-def alma_mistakes(margin: Scalar) -> Theorem:
-    r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
-    margin = check.positive("margin", margin)
-    parts = Partial(mistake_terms, margin), Partial(mistake_sides, margin), first_mistakes
-    about = About("an `alma`", _is_alma)
-    return summed("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
-
-
-def first_mistakes(hp: ALMAHparams, state: ALMAState, u: PyTree) -> MistakeAccount:
+def start(hp: ALMAHparams, state: ALMAState, u: PyTree) -> Account:
     check.comparator(u, state.theta)
-    return MistakeAccount(ZERO, ZERO, ZERO, ZERO, MET)
+    return Account(*[ZERO] * 5, unit=MET)
 
 
-def mistake_terms(
+def terms(
     margin: Scalar, hp: ALMAHparams, state: ALMAState, feedback: Feedback, u: PyTree
-) -> MistakeAccount:
-    x, y = feedback.context, feedback.outcome
+) -> Account:
+    x, y, ahead = feedback.context, feedback.outcome, dot(u, feedback.context)
     corrects, _ = correction(hp, state, feedback)
-    size = norms.power(power_of(hp), x)
-    gap = jnp.maximum(margin - y * dot(u, x) / safe.or_one(size), 0.0)
-    count = lambda met: jnp.where(met, jnp.ones_like(gap), 0.0)
-    return MistakeAccount(
-        count(mistaken(feedback.action, y)),
+    size = size_of(hp, x)
+    left = y * (ahead - feedback.action) / safe.or_one(size)
+    gap = jnp.maximum(margin - y * ahead / safe.or_one(size), 0.0)
+    count = lambda met: jnp.where(met, jnp.ones_like(left), 0.0)
+    return Account(
+        jnp.where(corrects, left, 0.0),
         count(corrects),
+        count(mistaken(feedback.action, y)),
         jnp.where(corrects, gap, 0.0),
         count(size == 0),
         jnp.asarray(feedback.weight) == 1,
     )
 
 
-def mistake_sides(
-    margin: Scalar, hp: ALMAHparams, account: MistakeAccount, u: PyTree
-) -> Certificate:
+def regret_sides(hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
+    right = jnp.sqrt((power_of(hp) - 1) * account.made) * (2 / hp.step + hp.step)
+    return _under(hp, Certificate(account.left, right, 10 * account.made), account, u)
+
+
+def mistake_sides(margin: Scalar, hp: ALMAHparams, account: Account, u: PyTree) -> Certificate:
     lost, zeros = account.lost / margin, account.zeros
     reach = 2 / hp.step + hp.step + 2 * (1 - hp.alpha) * hp.margin
     b = jnp.sqrt(jnp.asarray(power_of(hp) - 1, lost.dtype)) * reach / margin
     right = lost + b * jnp.sqrt(account.made) + zeros
     published = lost + b**2 + b * jnp.sqrt(lost) + zeros
-    proof = Certificate(account.wrong, right, account.wrong + account.made + right, published)
+    scale = account.wrong + account.made + right
+    return _under(hp, Certificate(account.wrong, right, scale, published), account, u)
+
+
+def _under(hp: ALMAHparams, proof: Certificate, account: Account, u: PyTree) -> Certificate:
     return proof.under({DOMAIN: in_ball(hp, u), UNIT_WEIGHTS: account.unit})
+
+
+regret_on_corrections = summed(
+    "regret_on_corrections", "Gentile 2001", Partial(terms, 1.0), regret_sides, start
+)
+
+
+@public
+def alma_mistakes(margin: Scalar) -> Theorem:
+    r"""The mistake bound of an `alma` for a comparator of margin $\gamma$ = `margin`."""
+    margin = check.positive("margin", margin)
+    parts = Partial(terms, margin), Partial(mistake_sides, margin), start
+    about = About("an `alma`", _is_alma)
+    return summed("alma_mistakes", "Gentile 2001, mistakes", *parts, about=about)
 
 
 def _is_alma(learner: Learner) -> bool:

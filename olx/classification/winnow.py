@@ -18,32 +18,42 @@ which needs the number of mistakes before the run, it is solved for $|M|$:
 $$|M| \le \frac H\gamma + \frac X{\gamma^{3/2}} \sqrt{2 H \log d} +
   \frac{2 X^2 \log d}{\gamma^2},$$
 
-see `tuned_winnow_mistakes`. `self_tuned_winnow` has such a bound without that knowledge, with twice
-the last term.
+see `tuned_winnow_mistakes`. `self_tuned_winnow` has such a bound without that knowledge. It sets
+its step by the number $m_t$ of mistakes before round $t$ and the largest row so far:
+
+$$\frac1{\eta_t} = X_t \sqrt{\frac{m_t + 1}{\log d}}, \quad X_t = \max_{s \le t} \|x_s\|_\infty,
+  \qquad |M| \le \frac H\gamma + \frac{2 X}{\gamma^{3/2}} \sqrt{H \log d} +
+  \frac{4 X^2 \log d}{\gamma^2},$$
+
+with $X$ the largest $X_t$.
 
 Littlestone, Learning Quickly When Irrelevant Attributes Abound, 1988; Shalev-Shwartz, Online
-Learning: Theory, Algorithms, and Applications, 2007, (5.7) and (5.8).
+Learning: Theory, Algorithms, and Applications, 2007, (5.7) and (5.8), figure 5.2 and corollary 6.
 """
 
 import math
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._refusal import RefusedType, public
+from olx._refusal import RefusedType, own_name, public
 from olx._words import computed
-from olx.core import Learner, Scalar
-from olx.frameworks.ascents.conservative import conservative
+from olx.convex import norms
+from olx.core import STEP, Feedback, Learner, Process, Scalar
+from olx.frameworks.ascents.base import conservative
 from olx.frameworks.dual_ascent import dual_ascent
 from olx.frameworks.mistakes import (
     Tally,
+    alike,
     at_margin,
     at_price,
     counted,
     is_conservative,
     logarithm,
+    self_tuned,
     solved,
 )
 from olx.frameworks.primal_dual import DualAscentHparams
@@ -51,6 +61,7 @@ from olx.losses.hinges import hinge
 from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.orthant_entropy import unnormalized_entropy
 from olx.mirrors.signed_entropy import signed_entropy
+from olx.schedules.mistakes import MistakesStats, mistakes
 from olx.theorem import About, Certificate, Theorem
 
 
@@ -98,6 +109,42 @@ def balanced_winnow(
     eta = _rate(eta, beta)
     total = check.positive("total", total)
     return computed(dual_ascent(eta, signed_entropy(total), hinge, conservative()), beta=_beta)
+
+
+@public
+def self_tuned_winnow() -> Learner:
+    """Winnow on the simplex with an automatic step size, for at least two weights.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rounds, u = olx.streams.r_of_k(jax.random.key(0), rounds=200, features=30, r=1, k=2)
+    >>> run = olx.rollout(self_tuned_winnow(), olx.losses.zero_one, rounds, jnp.zeros(30))
+    >>> bool(run.losses[100:].sum() < run.losses[:100].sum())
+    True
+    """
+    schedule = Process(None, _first_stats, _next_stats, _step_size, STEP)
+    learner = dual_ascent(schedule, negative_entropy(), hinge, conservative())
+    return learner.carrying(self_tuned_winnow_mistakes(1.0))
+
+
+def _first_stats(_: None, params: PyTree) -> MistakesStats:
+    return _schedule(params).init(params)
+
+
+def _next_stats(_: None, stats: MistakesStats, feedback: Feedback) -> MistakesStats:
+    return _schedule(feedback.context).update(stats, feedback)
+
+
+def _step_size(_: None, stats: MistakesStats, context: PyTree) -> Array:
+    return _schedule(context).at(stats, context)
+
+
+@own_name("self_tuned_winnow")
+def _schedule(row: PyTree) -> Process:
+    """The schedule for rows of this size."""
+    size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(row))
+    if size < 2:
+        raise RefusedType(f"`params` must hold two or more numbers, got {size}.")
+    return mistakes(math.log(size), norms.l1())
 
 
 def _beta(learner: Learner) -> Array:
@@ -165,11 +212,27 @@ def r_of_k_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
     return proof.given("rows must lie in [-1, 1]", tally.square <= 1 + rounding)
 
 
+@public
+def self_tuned_winnow_mistakes(margin: Scalar) -> Theorem:
+    r"""Corollary 6, for `self_tuned_winnow`, $u$ in the simplex and any `margin` $\gamma$."""
+    about = About("`self_tuned_winnow`", _is_self_tuned_winnow)
+    source = "Shalev-Shwartz 2007, corollary 6"
+    return at_margin("self_tuned_winnow_mistakes", source, self_tuned_sides, margin, about)
+
+
+def self_tuned_sides(hp: DualAscentHparams, tally: Tally, u: PyTree) -> Certificate:
+    return self_tuned(tally, logarithm(u))
+
+
 def _is_winnow(learner: Learner) -> bool:
     return is_conservative(learner, negative_entropy())
 
 
 WINNOW = About("`winnow`", _is_winnow)
+
+
+def _is_self_tuned_winnow(learner: Learner) -> bool:
+    return alike(learner.hparams, self_tuned_winnow().hparams)
 
 
 def _rate(eta: Scalar | None, beta: Scalar | None) -> Scalar:

@@ -20,11 +20,11 @@ def add(command: Any) -> None:
 
 def do(asked: argparse.Namespace) -> int:
     from olx.lab import store
-    from olx.lab.report import diff_page
+    from olx.lab.report.page import write_difference
     from olx.lab.show import differences
 
     first, second = store.read(asked.first), store.read(asked.second)
     name = f"diff-{first.folder.resolve().name}.html"
     say(differences(first, second))
-    say(f"The page is in {diff_page.write(first, second, asked.out or second.folder / name)}.")
+    say(f"The page is in {write_difference(first, second, asked.out or second.folder / name)}.")
     return 0

@@ -37,7 +37,7 @@ def add(command: Any) -> None:
 
 def do(asked: argparse.Namespace) -> int:
     from olx.lab import outside, serving
-    from olx.lab.report.words import configuration
+    from olx.lab.report.scores import configuration
 
     serving.check_suffix(asked.out)
     if asked.trust:

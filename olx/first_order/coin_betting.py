@@ -14,7 +14,19 @@ $$\frac1L \sum_{s \le t} \langle g_s, w_s - u\rangle \le \epsilon + \Big\langle 
   \Big\rangle - F_t\Big(\Big\|\sum_s c_s\Big\|\Big) \le \|v\| \sqrt{t \ln\Big(1 +
   \frac{24 t^2 \|v\|^2}{\epsilon^2}\Big)} + \epsilon \Big(1 - \frac{1}{e \sqrt{\pi t}}\Big).$$
 
-Orabona, Pal, Coin Betting and Parameter-Free Online Learning, 2016.
+COCOB-Backprop bets per coordinate, without a known range of the gradients. For each coordinate it
+keeps the largest $L = \max_s |g_s|$, the sum $G = \sum_s |g_s|$, the sum of coins $\theta = -\sum_s
+g_s$ and the reward $R \ge 0$, and plays
+
+$$w = w_1 + \frac{\theta}{L \max(G + L, \alpha L)} \,(L + R), \qquad
+  R \leftarrow \max\big(0, R - g\,(w - w_1)\big).$$
+
+$\alpha$ keeps the first bets small: while $G + L \le \alpha L$, a bet moves a coordinate by about
+$1/\alpha$ of its normalized sum of coins. This is a heuristic without a regret bound. For gradients
+of known range, `coordinate_betting` has one.
+
+Orabona, Pal, Coin Betting and Parameter-Free Online Learning, 2016; Orabona, Tommasi, Training Deep
+Networks without Learning Rates Through Coin Betting, 2017, algorithm 2.
 """
 
 from typing import NamedTuple
@@ -101,7 +113,7 @@ def predict(hp: CoinBettingHparams, state: CoinBettingState, context: PyTree) ->
 
 def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) -> CoinBettingState:
     coin = _coin(hp, feedback)
-    won = _held(tree.add(state.won, hp.account(coin, _bet(hp, state))))
+    won = _clipped(tree.add(state.won, hp.account(coin, _bet(hp, state))))
     return CoinBettingState(
         state.start,
         tree.add(state.coins, coin),
@@ -151,7 +163,9 @@ def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certifica
 betting_regret = summed("betting_regret", "Orabona, Pal 2016", terms, both_sides, start)
 
 
-def _make(lipschitz, wealth, account, coordinates):
+def _make(
+    lipschitz: Scalar, wealth: Scalar, account: Partial, coordinates: Rowwise | Separable
+) -> Learner:
     lipschitz = check.positive("lipschitz", lipschitz)
     wealth = check.positive("wealth", wealth)
     hparams = CoinBettingHparams(lipschitz, wealth, account)
@@ -170,19 +184,19 @@ def _is_fair(hp: CoinBettingHparams, coin: PyTree) -> PyTree:
     return jax.tree.map(fair, hp.account(coin, coin))
 
 
-def _held(x: PyTree) -> PyTree:
+def _clipped(x: PyTree) -> PyTree:
     """Clip at about the root of the largest float, so that products of two do not overflow."""
 
-    def hold(leaf: Array) -> Array:
+    def clip(leaf: Array) -> Array:
         most = float(jnp.finfo(leaf.dtype).max) ** 0.45
         return jnp.clip(leaf, -most, most)
 
-    return jax.tree.map(hold, x)
+    return jax.tree.map(clip, x)
 
 
 def _bet(hp: CoinBettingHparams, state: CoinBettingState) -> PyTree:
     share = lambda coins, won: coins * (hp.wealth + won) / state.clock.now
-    return _held(jax.tree.map(share, state.coins, like(state.won, state.coins)))
+    return _clipped(jax.tree.map(share, state.coins, like(state.won, state.coins)))
 
 
 def _length(hp: CoinBettingHparams, v: PyTree) -> PyTree:
@@ -202,3 +216,68 @@ def _closed(hp: CoinBettingHparams, t: Array, size: Array) -> Array:
 
 def _together(a: PyTree, b: PyTree) -> Array:
     return jnp.asarray(tree.vdot(a, b))
+
+
+@pytree
+class COCOBHparams:
+    alpha: Scalar
+
+
+class COCOBState(NamedTuple):
+    start: PyTree
+    coins: PyTree
+    largest: PyTree
+    total: PyTree
+    reward: PyTree
+
+
+@public
+def cocob(alpha: Scalar = 100.0) -> Learner:
+    """COCOB-Backprop, starting from `params`; it has no step size.
+
+    alpha: positive; the paper uses 100 for all problems.
+
+    >>> import jax.numpy as jnp, olx
+    >>> rounds = olx.Rounds(None, jnp.ones((4, 1)))
+    >>> run = olx.rollout(olx.first_order.cocob(2.0), olx.losses.linear_loss, rounds, jnp.zeros(1))
+    >>> run.losses.tolist()
+    [0.0, -0.5, -1.0, -1.875]
+    """
+    alpha = check.positive("alpha", alpha)
+    facts = Facts(coordinates=Separable(keeps_decision=True))
+    return Learner(COCOBHparams(alpha), cocob_init, cocob_predict, cocob_update, facts=facts)
+
+
+def cocob_init(hp: COCOBHparams, params: PyTree) -> COCOBState:
+    zeros = tree.zeros_like(params)
+    return COCOBState(params, zeros, zeros, zeros, zeros)
+
+
+def cocob_predict(hp: COCOBHparams, state: COCOBState, context: PyTree) -> PyTree:
+    return jax.tree.map(lambda *kept: _cocob_decision(hp, *kept), *state)
+
+
+def cocob_update(hp: COCOBHparams, state: COCOBState, feedback: Feedback) -> COCOBState:
+    g = tree.scale(feedback.weight, feedback.grad)
+    moved = tree.sub(feedback.action, state.start)
+    reward = jax.tree.map(lambda reward, g, v: _positive(reward - g * v), state.reward, g, moved)
+    return COCOBState(
+        state.start,
+        tree.sub(state.coins, g),
+        jax.tree.map(lambda largest, g: jnp.maximum(largest, jnp.abs(g)), state.largest, g),
+        jax.tree.map(lambda total, g: total + jnp.abs(g), state.total, g),
+        reward,
+    )
+
+
+def _cocob_decision(
+    hp: COCOBHparams, start: Array, coins: Array, largest: Array, total: Array, reward: Array
+) -> Array:
+    seen = largest > 0
+    scale = safe.or_one(largest, seen)
+    width = scale * jnp.maximum(total + scale, hp.alpha * scale)
+    return start + jnp.where(seen, coins / width * (scale + reward), 0.0)
+
+
+def _positive(x: Array) -> Array:
+    return jnp.where(x <= 0, 0.0, x)

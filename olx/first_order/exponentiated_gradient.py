@@ -31,7 +31,6 @@ def exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
     >>> olx.rollout(learner, olx.losses.squared, rounds, jnp.ones(2)).losses.round(3).tolist()
     [0.5, 0.145, 0.063, 0.034]
     """
-    eta = check.positive("eta", eta)
     total = check.positive("total", total)
     return omd(eta, stretched(negative_entropy(), total))
 
@@ -42,6 +41,5 @@ def signed_exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
 
     A point learner that starts from `params`, which must meet this; 0 is the natural choice.
     """
-    eta = check.positive("eta", eta)
     total = check.positive("total", total)
     return omd(eta, signed_entropy(total))

@@ -1,26 +1,26 @@
 r"""FTRL-Proximal: every round adds a quadratic centred at the decision of that round.
 
 $$w_t = \arg\min_w\; \Big\langle \sum_{s<t} g_s, w \Big\rangle + \sum_{s<t} \sum_i
-  \frac{\sigma_{s,i}}{2} (w_i - w_{s,i})^2 + \frac{\beta/\alpha + \lambda_2}{2} \|w\|^2 +
+  \frac{\sigma_{s,i}}{2} (w_i - w_{s,i})^2 + \frac{\beta/\eta + \lambda_2}{2} \|w\|^2 +
   \lambda_1 \|w\|_1, \qquad
-  \sigma_{s,i} = \frac{\sqrt{n_{s,i} + g_{s,i}^2} - \sqrt{n_{s,i}}}{\alpha},$$
+  \sigma_{s,i} = \frac{\sqrt{n_{s,i} + g_{s,i}^2} - \sqrt{n_{s,i}}}{\eta},$$
 
 where $n_{s,i}$ is the sum of squares of the gradients before round $s$. The state is
 $z = \sum_s g_s - \sigma_s w_s$ and $n$. A coordinate is 0 while $|z_i| \le \lambda_1$, else
-$w_i = -(z_i - \lambda_1 \mathrm{sign}\, z_i) / ((\beta + \sqrt{n_i})/\alpha + \lambda_2)$. Without
+$w_i = -(z_i - \lambda_1 \mathrm{sign}\, z_i) / ((\beta + \sqrt{n_i})/\eta + \lambda_2)$. Without
 penalties this is gradient descent with the step sizes of AdaGrad; with them decisions are sparse.
 Unlike in `rda`, each penalty is added once, not once per round.
 
 The strong lemma of the survey, with $h_t$ the function that $w_{t+1}$ minimizes and
-$c_t = (\beta + \sqrt{n_{t+1}})/\alpha + \lambda_2$ its curvature:
+$c_t = (\beta + \sqrt{n_{t+1}})/\eta + \lambda_2$ its curvature:
 
-$$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_1 \|u\|_1 + \frac{\beta/\alpha +
+$$\sum_{s \le t} \langle g_s, w_s - u\rangle \le \lambda_1 \|u\|_1 + \frac{\beta/\eta +
   \lambda_2}{2} \|u\|^2 + \sum_{s \le t} \Big( \sum_i \frac{\sigma_{s,i}}{2} (u_i - w_{s,i})^2 +
   h_s(w_s) - h_s(w_{s+1}) \Big), \qquad
   h_s(w_s) - h_s(w_{s+1}) \le \sum_i \frac{g_{s,i}^2}{2 c_{s,i}}.$$
 
-McMahan et al., Ad Click Prediction: a View from the Trenches, 2013; McMahan, A Survey of Algorithms
-and Analysis for Adaptive Online Learning, 2017.
+McMahan et al., Ad Click Prediction: a View from the Trenches, 2013, where $\eta$ is $\alpha$;
+McMahan, A Survey of Algorithms and Analysis for Adaptive Online Learning, 2017.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ from olx.theorem import ZERO, Certificate, summed
 
 @pytree
 class FTRLProximalHparams:
-    alpha: Scalar
+    eta: Scalar
     beta: Scalar
     l1: Scalar
     l2: Scalar
@@ -54,11 +54,11 @@ class FTRLProximalState(NamedTuple):
 
 @public
 def ftrl_proximal(
-    alpha: Scalar = 0.05, beta: Scalar = 1.0, l1: Scalar = 0.0, l2: Scalar = 1.0
+    eta: Scalar = 0.05, beta: Scalar = 1.0, l1: Scalar = 0.0, l2: Scalar = 1.0
 ) -> Learner:
-    r"""FTRL-Proximal with step size $\alpha / (\beta + \sqrt{n_i})$ per coordinate.
+    r"""FTRL-Proximal with step size $\eta / (\beta + \sqrt{n_i})$ per coordinate.
 
-    alpha: positive; worth tuning.
+    eta: positive; worth tuning.
     beta: non-negative; keeps the first steps short.
     l1, l2: non-negative; `l1` is compared with $z$, a sum over rounds.
 
@@ -66,18 +66,18 @@ def ftrl_proximal(
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[3.0, 1.0], [3.0, 1.0]]))
-    >>> learner = olx.first_order.ftrl_proximal(alpha=1.0, beta=0.0, l1=2.0, l2=0.0)
+    >>> learner = olx.first_order.ftrl_proximal(eta=1.0, beta=0.0, l1=2.0, l2=0.0)
     >>> run = olx.rollout(
     ...     learner, olx.losses.linear_loss, rounds, jnp.zeros(2), record=olx.record.actions
     ... )
     >>> (3 * run.trace[1]).tolist()
     [-1.0, 0.0]
     """
-    alpha = check.positive("alpha", alpha)
+    eta = check.positive("eta", eta)
     beta = check.non_negative("beta", beta)
     l1 = check.non_negative("l1", l1)
     l2 = check.non_negative("l2", l2)
-    hparams = FTRLProximalHparams(alpha, beta, l1, l2)
+    hparams = FTRLProximalHparams(eta, beta, l1, l2)
     facts, theorems = Facts(coordinates=Separable()), (strong_ftrl,)
     return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 
@@ -95,7 +95,7 @@ def update(
 ) -> FTRLProximalState:
     g = tree.scale(feedback.weight, feedback.grad)
     more = jax.tree.map(lambda n, g: n + g * g, state.n, g)
-    shift = lambda z, g, w, old, new: z + g - (safe.sqrt(new) - safe.sqrt(old)) / hp.alpha * w
+    shift = lambda z, g, w, old, new: z + g - (safe.sqrt(new) - safe.sqrt(old)) / hp.eta * w
     return FTRLProximalState(jax.tree.map(shift, state.z, g, feedback.action, state.n, more), more)
 
 
@@ -120,7 +120,7 @@ def terms(
         g, curvature = feedback.weight * g, _curvature(hp, n)
         h = lambda w: z * w + curvature * w * w / 2 + hp.l1 * jnp.abs(w)
         after = h(_decide(hp, z, n))
-        sigma = (safe.sqrt(n) - safe.sqrt(old)) / hp.alpha
+        sigma = (safe.sqrt(n) - safe.sqrt(old)) / hp.eta
         drop = h(w) - after
         far = sigma * (u - w) ** 2 / 2
         size = jnp.abs(z * w) + curvature * w * w + hp.l1 * jnp.abs(w) + jnp.abs(after)
@@ -133,7 +133,7 @@ def terms(
 
 def both_sides(hp: FTRLProximalHparams, account: Account, u: PyTree) -> Certificate:
     squares = jnp.asarray(tree.vdot(u, u))
-    start = hp.l1 * tree.norm(u, ord=1) + (hp.beta / hp.alpha + hp.l2) / 2 * squares
+    start = hp.l1 * tree.norm(u, ord=1) + (hp.beta / hp.eta + hp.l2) / 2 * squares
     right, published = start + account.right, start + account.published
     return Certificate(account.left, right, published + account.size, published)
 
@@ -142,7 +142,7 @@ strong_ftrl = summed("strong_ftrl", "McMahan 2017", terms, both_sides, start)
 
 
 def _curvature(hp: FTRLProximalHparams, n: Array) -> Array:
-    return (hp.beta + safe.sqrt(n)) / hp.alpha + hp.l2
+    return (hp.beta + safe.sqrt(n)) / hp.eta + hp.l2
 
 
 def _decide(hp: FTRLProximalHparams, z: Array, n: Array) -> Array:

@@ -9,7 +9,7 @@ every $u$ and rounds of weight 1
 $$\sum_{s \le t} \langle w_s - u, x_s\rangle^2 \le \frac{2 X_t^2}{\beta} f(u) +
   \sum_{s \le t} (y_s - \langle u, x_s\rangle)^2.$$
 
-The last sum is the noise. $q = 2$ is normalized LMS.
+The last sum is the noise. $p = 2$ is normalized LMS.
 
 Kivinen, Warmuth, Hassibi, The p-norm Generalization of the LMS Algorithm for Adaptive Filtering,
 2006; Orabona, Crammer, Cesa-Bianchi, 2015, for step sizes that need no bound on the $x_t$.
@@ -23,6 +23,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._refusal import public
+from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.lift import dot
@@ -33,10 +34,10 @@ from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, su
 
 
 @public
-def pnorm_lms(q: Scalar = 2.0) -> Learner:
+def pnorm_lms(p: Scalar = 2.0) -> Learner:
     r"""Least mean squares with $f = \|w\|_q^2 / (2(q - 1))$, to be used inside `olx.linear`.
 
-    q: in (1, 2]; 2 for a dense filter, $2 \ln d / (2 \ln d - 1)$ for a sparse one.
+    p: at least 2, with $\frac1p + \frac1q = 1$; 2 for a dense filter, $2 \ln d$ for a sparse one.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(jnp.array([[2.0, 0.0], [2.0, 0.0]]), jnp.array([6.0, 6.0]))
@@ -47,7 +48,12 @@ def pnorm_lms(q: Scalar = 2.0) -> Learner:
     >>> run.trace.tolist()
     [0.0, 6.0]
     """
-    return adaptive_filter(pnorm(q))
+    p = check.between("p", p, 2, float("inf"))
+    return computed(adaptive_filter(pnorm(p / (p - 1))), p=_p_of)
+
+
+def _p_of(learner: Learner) -> Scalar:
+    return learner.hparams.regularizer.hparams.norm.dual.args[0]
 
 
 @public

@@ -32,8 +32,8 @@ from olx._numeric import Sum
 from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks import master
-from olx.frameworks.master import Step
+from olx.frameworks import accounts
+from olx.frameworks.accounts import Master, Step
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
 from olx.theorem import Certificate, Theorem
@@ -95,14 +95,14 @@ def update(
 
 
 class Account(NamedTuple):
-    lemma: master.Account
+    lemma: Master
     level: Float[Array, ""]  # lambda_t
     paid: Float[Array, ""]  # Delta_t
 
 
 def open_account(hp: SelfConfidentHparams, state: SelfConfidentState, u: PyTree) -> Account:
     zero = jnp.zeros_like(state.paid.value)
-    return Account(master.open_account(state.theta, u), zero, zero)
+    return Account(accounts.open_master(state.theta, u), zero, zero)
 
 
 def add_round(
@@ -114,12 +114,12 @@ def add_round(
 ) -> Account:
     theta, before, new = state.theta, state.paid.value, update(hp, state, feedback)
     step = Step(_at(hp, before), theta, theta, _move(feedback), feedback.action, new.theta)
-    lemma = master.add_round(account.lemma, step, u)
+    lemma = accounts.add_master(account.lemma, step, u)
     return Account(lemma, hp.start + before / hp.complexity, new.paid.value)
 
 
 def both_sides(hp: SelfConfidentHparams, account: Account, u: PyTree) -> Certificate:
-    proof = master.both_sides(account.lemma, 1.0)
+    proof = accounts.master_sides(account.lemma, 1.0)
     published = account.level * hp.mirror.potential(u) + account.paid
     return dataclasses.replace(proof, published=published).under(proof.conditions)
 

@@ -7,7 +7,6 @@ with the states from before the round, and all learn at once.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +25,7 @@ def start(learner: Learner, n: int, params: PyTree) -> PyTree:
     return jax.tree.map(own_keys, one, stacked)
 
 
-def each(learner: Learner, n: int, call: Callable[..., Any], *stacked: PyTree) -> PyTree:
+def each(learner: Learner, n: int, call: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
     """`call(own, *parts)` for every copy: the learner with the keys of the copy, and its parts."""
     leaves, structure = jax.tree.flatten(learner)
     keys = {at: _split(leaf, n) for at, leaf in enumerate(leaves) if _is_key(leaf)}
@@ -72,18 +71,18 @@ def refresh_of(learner: Learner) -> Refresh | None:
     return None if learner.facts.refresh is None else Refresh(_due, _refreshed, _sums)
 
 
-def _due(hp: Any, state: Any) -> Array:
+def _due(hp: PyTree, state: PyTree) -> Array:
     """Whether one of the copies needs a refresh."""
     due = lambda own, state: own.facts.refresh.due_fn(own.hparams, state)
     return jnp.any(each(hp.inner, _count(state.inner), due, state.inner))
 
 
-def _sums(hp: Any, state: Any) -> PyTree:
+def _sums(hp: PyTree, state: PyTree) -> PyTree:
     sums = lambda own, state: own.facts.refresh.sums(own.hparams, state)
     return each(hp.inner, _count(state.inner), sums, state.inner)
 
 
-def _refreshed(hp: Any, state: Any, sums: PyTree) -> Any:
+def _refreshed(hp: PyTree, state: PyTree, sums: PyTree) -> PyTree:
     """The state with those copies that need it in better coordinates."""
 
     def better(own: Learner, state: PyTree, sums: PyTree) -> PyTree:
@@ -99,7 +98,7 @@ def _count(states: PyTree) -> int:
     return jax.tree.leaves(states)[0].shape[0]
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: PyTree) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 

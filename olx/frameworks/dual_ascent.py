@@ -32,17 +32,7 @@ from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent, Problem, always
 from olx.frameworks.lift import dot, size_of_dot
 from olx.frameworks.mistakes import hinge_mistakes, on_hinge
-from olx.frameworks.primal_dual import (
-    Account,
-    DualAscentHparams,
-    DualAscentState,
-    finite,
-    fixed,
-    primal_dual_inequality,
-    problem,
-    rate,
-)
-from olx.frameworks.primal_dual_regret import regret_theorems
+from olx.frameworks.primal_dual import Account, DualAscentHparams, DualAscentState
 from olx.losses.labels import of_classes
 from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
@@ -85,12 +75,17 @@ def dual_ascent(
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("eta", eta))
     lumps = Lumps(_lump) if _has_lump(hparams) else None
     coordinates = (Rowwise() if mirror.separable else lumps) if ascent.separable else None
-    costly = ascent.counts_fn is not always and fixed(hparams) and not mirror.identity
+    costly = ascent.counts_fn is not always and primal_dual.fixed(hparams) and not mirror.identity
     facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
     needs = lift_needs(LOSS, loss)
     if loss.of_classes:
         needs += (of_classes("dual_ascent"),)
-    theorems = (primal_dual_inequality, weak_duality, sandwich, *regret_theorems(hparams))
+    theorems = (
+        primal_dual.primal_dual_inequality,
+        weak_duality,
+        sandwich,
+        *primal_dual.regret_theorems(hparams),
+    )
     theorems += (hinge_mistakes,) if on_hinge(hparams) else ()
     theorems = theorems if ascent.rises else (weak_duality,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
@@ -103,7 +98,7 @@ def init(hp: DualAscentHparams, params: PyTree) -> DualAscentState:
 
 
 def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> Array:
-    c = rate(hp, state, context)
+    c = primal_dual.rate(hp, state, context)
     if hp.mirror.identity:  # divided last, so that a tie does not depend on c
         return dot(state.acc, context) / c
     return score(hp, _decision(hp, state, c), context)
@@ -111,7 +106,7 @@ def predict(hp: DualAscentHparams, state: DualAscentState, context: PyTree) -> A
 
 def decision(hp: DualAscentHparams, state: DualAscentState) -> PyTree:
     """The decision, if the step size is constant."""
-    return _decision(hp, state, rate(hp, state, None))
+    return _decision(hp, state, primal_dual.rate(hp, state, None))
 
 
 def _decision(hp: DualAscentHparams, state: DualAscentState, c: Scalar) -> PyTree:
@@ -126,7 +121,7 @@ def score(hp: DualAscentHparams, w: PyTree, context: PyTree) -> Array:
 
 
 def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) -> DualAscentState:
-    now = problem(hp, state, feedback)
+    now = primal_dual.problem(hp, state, feedback)
     centred, rise = _centred(hp, now)
     acc, change, memory = hp.ascent.step(state.memory, now._replace(acc=centred))
     loss = Partial(of_score, hp.loss, feedback.outcome)
@@ -150,7 +145,11 @@ def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Du
 
 
 def add_round(
-    hp: DualAscentHparams, account: DualAccount, state: DualAscentState, feedback: Feedback, u
+    hp: DualAscentHparams,
+    account: DualAccount,
+    state: DualAscentState,
+    feedback: Feedback,
+    u: PyTree,
 ) -> DualAccount:
     lemma = primal_dual.add_round(hp, account.lemma, state, feedback, u)
     new = update(hp, state, feedback)
@@ -189,7 +188,7 @@ sandwich = Theorem(
 
 
 def _has_lump(hp: DualAscentHparams) -> bool:
-    return hp.mirror.lump is not None and fixed(hp)
+    return hp.mirror.lump is not None and primal_dual.fixed(hp)
 
 
 def _lump(hp: DualAscentHparams) -> Lump:
@@ -210,7 +209,7 @@ def _grown(c: Scalar, entry: Partial, log: Array) -> Array:
 
 
 def _size(account: DualAccount) -> Array:
-    return account.size + finite(account.lemma.paid) + account.lemma.size
+    return account.size + primal_dual.finite(account.lemma.paid) + account.lemma.size
 
 
 def _centred(hp: DualAscentHparams, now: Problem) -> tuple[PyTree, Array | float]:

@@ -8,6 +8,7 @@ from optax import tree
 
 from olx._refusal import public
 from olx.core import HINT, Feedback, Process
+from olx.schedules.fixed import no_news, no_stats
 
 
 @public
@@ -19,7 +20,7 @@ def last_gradient() -> Process:
 @public
 def from_context() -> Process:
     """Use the context of the round as the guess; it must be shaped like a gradient."""
-    return Process(None, _nothing, _still_nothing, _context, HINT)
+    return Process(None, no_stats, no_news, _context, HINT)
 
 
 def _zeros(_: None, params: PyTree) -> PyTree:
@@ -32,14 +33,6 @@ def _gradient(_: None, stats: PyTree, feedback: Feedback) -> PyTree:
 
 def _stats(_: None, stats: PyTree, context: PyTree) -> PyTree:
     return stats
-
-
-def _nothing(_: None, params: PyTree) -> None:
-    return None
-
-
-def _still_nothing(_: None, stats: None, feedback: Feedback) -> None:
-    return None
 
 
 def _context(_: None, stats: None, context: PyTree) -> PyTree:

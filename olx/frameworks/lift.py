@@ -56,7 +56,6 @@ def linear(inner: Learner) -> Learner:
 
     The context is shaped like `params`: an array or a dictionary of arrays.
     """
-    check.instance("inner", inner, Learner)
     return model(inner, dot)
 
 
@@ -109,6 +108,16 @@ def affine_dot(w: PyTree, x: PyTree) -> Array:
             "more than there are features, the last one is the intercept."
         )
     return dot(w[..., :-1], x) + w[..., -1]
+
+
+def score_rows(w: Array, rows: Array) -> Array:
+    r"""The scores $X w$ of the rows $X$ of a group."""
+    if np.ndim(w) != 1 or np.ndim(rows) != 2 or np.shape(rows)[1] != np.shape(w)[0]:
+        raise RefusedType(
+            f"the rows have shape {np.shape(rows)}, the weights {np.shape(w)}; a group "
+            "is an array of rows (m, d) for weights (d,)."
+        )
+    return rows @ w
 
 
 def transposed(tau: Scalar, x: PyTree) -> PyTree:
@@ -206,7 +215,6 @@ def affine(inner: Learner) -> Learner:
     >>> olx.decision(learner, run.state, rounds.context[0]).round()[-1].item()
     5.0
     """
-    check.instance("inner", inner, Learner)
     return model(inner, affine_dot)
 
 

@@ -28,8 +28,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import primal_dual
-from olx.frameworks.ascents.conservative import conservative
-from olx.frameworks.ascents.uniform import uniform
+from olx.frameworks.ascents.base import conservative, uniform
 from olx.frameworks.lift import dot, transposed
 from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState, finite, fixed, rate
 from olx.losses.class_hinges import multiclass_hinge
@@ -188,7 +187,11 @@ def open_hinge(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Hing
 
 
 def add_hinge(
-    hp: DualAscentHparams, account: HingeAccount, state: DualAscentState, feedback: Feedback, u
+    hp: DualAscentHparams,
+    account: HingeAccount,
+    state: DualAscentState,
+    feedback: Feedback,
+    u: PyTree,
 ) -> HingeAccount:
     return HingeAccount(
         primal_dual.add_round(hp, account.lemma, state, feedback, u),

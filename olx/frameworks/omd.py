@@ -6,7 +6,7 @@ $$\theta_1 = \nabla\psi(w_1), \qquad w_t = \nabla\psi^*(\theta_t), \qquad
 In the lazy form the sum of gradients is never projected, only the decision is. The entropy gives
 Hedge, the squared Euclidean norm gives lazy gradient descent. A user may give any other potential.
 
-The master inequality of `olx.frameworks.master`, divided by the step, bounds the regret on
+The master inequality of `olx.frameworks.accounts`, divided by the step, bounds the regret on
 linearized losses:
 
 $$\sum_{s \le t} \langle g_s, w_s - u \rangle \le \frac1\eta \Big( \psi(u) + \psi^*(\theta_1) -
@@ -29,8 +29,8 @@ from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
-from olx.frameworks import master
-from olx.frameworks.master import Step
+from olx.frameworks import accounts
+from olx.frameworks.accounts import Step
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.entropy import negative_entropy
 
@@ -66,15 +66,12 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
     eta = check.positive("eta", eta)
     check.instance("mirror", mirror, MirrorMap)
     adds = AddsGradient(_coefficient) if mirror.identity else None
-    known = mirror.lump is not None and not mirror.lump.additive  # else `center` costs a pass more
-    lumps = Lumps(_lump) if known else None
-    coordinates = Separable(keeps_decision=True) if mirror.separable else lumps
     return Learner(
         OMDHparams(eta, mirror),
         init,
         predict,
         update,
-        facts=Facts(adds=adds, coordinates=coordinates),
+        facts=Facts(adds=adds, coordinates=coordinates_of(mirror)),
         needs=(start_inside("omd"),),
         theorems=(master_inequality,),
     )
@@ -83,7 +80,6 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 @public
 def hedge(eta: Scalar) -> Learner:
     r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
-    eta = check.positive("eta", eta)
     return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
 
 
@@ -105,14 +101,23 @@ def step(hp: OMDHparams, state: OMDState, feedback: Feedback) -> Step:
     return Step(hp.mirror, theta, theta, _move(hp, feedback), feedback.action, after)
 
 
-master_inequality = master.inequality(step, fixed=True)
+master_inequality = accounts.master_inequality(step, fixed=True)
 
 
 def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:
     return tree.scale(_coefficient(hp, feedback), feedback.grad)
 
 
-def _lump(hp: OMDHparams) -> Lump | None:
+def coordinates_of(mirror: MirrorMap) -> Separable | Lumps | None:
+    """What the engine may use of the coordinates of a learner with a `mirror` in its hparams."""
+    if mirror.separable:
+        return Separable(keeps_decision=True)
+    # An additive lump moves duals: `center` costs a pass more, and `retract` must not move them.
+    known = mirror.lump is not None and not mirror.lump.additive
+    return Lumps(_lump) if known else None
+
+
+def _lump(hp: PyTree) -> Lump | None:
     return hp.mirror.lump
 
 

@@ -43,12 +43,11 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
-from olx.frameworks.games.base import Game, HingeRule, Turn
-from olx.frameworks.games.rules import projected_ascent
-from olx.frameworks.master import constants
+from olx.frameworks.accounts import constants
+from olx.frameworks.games import Game, HingeRule, Turn, projected_ascent
 from olx.frameworks.primal_dual import finite
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import DOMAIN, MET, ZERO, Certificate, latest, summed
 from olx.wrapper import WrapperView, lift_needs
 
 
@@ -147,7 +146,6 @@ def _decision(hp: RepeatedGameHparams, state: RepeatedGameState) -> PyTree:
 
 
 class Account(NamedTuple):
-    least: Float[Array, ""]  # f*(0), minus the minimum of f
     price: Float[Array, ""]  # c f(u)
     inside: Bool[Array, ""]  # whether u lies in the domain
     own: Float[Array, ""]  # the sum of the player's losses
@@ -155,55 +153,52 @@ class Account(NamedTuple):
     moved: Float[Array, ""]  # the sum of c B
     norms: Float[Array, ""]  # the same with norms; infinite if the map states no norm
     gain: Float[Array, ""]  # the sum of <b, alpha>
-    dual: Float[Array, ""]  # D
+    spent: Float[Array, ""]  # c f* after the last round
     size: Float[Array, ""]  # for the rounding error
 
 
-def open_account(hp: RepeatedGameHparams, state: RepeatedGameState, u: PyTree) -> Account:
-    f, u = hp.mirror, check.comparator(u, state.acc)
-    least = jnp.asarray(f.conjugate(tree.zeros_like(state.acc)))
-    price, zero = (f.potential(u) + least) / hp.eta, jnp.zeros_like(least)
+def start(hp: RepeatedGameHparams, state: RepeatedGameState, u: PyTree) -> Account:
+    f, u, least = hp.mirror, check.comparator(u, state.acc), _least(hp, state)
     size = (jnp.abs(least) + 4 * constants(f, u)) / hp.eta
-    return Account(least, price, f.outside(u) == 0, *(zero,) * 6, size=zero + size)
+    price = (f.potential(u) + least) / hp.eta
+    return Account(price, f.outside(u) == 0, *[ZERO] * 6, size=size)
 
 
-def add_round(
-    hp: RepeatedGameHparams,
-    account: Account,
-    state: RepeatedGameState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: RepeatedGameHparams, state: RepeatedGameState, feedback: Feedback, u: PyTree
 ) -> Account:
-    f, now = hp.mirror, turn(hp, state, feedback)
+    f, now, least = hp.mirror, turn(hp, state, feedback), _least(hp, state)
     alpha = hp.rule.alpha(now)
     loss = lambda gaps: now.weight * jnp.maximum(jnp.max(gaps), 0.0)
     own, other = loss(now.gaps), loss(now.hinges.gaps(now.act(u)))
     step = now.pull(now.hinges.combination(now.worst_alpha))
-    raised = lambda acc: (
-        now.c * (f.conjugate(jax.tree.map(lambda x: x / now.c, acc)) - account.least)
-    )
+    raised = lambda acc: now.c * (f.conjugate(jax.tree.map(lambda x: x / now.c, acc)) - least)
     there, here = raised(tree.add(state.acc, step)), raised(state.acc)
-    along = jnp.asarray(tree.vdot(step, _decision(hp, state)))
-    energy = f.energy(step)
+    along, energy = jnp.asarray(tree.vdot(step, _decision(hp, state))), f.energy(step)
     gained, spent = jnp.vdot(now.hinges.bounds, alpha), raised(_after(now, alpha).acc)
     sizes = jnp.abs(jnp.stack([there, here, along, own, other, gained, spent]))
     return Account(
-        account.least,
-        account.price,
-        account.inside,
-        account.own + own,
-        account.other + other,
-        account.moved + (there - here - along),
-        account.norms + (jnp.inf if energy is None else energy / now.c),
-        account.gain + gained,
-        account.gain + gained - spent,
-        account.size + jnp.sum(sizes) + now.c * jnp.abs(account.least),
+        ZERO,
+        MET,
+        own,
+        other,
+        there - here - along,
+        jnp.full_like(own, jnp.inf) if energy is None else energy / now.c,
+        gained,
+        latest(spent),
+        jnp.sum(sizes) + now.c * jnp.abs(least),
     )
+
+
+def _least(hp: RepeatedGameHparams, state: RepeatedGameState) -> Array:
+    """f*(0), minus the minimum of f."""
+    return jnp.asarray(hp.mirror.conjugate(tree.zeros_like(state.acc)))
 
 
 def duality_sides(hp: RepeatedGameHparams, account: Account, u: PyTree) -> Certificate:
     left, primal = account.own - account.moved, account.price + account.other
-    return _given(account, Certificate(left, account.dual, _size(account), primal))
+    dual = account.gain - account.spent
+    return _given(account, Certificate(left, dual, _size(account), primal))
 
 
 def regret_sides(hp: RepeatedGameHparams, account: Account, u: PyTree) -> Certificate:
@@ -221,6 +216,5 @@ def _given(account: Account, proof: Certificate) -> Certificate:
 
 
 SOURCE = "Shalev-Shwartz and Singer 2006"
-PARTS = open_account, add_round
-game_duality = Theorem("game_duality", f"{SOURCE}, lemma 3", *PARTS, duality_sides)
-game_regret = Theorem("game_regret", f"{SOURCE}, theorem 1", *PARTS, regret_sides)
+game_duality = summed("game_duality", f"{SOURCE}, lemma 3", terms, duality_sides, start)
+game_regret = summed("game_regret", f"{SOURCE}, theorem 1", terms, regret_sides, start)

@@ -5,7 +5,7 @@ from typing import Any
 from olx import _check as check
 from olx._refusal import RefusedValue
 from olx.core import Learner
-from olx.first_order.adagrad import adagrad
+from olx.first_order.dual_averaging import adagrad
 from olx.frameworks.lift import as_linear, is_affine, linear
 from olx.losses.entropic import cross_entropy, logistic
 from olx.losses.score import ScoreLoss

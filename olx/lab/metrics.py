@@ -15,7 +15,7 @@ from olx import ranking
 from olx._cache import cached
 from olx.core import Feedback
 from olx.losses.margin import hot, mistaken, rival
-from olx.structured.recursion import viterbi
+from olx.structured.chain import viterbi
 
 
 def mean(total: np.ndarray, rounds: int) -> np.ndarray:

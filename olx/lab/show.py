@@ -7,11 +7,11 @@ from html import escape
 from typing import Any
 
 from olx._terminal import as_line
-from olx.boosting.rule import BoostingRule
+from olx.boosting.boost import BoostingRule
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Process
 from olx.frameworks.ascents.base import Ascent
-from olx.frameworks.games.base import Game, HingeRule
+from olx.frameworks.games import Game, HingeRule
 from olx.lab.about import about
 from olx.lab.data import catalogue
 from olx.lab.data.generated import generators
@@ -38,23 +38,23 @@ def _boards(result: Result) -> list[Any]:
 
     everything = scores.scores(result.configurations)
     boards = tables.leaderboards(scores.winners(everything), everything)
-    prints = tables.published(result.config.get("published", []), everything)
+    prints = tables.published_table(result.config.get("published", []), everything)
     return [*boards, *([prints] if prints else [])]
 
 
 def certificates(result: Result) -> str:
     """The theorems, and whether they held."""
-    from olx.lab.report import theorems
+    from olx.lab.report import tables
 
-    table = theorems.certificates(result.certificates)
+    table = tables.theorem_table(result.certificates)
     return _text(table) if table else "No learner of this config comes with a theorem."
 
 
 def differences(first: Result, second: Result) -> str:
     """Two results side by side, and what differs between the runs."""
-    from olx.lab.report import diff_page, difference
+    from olx.lab.report import difference, page
 
-    tables = difference.tables(first, second, diff_page.named(first, second))
+    tables = difference.tables(first, second, page.short_names(first, second))
     return "\n\n".join(map(_text, tables))
 
 

@@ -23,28 +23,53 @@ Dietterich, Bakiri, Solving Multiclass Learning Problems via Error-Correcting Ou
 Allwein, Schapire, Singer, Reducing Multiclass to Binary, 2000.
 """
 
+import dataclasses
 import itertools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import RefusedValue, public
-from olx.core import Feedback, Learner
+from olx._pytree import pytree, static
+from olx._refusal import RefusedType, RefusedValue, own_name, public
+from olx.core import Feedback, Learner, Rounds
+from olx.facts import AddsContext, Facts, of_wrapper
+from olx.frameworks import copies
 from olx.losses.hinges import hinge
-from olx.losses.margin import mistaken
-from olx.losses.score import ScoreLoss
-from olx.multiclass._copies import (
-    ReductionHparams,
-    ReductionState,
-    check_classes,
-    reduced,
-    signs_of,
-    votes_of,
-)
+from olx.losses.labels import REMEDY, below
+from olx.losses.margin import hot, mistaken
+from olx.losses.score import ScoreLoss, of_score
+from olx.needs import Need
 from olx.theorem import Certificate, summed
+from olx.wrapper import WrapperView, lift_needs
+
+
+class Code(NamedTuple):
+    """A matrix of -1, 0 and 1, as bytes: it is part of the program, and compared often."""
+
+    entries: bytes
+    classes: int
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return np.frombuffer(self.entries, np.int8).reshape(self.classes, -1).astype(np.float32)
+
+
+@pytree
+class ReductionHparams:
+    inner: Learner
+    loss: ScoreLoss  # by which the copies learn
+    code: Code = static()
+    owner: str = static()
+    linked: bool = static()  # whether the code is also how scores are read; else copy r is class r
+
+
+class ReductionState(NamedTuple):
+    copies: PyTree  # every leaf has a leading axis of copies
 
 
 @public
@@ -65,9 +90,9 @@ def one_vs_rest(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
     >>> olx.rollout(learner, loss, rounds, jnp.zeros(3)).losses.tolist()
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
-    check_classes(k)
+    _check_classes(k)
     check.size("k", k, k)
-    made = reduced("one_vs_rest", inner, 2 * np.eye(k) - 1, loss, linked=False)
+    made = _reduction("one_vs_rest", inner, 2 * np.eye(k) - 1, loss, linked=False)
     return made.carrying(copies_mistakes)
 
 
@@ -77,13 +102,13 @@ def one_vs_one(inner: Learner, k: int, *, loss: ScoreLoss = hinge) -> Learner:
 
     inner, k, loss: as in `one_vs_rest`.
     """
-    check_classes(k)
+    _check_classes(k)
     check.size("k", k, k * (k - 1) // 2)
     pairs = list(itertools.combinations(range(k), 2))
     code = np.zeros((k, len(pairs)))
     for copy, (first, second) in enumerate(pairs):
         code[first, copy], code[second, copy] = 1.0, -1.0
-    return reduced("one_vs_one", inner, code, loss)
+    return _reduction("one_vs_one", inner, code, loss)
 
 
 @public
@@ -108,7 +133,7 @@ def output_codes(
             "`code` must be a matrix of -1, 0 and 1 with one row per class, got "
             f"shape {seen.shape} and the entries {np.unique(seen)[:5].tolist()}."
         )
-    check_classes(seen.shape[0], "the number of rows of `code`")
+    _check_classes(seen.shape[0], "the number of rows of `code`")
     if len(np.unique(seen, axis=0)) < len(seen):
         raise RefusedValue("two rows of `code` are equal; no copy could tell them.")
     if not ((seen == -1).any() and (seen == 1).any()):
@@ -118,7 +143,52 @@ def output_codes(
         )
     for copy in np.flatnonzero(~seen.any(0)):
         raise RefusedValue(f"column {copy} of `code` is 0; its copy would never learn.")
-    return reduced("output_codes", inner, seen, loss)
+    return _reduction("output_codes", inner, seen, loss)
+
+
+def init(hp: ReductionHparams, params: PyTree) -> ReductionState:
+    return ReductionState(copies.start(hp.inner, hp.code.matrix.shape[1], params))
+
+
+def predict(hp: ReductionHparams, state: ReductionState, context: PyTree) -> Float[Array, " k"]:
+    votes = _votes_of(hp, state, context)
+    if not hp.linked:
+        return votes
+    return jnp.sum(jnp.asarray(hp.code.matrix, votes.dtype) * votes, -1)
+
+
+def update(hp: ReductionHparams, state: ReductionState, feedback: Feedback) -> ReductionState:
+    signs, votes = _signs_of(hp, feedback), _votes_of(hp, state, feedback.context)
+
+    def learn(own: Learner, state: PyTree, sign: Array, vote: Array) -> PyTree:
+        return own.update(state, _heard(hp, feedback, sign, vote))
+
+    return ReductionState(copies.each(hp.inner, len(signs), learn, state.copies, signs, votes))
+
+
+def _votes_of(
+    hp: ReductionHparams, state: ReductionState, context: PyTree
+) -> Float[Array, " copies"]:
+    """The scores of the copies."""
+    votes = copies.act(hp.inner, state.copies, context)
+    if hasattr(votes, "shape") and votes.ndim == 1:
+        return votes
+    shape = jax.tree.map(lambda leaf: leaf.shape[1:], votes)
+    with own_name(hp.owner):
+        raise RefusedType(
+            f"`inner` must predict one score, it gives an action of shape {shape}; make a point "
+            "learner a predictor with `olx.linear`, and start from the `params` of the binary "
+            "predictor, such as jnp.zeros(d)."
+        )
+
+
+def _signs_of(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
+    """The row of the code of the label."""
+    code = jnp.asarray(hp.code.matrix, jnp.result_type(feedback.action))
+    own = hot(code[:, 0], jnp.asarray(feedback.outcome))
+    if not hp.linked:  # one against the rest
+        return jnp.where(own, jnp.ones_like(feedback.action), -1.0)
+    return jnp.sum(jnp.where(own[:, None], code, 0.0), 0)
 
 
 class Account(NamedTuple):
@@ -132,7 +202,7 @@ def start(hp: ReductionHparams, state: ReductionState, u: PyTree) -> Account:
 
 def terms(hp: ReductionHparams, state: ReductionState, feedback: Feedback, u: PyTree) -> Account:
     wrong = mistaken(feedback.action, feedback.outcome)
-    below = mistaken(votes_of(hp, state, feedback.context), signs_of(hp, feedback))
+    below = mistaken(_votes_of(hp, state, feedback.context), _signs_of(hp, feedback))
     return Account(jnp.where(wrong, 1.0, 0.0), jnp.sum(jnp.where(below, 1.0, 0.0)))
 
 
@@ -143,3 +213,68 @@ def both_sides(hp: ReductionHparams, account: Account, u: PyTree) -> Certificate
 copies_mistakes = summed(
     "copies_mistakes", "Allwein, Schapire, Singer 2000", terms, both_sides, start
 )
+
+
+def _heard(hp: ReductionHparams, feedback: Feedback, sign: Array, vote: Array) -> Feedback:
+    """The feedback of a copy."""
+    known = Partial(of_score, hp.loss, sign)
+    value, grad = hp.loss.value_and_slope(vote, sign)
+    weight = jnp.where(sign == 0, jnp.zeros_like(vote), feedback.weight)
+    return Feedback(feedback.context, vote, sign, known, value, grad, weight)
+
+
+def _coefficient(hp: ReductionHparams, feedback: Feedback) -> Float[Array, " copies"]:
+    """What each copy adds of the row, if that is all it does."""
+    adds, signs = hp.inner.facts.adds, _signs_of(hp, feedback)
+    assert isinstance(adds, AddsContext)  # `_facts` has checked
+
+    def learn(own: Learner, sign: Array, vote: Array) -> Array:
+        return adds.coefficient_fn(own.hparams, _heard(hp, feedback, sign, vote))
+
+    return copies.each(hp.inner, len(signs), learn, signs, feedback.action)
+
+
+def _facts(inner: Learner, linked: bool) -> Facts:
+    adds = inner.facts.adds
+    one = isinstance(adds, AddsContext) and adds.score_fn is None and not linked
+    return dataclasses.replace(of_wrapper(inner), adds=AddsContext(_coefficient) if one else None)
+
+
+def _reduction(
+    owner: str, inner: Learner, code: np.ndarray, loss: ScoreLoss, linked: bool = True
+) -> Learner:
+    check.instance("inner", inner, Learner)
+    check.instance("loss", loss, ScoreLoss)
+    if loss.of_classes:
+        raise RefusedType(
+            "`loss` must be a binary loss, by which each copy learns; give the loss of "
+            "classes to the driver."
+        )
+    small = Code(code.astype(np.int8).tobytes(), code.shape[0])
+    demand = "labels must be integers from 0 to k - 1"
+    return Learner(
+        ReductionHparams(inner, loss, small, owner, linked),
+        init,
+        predict,
+        update,
+        facts=_facts(inner, linked),
+        needs=(
+            Need("outcome", _are_labels, demand, owner, REMEDY),
+            *lift_needs(_VIEW, inner),
+        ),
+    )
+
+
+_VIEW = WrapperView(parts=("params", "context", "weight"))  # each copy has outcomes of its own
+
+
+def _are_labels(hp: ReductionHparams, params: PyTree, rounds: Rounds) -> PyTree:
+    return jax.tree.map(lambda label: below(label, hp.code.classes), rounds.outcome)
+
+
+def _check_classes(k: int, name: str = "`k`") -> None:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 2:
+        raise RefusedValue(
+            f"{name} must be an integer of at least 2, got {check.quote(k)}; for one "
+            "class there is nothing to predict."
+        )

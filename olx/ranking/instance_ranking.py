@@ -18,7 +18,8 @@ $$\sum_{s \le t} g_s(w_s) - g_s(u) \le \frac c2 \|u\|^2 + \frac1{2c} \sum_{s \le
 where the maximum is over the pairs of the round. A round of weight $h$ has the loss $h g_t$ and
 $\tau_t \le h$.
 
-Any point learner can rank rows as well: `olx.ranking.rank_rows` plays $X_t w_t$ with its decisions.
+Any point learner can rank rows as well: `rank_rows` plays $X_t w_t$ with its decisions.
+`group_rows` makes rounds of groups of unequal size, padded to the largest group.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.4 and
 corollary 1.
@@ -27,17 +28,19 @@ corollary 1.
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
-from olx._refusal import RefusedType, public
-from olx.core import Feedback, Learner, Scalar
-from olx.losses.ranks import average_pairs, max_pairs, pairs
+from olx._refusal import RefusedType, RefusedValue, public
+from olx.core import Feedback, Learner, Rounds, Scalar
+from olx.frameworks.lift import model, score_rows
+from olx.losses.ranks import PADDING, average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
-from olx.ranking.rows import row_scores
-from olx.theorem import Certificate, Theorem
+from olx.theorem import ZERO, Certificate, latest, summed
 from olx.wrapper import LOSS, lift_needs
 
 
@@ -86,6 +89,25 @@ def instance_ranking(eta: Scalar, loss: ScoreLoss = average_pairs) -> Learner:
     )
 
 
+@public
+def rank_rows(inner: Learner) -> Learner:
+    """Score the rows of a group by the decisions of a point learner, for any loss of the scores.
+
+    >>> import jax.numpy as jnp, olx
+    >>> play = olx.Rounds(jnp.eye(2)[None], jnp.array([[1.0, 0.0]]))
+    >>> run = olx.rollout(rank_rows(olx.ogd(0.5)), olx.losses.max_pairs, play, jnp.zeros(2))
+    >>> run.state.theta.tolist()
+    [0.5, -0.5]
+    """
+    return model(inner, row_scores)
+
+
+@public
+def row_scores(w: Array, rows: Array) -> Array:
+    r"""The scores $X w$ of the rows $X$ of a group."""
+    return score_rows(w, rows)
+
+
 def init(hp: InstanceRankingHparams, params: PyTree) -> InstanceRankingState:
     return InstanceRankingState(jnp.zeros_like(params))
 
@@ -116,42 +138,28 @@ class Account(NamedTuple):
     moved: Float[Array, ""]  # the sum of |v|^2 / (2 c)
     norms: Float[Array, ""]  # the same with the longest difference of a pair
     gain: Float[Array, ""]  # the sum of tau (g - <v, w>)
-    dual: Float[Array, ""]
+    spent: Float[Array, ""]  # c |w|^2 / 2 after the last round
     size: Float[Array, ""]  # for the rounding error
 
 
-def open_account(hp: InstanceRankingHparams, state: InstanceRankingState, u: PyTree) -> Account:
+def start(hp: InstanceRankingHparams, state: InstanceRankingState, u: PyTree) -> Account:
     u = check.comparator(u, state.w)
-    zero = jnp.zeros((), state.w.dtype)
-    return Account(zero + jnp.sum(u * u) / (2 * hp.eta), *(zero,) * 7)
+    return Account(jnp.sum(u * u) / (2 * hp.eta), *[ZERO] * 7)
 
 
-def add_round(
-    hp: InstanceRankingHparams,
-    account: Account,
-    state: InstanceRankingState,
-    feedback: Feedback,
-    u: PyTree,
+def terms(
+    hp: InstanceRankingHparams, state: InstanceRankingState, feedback: Feedback, u: PyTree
 ) -> Account:
-    weight = jnp.asarray(feedback.weight, account.own.dtype)
+    weight = jnp.asarray(feedback.weight, state.w.dtype)
     value, v, tau = step_of(hp, feedback)
     own, other = weight * value, weight * hp.loss(feedback.context @ u, feedback.outcome)
     moved = hp.eta * weight**2 * jnp.sum(v * v) / 2
     longest = jnp.where(value > 0, _longest(feedback), 0.0)
-    gained = tau * (value - v @ state.w)
-    after = update(hp, state, feedback).w
+    gained, after = tau * (value - v @ state.w), update(hp, state, feedback).w
     spent = jnp.sum(after * after) / (2 * hp.eta)
-    gain = account.gain + gained
-    return Account(
-        account.price,
-        account.own + own,
-        account.other + other,
-        account.moved + moved,
-        account.norms + hp.eta * weight**2 * longest / 2,
-        gain,
-        gain - spent,
-        account.size + own + other + moved + jnp.abs(gained) + spent,
-    )
+    size = own + other + moved + jnp.abs(gained) + spent
+    norms = hp.eta * weight**2 * longest / 2
+    return Account(ZERO, own, other, moved, norms, gained, latest(spent), size)
 
 
 def regret_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Certificate:
@@ -161,7 +169,8 @@ def regret_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Cer
 
 def duality_sides(hp: InstanceRankingHparams, account: Account, u: PyTree) -> Certificate:
     left, primal = account.own - account.moved, account.price + account.other
-    return Certificate(left, account.dual, account.size + account.price, primal)
+    dual = account.gain - account.spent
+    return Certificate(left, dual, account.size + account.price, primal)
 
 
 def _longest(feedback: Feedback) -> Array:
@@ -174,9 +183,56 @@ def _longest(feedback: Feedback) -> Array:
 
 
 SOURCE = "Shalev-Shwartz 2007, section 5.3.4"
-instance_regret = Theorem(
-    "instance_regret", f"{SOURCE} and corollary 1", open_account, add_round, regret_sides
-)
-instance_duality = Theorem(
-    "instance_duality", f"{SOURCE} and lemma 1", open_account, add_round, duality_sides
-)
+instance_regret = summed("instance_regret", f"{SOURCE} and corollary 1", terms, regret_sides, start)
+instance_duality = summed("instance_duality", f"{SOURCE} and lemma 1", terms, duality_sides, start)
+
+
+@public
+def group_rows(rows: ArrayLike, relevance: ArrayLike, sizes: ArrayLike) -> Rounds:
+    """One round per group: its rows, padded with rows of 0, and their relevance, padded with -1.
+
+    rows: (n, d), the rows of all groups one after another.
+    relevance: (n,), degrees of at least 0.
+    sizes: the number of rows of each group; they sum to n.
+
+    >>> import numpy as np
+    >>> play = group_rows(np.eye(3), np.array([1.0, 0.0, 2.0]), [2, 1])
+    >>> play.context.shape, play.outcome.tolist()
+    ((2, 2, 3), [[1.0, 0.0], [2.0, -1.0]])
+    """
+    rows, relevance, sizes = np.asarray(rows), np.asarray(relevance), np.asarray(sizes)
+    if rows.ndim != 2:
+        raise RefusedType(f"`rows` must have the shape (n, d), got {rows.shape}.")
+    if rows.dtype.kind not in "fiub":
+        raise RefusedType(f"`rows` holds {rows.dtype}; give real numbers.")
+    check.numbers("relevance", relevance)
+    check.finite("rows", rows.astype(float), each=True)
+    if relevance.shape != rows.shape[:1]:
+        raise RefusedType(
+            f"`relevance` has shape {relevance.shape} for {len(rows)} rows; give one "
+            "degree per row."
+        )
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not np.all(sizes > 0):
+        raise RefusedValue(
+            "`sizes` must be integers of at least 1, one per group, got "
+            f"{np.array2string(sizes, threshold=6)}; drop empty groups."
+        )
+    if sizes.sum() != len(rows):
+        raise RefusedValue(
+            f"`sizes` sums to {sizes.sum()}, there are {len(rows)} rows; rows of a "
+            "group are adjacent, so np.unique(group, return_counts=True)[1] counts sorted groups."
+        )
+    legal = np.isfinite(relevance) & (relevance >= 0)
+    if not np.all(legal):
+        at = int(np.argmin(legal))
+        raise RefusedValue(
+            f"`relevance` must be finite and not negative, got {relevance[at]} in row "
+            f"{at}; add a number to all degrees of a group: only differences count."
+        )
+    dtype = rows.dtype if rows.dtype.kind == "f" else np.dtype(np.float32)
+    place = np.repeat(np.arange(len(sizes)), sizes)
+    column = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    context = np.zeros((len(sizes), int(sizes.max()), rows.shape[1]), dtype)
+    outcome = np.full(context.shape[:2], PADDING, dtype)
+    context[place, column], outcome[place, column] = rows, relevance
+    return Rounds(context, outcome)

@@ -14,7 +14,7 @@ $$w_r = \nabla f_1^*(acc_r / c_t), \qquad acc_r \leftarrow acc_r \pm \alpha_r x_
 with plus for relevant labels. Two potentials (the Euclidean norm, the entropy with one simplex per
 label) and three updates, `conservative`, `aggressive` and `optimal`, make six algorithms. The best
 update has levels: relevant labels are raised to at least $q + \gamma$, others are lowered to at
-most $q$, unless the bound 1 is reached before (`olx.convex.balanced`, `balanced_logits`).
+most $q$, unless the bound 1 is reached before: see `olx.ranking.geometries`.
 
 A round of weight $h$ has the loss $h g_t$ and the bound $h$. If no label or every label is
 relevant, or if $x_t = 0$, nothing changes. `olx.repeated_game` with `olx.games.labels` ranks labels
@@ -63,41 +63,42 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 corollaries 1 to 3 and chapter 8.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
-from olx._refusal import RefusedType, RefusedValue, own_name, public
+from olx._pytree import pytree
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks, parted
 from olx.mirrors.base import MirrorMap
-from olx.mirrors.entropy import negative_entropy
-from olx.needs import Need
-from olx.ranking._round import Ranked, Update
-from olx.ranking._rule import (
-    LabelRankingHparams,
-    begin,
-    coefficients,
-    dual_variables,
-    geometry_of,
-    is_fixed,
-    keeps_dual,
-    learn,
-    rate,
-    round_of,
-    scaled,
-    seen,
-    weights_of,
-)
-from olx.schedules.fixed import as_schedule
+from olx.ranking import geometries
+from olx.ranking.geometries import EntropicState, EuclideanState, Geometry, Ranked, Update
+from olx.schedules.fixed import as_schedule, no_stats
 from olx.schedules.root_norms import at as at_root_norms
 from olx.schedules.root_rounds import at as at_root_rounds
 from olx.theorem import DOMAIN, Certificate, Theorem
+
+
+@pytree
+class LabelRankingHparams:
+    eta: Process
+    mirror: MirrorMap
+    update: Update
+    margin: Scalar
+
+
+class DualState(NamedTuple):
+    """The state in Euclidean space, and if $c$ changes with time; else it is `EntropicState`."""
+
+    acc: Float[Array, "k d"]  # minus the sum of all dual vectors, not divided by c
+    stats: PyTree  # of the schedule
 
 
 @public
@@ -129,7 +130,7 @@ def label_ranking(
     check.instance("update", update, Update)
     eta = as_schedule("eta", eta)
     margin = check.positive("margin", margin)
-    entropic = _is_entropy(mirror)
+    entropic = geometries.is_entropy(mirror)
     if not entropic and not mirror.identity:
         raise RefusedType(
             "`mirror` must be `olx.mirrors.euclidean()` without a domain, or "
@@ -137,20 +138,21 @@ def label_ranking(
             "`olx.linear(olx.omd(eta, olx.mirrors.rowwise(mirror)))` on `olx.losses.label_hinge()`."
         )
     if entropic:
-        margin = _below_one(margin)
+        margin = geometries.below_one(margin)
     hparams = LabelRankingHparams(eta, mirror, update, margin)
-    fixed = is_fixed(hparams)
-    own = (label_rate,) if fixed else (label_schedule,) * is_root(hparams)
+    fixed = _is_fixed(hparams)
+    is_root = eta.at_fn in (at_root_norms, at_root_rounds)
+    own = (label_rate,) if fixed else (label_schedule,) * is_root
     return Learner(
         hparams,
         init,
         predict,
         learn,
         facts=Facts(
-            adds=AddsContext(coefficients, scaled) if fixed and not entropic else None,
+            adds=AddsContext(_coefficients, _scaled) if fixed and not entropic else None,
             coordinates=Rowwise() if fixed or not entropic else None,
         ),
-        needs=(masks("label_ranking"), *((_WORDS,) if entropic else ())),
+        needs=(masks("label_ranking"), *((geometries.ENTROPIC_ROWS,) if entropic else ())),
         theorems=(label_duality, label_regret, *own, label_mistakes),
     )
 
@@ -163,52 +165,102 @@ def init(hp: LabelRankingHparams, params: PyTree) -> PyTree:
             f"`params` has {'no shape' if shape is None else f'shape {shape}'}; it "
             "must have one row of weights per label, for 2 labels or more: jnp.zeros((k, d))."
         )
-    return begin(hp, params)
+    if _keeps_dual(hp):
+        return DualState(jnp.zeros_like(params), hp.eta.init(params))
+    return geometries.entropic_init(params)
 
 
 @own_name("label_ranking")
 def predict(hp: LabelRankingHparams, state: PyTree, context: PyTree) -> Array:
-    shape = np.shape(weights_of(state))[1:]
+    shape = np.shape(_weights_of(state))[1:]
     if np.shape(context) != shape:
         raise RefusedType(
             f"the context has shape {np.shape(context)}, the weights of a label "
             f"have shape {shape}; they must agree."
         )
-    return geometry_of(hp).scores(seen(hp, state, context), context)
+    c, now = _rate(hp, state, context), state
+    if _keeps_dual(hp):
+        now = _geometry_of(hp).at(c, state.acc)
+    return now.scores(context)
 
 
-def _is_entropy(mirror: MirrorMap) -> bool:
-    own = mirror.conjugate.func is negative_entropy().conjugate.func
-    return own and mirror.lump is not None  # a prior has no lump
+def learn(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> PyTree:
+    now = _round(hp, state, feedback)
+    steps = _signed(now, _dual_variables(hp, now))
+    if not _keeps_dual(hp):
+        return geometries.entropic_move(now.c, state, now.x, now.scores, steps)
+    stats = hp.eta.update(state.stats, _heard(hp, now, feedback))
+    return DualState(state.acc + steps[:, None] * now.x, stats)
 
 
-def _below_one(margin: Scalar) -> Scalar:
-    if isinstance(margin, Tracer):
-        return jnp.where(margin < 1, margin, jnp.nan)
-    if not margin < 1:
-        raise RefusedValue(
-            f"`margin` must be below 1 for the entropy, whose scores lie in [0, 1], got {margin}."
-        )
-    return margin
+def _coefficients(hp: LabelRankingHparams, feedback: Feedback) -> Array:
+    """The factors of the row in the update, in Euclidean space with a fixed c."""
+    now = _round(hp, None, feedback)
+    return _signed(now, _dual_variables(hp, now))
 
 
-def _are_words(hparams: Any, params: Any, rounds: Any) -> Any:
-    rows = rounds.context
-    values = rows.values if hasattr(rows, "values") else rows
-    legal = (values == 0) | (values == 1)
-    if values is rows or np.all(legal):
-        return legal if values is rows else True
-    whole = rows.toarray()
-    return (whole == 0) | (whole == 1)
+def _scaled(hp: LabelRankingHparams, products: Array) -> Array:
+    """The scores of a row from its products with `acc`, for a fixed c."""
+    return products / _rate(hp, None, None)
 
 
-_WORDS = Need(
-    "context",
-    _are_words,
-    "rows must hold 0 and 1 only for the entropy",
-    "label_ranking",
-    "use (x > 0), or the mirror map `olx.mirrors.euclidean()`",
-)
+def _geometry_of(hp: LabelRankingHparams) -> Geometry:
+    return EuclideanState if hp.mirror.identity else EntropicState
+
+
+def _is_fixed(hp: LabelRankingHparams) -> bool:
+    return hp.eta.init_fn is no_stats
+
+
+def _keeps_dual(hp: LabelRankingHparams) -> bool:
+    """Whether the state is a `DualState`."""
+    return hp.mirror.identity or not _is_fixed(hp)
+
+
+def _weights_of(state: PyTree) -> Array:
+    """The array of a state that is shaped like the weights."""
+    return state.acc if isinstance(state, DualState) else state.theta
+
+
+def _round(hp: LabelRankingHparams, state: PyTree, feedback: Feedback) -> Ranked:
+    x, y = feedback.context, feedback.outcome
+    return geometries.ranked(feedback.action, y, x, hp.margin, _rate(hp, state, x), feedback.weight)
+
+
+def _rate(hp: LabelRankingHparams, state: PyTree, x: PyTree) -> Scalar:
+    r"""$c_t = 1 / \eta_t$, times the modulus of the potential."""
+    assert hp.mirror.modulus is not None  # both potentials state it
+    return hp.mirror.modulus / hp.eta.at(None if _is_fixed(hp) else state.stats, x)
+
+
+def _dual_variables(hp: LabelRankingHparams, now: Ranked) -> Array:
+    """The dual variable of each label, 0 in a round that does not count or has no loss.
+
+    If x is 0 no step changes the weights, and the whole one gains most.
+    """
+    counts = hp.update.counts_fn(now) & (now.gap > 0) & (now.weight > 0)
+    best = jnp.where(now.moves, hp.update.pick_fn(_geometry_of(hp), now), now.weight * now.worst)
+    alpha = jnp.where(counts, best, 0.0)
+    return jnp.where(jnp.isnan(now.gap), now.gap, alpha)  # a margin that is not legal shows
+
+
+def _signed(now: Ranked, alpha: Array) -> Array:
+    return jnp.where(now.relevant, alpha, -alpha)
+
+
+def _heard(hp: LabelRankingHparams, now: Ranked, feedback: Feedback) -> Feedback:
+    """What a schedule sees: the lead of the relevant labels, as the score of a label +1."""
+    ahead = hp.margin - now.gap
+    loss = Partial(_short, hp.margin)
+    value, grad = jax.value_and_grad(loss)(ahead)
+    weight = jnp.where(hp.update.counts_fn(now) & now.moves, now.weight, 0.0)
+    return feedback._replace(
+        action=ahead, outcome=jnp.ones_like(ahead), loss=loss, value=value, grad=grad, weight=weight
+    )
+
+
+def _short(margin: Scalar, ahead: Array) -> Array:
+    return jnp.maximum(margin - ahead, 0.0)
 
 
 class Account(NamedTuple):
@@ -219,9 +271,14 @@ class Account(NamedTuple):
     other: Float[Array, ""]  # the sum of the losses of u
     drift: Float[Array, ""]  # the sum of c B, and of the changes of c
     norms: Float[Array, ""]  # the sum of squared norms, over c, and of the changes above 0
-    rounds: Float[Array, ""]  # rounds that count and have a loss
+    lossy: Float[Array, ""]  # rounds that count and have a loss
     largest: Float[Array, ""]  # the largest squared norm, over c
     wrong: Float[Array, ""]  # the weight of the mistakes
+    gain: Float[Array, ""]  # minus the conjugates of the losses
+    dual: Float[Array, ""]  # D
+    dual_size: Float[Array, ""]  # the sum of absolute values of its terms
+    rounds: Float[Array, ""]
+    most: Float[Array, ""]  # V
     size: Float[Array, ""]  # the sum of absolute values, for the rounding error
 
     @property
@@ -230,24 +287,30 @@ class Account(NamedTuple):
 
 
 def open_account(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> Account:
-    u = check.comparator(u, weights_of(state))
-    geometry, zero = geometry_of(hp), jnp.zeros((), weights_of(state).dtype)
-    c = zero + (rate(hp, state, None) if is_fixed(hp) else 0.0)
+    u = check.comparator(u, _weights_of(state))
+    geometry, zero = _geometry_of(hp), jnp.zeros((), _weights_of(state).dtype)
+    c = zero + (_rate(hp, state, None) if _is_fixed(hp) else 0.0)
     complexity, size = zero + geometry.price(u), c * geometry.offset(u)
-    return Account(complexity, c, geometry.inside(u), *(zero,) * 7, size=size)
+    return Account(complexity, c, geometry.inside(u), *(zero,) * 12, size=size)
 
 
 def add_round(
     hp: LabelRankingHparams, account: Account, state: PyTree, feedback: Feedback, u: PyTree
 ) -> Account:
-    geometry, now = geometry_of(hp), round_of(hp, state, feedback)
+    geometry, now = _geometry_of(hp), _round(hp, state, feedback)
     counts = hp.update.counts_fn(now)
     only = lambda value: jnp.where(counts & (now.gap > 0), value, 0.0)
     own = only(now.weight * now.gap)
     _, low, high = parted(u @ now.x, feedback.outcome)
     other = jnp.where(counts, now.weight * jnp.maximum(now.margin - low + high, 0.0), 0.0)
-    drift, square = only(geometry.drift(now)), only(now.weight**2 * geometry.square(now.x) / now.c)
+    energy = now.weight**2 * geometry.square(now.x)
+    drift, square = only(geometry.drift(now)), only(energy / now.c)
     change, constants = _change(hp, account, state, now)
+    after = learn(hp, state, feedback)
+    after = geometry.at(now.c, after.acc) if _keeps_dual(hp) else after
+    gained = now.margin * jnp.sum(jnp.where(now.relevant, _dual_variables(hp, now), 0.0))
+    gain, spent = account.gain + gained, now.c * after.conjugate()
+    rounds = account.rounds + 1
     return Account(
         account.complexity,
         now.c * jnp.ones_like(account.c),
@@ -256,131 +319,71 @@ def add_round(
         account.other + other,
         account.drift + (drift + change),
         account.norms + (square + jnp.maximum(change, 0.0)),
-        account.rounds + only(jnp.ones_like(own)),
+        account.lossy + only(jnp.ones_like(own)),
         jnp.maximum(account.largest, square),
         account.wrong + jnp.where(now.mistaken, now.weight, 0.0),
+        gain,
+        gain - spent,
+        account.dual_size + gained + jnp.abs(spent),
+        rounds,
+        jnp.maximum(account.most, rounds * energy / now.c**2),
         account.size + own + other + drift + square + jnp.abs(change) + constants,
     )
 
 
-def _change(hp: LabelRankingHparams, account: Account, state: PyTree, now: Ranked):
+def _change(
+    hp: LabelRankingHparams, account: Account, state: PyTree, now: Ranked
+) -> tuple[Array, Array]:
     """How c f*(acc / c) changes because c does, and the size of the constants in it."""
-    if is_fixed(hp):
+    if _is_fixed(hp):
         return jnp.zeros_like(account.own), jnp.zeros_like(account.own)
-    geometry, past = geometry_of(hp), jnp.where(account.c > 0, account.c, now.c)
-    here, before = (c * geometry.conjugate(geometry.at(c, state.acc)) for c in (now.c, past))
+    geometry, past = _geometry_of(hp), jnp.where(account.c > 0, account.c, now.c)
+    here, before = (c * geometry.at(c, state.acc).conjugate() for c in (now.c, past))
     return here - before, jnp.abs(here) + now.c * geometry.offset(state.acc)
 
 
-class DualAccount(NamedTuple):
-    regret: Account
-    gain: Float[Array, ""]  # minus the conjugates of the losses
-    dual: Float[Array, ""]  # D
-    size: Float[Array, ""]
-
-
-def open_dual(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> DualAccount:
-    regret = open_account(hp, state, u)
-    return DualAccount(regret, *(jnp.zeros_like(regret.own),) * 3)
-
-
-def add_dual(
-    hp: LabelRankingHparams, account: DualAccount, state: PyTree, feedback: Feedback, u: PyTree
-) -> DualAccount:
-    geometry, now = geometry_of(hp), round_of(hp, state, feedback)
-    alpha, after = dual_variables(hp, now), learn(hp, state, feedback)
-    after = geometry.at(now.c, after.acc) if keeps_dual(hp) else after
-    gained = now.margin * jnp.sum(jnp.where(now.relevant, alpha, 0.0))
-    gain, spent = account.gain + gained, now.c * geometry.conjugate(after)
-    return DualAccount(
-        add_round(hp, account.regret, state, feedback, u),
-        gain,
-        gain - spent,
-        account.size + gained + jnp.abs(spent),
-    )
-
-
-def duality_sides(hp: LabelRankingHparams, account: DualAccount, u: PyTree) -> Certificate:
-    seen = account.regret
-    left, primal = seen.own - seen.drift, seen.price + seen.other
-    size = _size(seen) + account.size
-    return _given(seen, Certificate(left, account.dual, size, primal))
+def duality_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
+    left, primal = account.own - account.drift, account.price + account.other
+    return _proof(account, left, account.dual, primal, account.dual_size)
 
 
 def regret_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
     left, price = account.own - account.other, account.price
-    return _given(
-        account,
-        Certificate(left, price + account.drift, _size(account), price + account.norms),
-    )
+    return _proof(account, left, price + account.drift, price + account.norms)
 
 
 def rate_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
     left, price = account.own - account.other, account.price
-    most = price + account.rounds * account.largest
-    return _given(account, Certificate(left, price + account.norms, _size(account) + most, most))
+    most = price + account.lossy * account.largest
+    return _proof(account, left, price + account.norms, most, most)
 
 
 def mistakes_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
     left, fixed = hp.margin * account.wrong, account.price + account.other
-    return _given(
-        account,
-        Certificate(left, fixed + account.drift, _size(account), fixed + account.norms),
-    )
+    return _proof(account, left, fixed + account.drift, fixed + account.norms)
 
 
-def _given(account: Account, proof: Certificate) -> Certificate:
-    return proof.given(DOMAIN, account.inside)
+def schedule_sides(hp: LabelRankingHparams, account: Account, u: PyTree) -> Certificate:
+    assert hp.mirror.modulus is not None  # both potentials state it
+    known = hp.eta.hparams.complexity / hp.mirror.modulus**2
+    right = account.c * (account.complexity + 2 * account.most)
+    suits = account.most <= known * (1 + 64 * jnp.finfo(account.c.dtype).eps)
+    published = jnp.where(suits, 2 * account.c * (account.complexity + known), jnp.inf)
+    return _proof(account, account.own - account.other, right, published, right)
 
 
-def _size(account: Account) -> Array:
-    return account.size + account.price
+def _proof(
+    account: Account, left: Array, right: Array, published: Array, more: Scalar = 0.0
+) -> Certificate:
+    """The certificate; `more` adds to the size of its numbers."""
+    size = account.size + account.price + more
+    return Certificate(left, right, size, published).given(DOMAIN, account.inside)
 
 
 SOURCE = "Shalev-Shwartz 2007"
-_fold = lambda name, source, sides: Theorem(name, source, open_account, add_round, sides)
-label_duality = Theorem("label_duality", f"{SOURCE}, lemma 1", open_dual, add_dual, duality_sides)
-label_regret = _fold("label_regret", f"{SOURCE}, (3.17) and lemma 18", regret_sides)
-label_rate = _fold("label_rate", f"{SOURCE}, corollary 1 and lemma 18", rate_sides)
-label_mistakes = _fold("label_mistakes", f"{SOURCE}, section 8.2", mistakes_sides)
-
-
-class ScheduleAccount(NamedTuple):
-    regret: Account
-    rounds: Float[Array, ""]
-    most: Float[Array, ""]  # V
-
-
-def is_root(hp: LabelRankingHparams) -> bool:
-    """Whether the schedule is one of those that the theorem is about."""
-    return hp.eta.at_fn in (at_root_norms, at_root_rounds)
-
-
-def open_schedule(hp: LabelRankingHparams, state: PyTree, u: PyTree) -> ScheduleAccount:
-    own = open_account(hp, state, u)
-    return ScheduleAccount(own, jnp.zeros_like(own.c), jnp.zeros_like(own.c))
-
-
-def add_scheduled_round(
-    hp: LabelRankingHparams, account: ScheduleAccount, state: PyTree, feedback: Feedback, u: PyTree
-) -> ScheduleAccount:
-    own, rounds = add_round(hp, account.regret, state, feedback, u), account.rounds + 1
-    c, x = rate(hp, state, feedback.context), feedback.context
-    energy = feedback.weight**2 * geometry_of(hp).square(x)
-    return ScheduleAccount(own, rounds, jnp.maximum(account.most, rounds * energy / c**2))
-
-
-def schedule_sides(hp: LabelRankingHparams, account: ScheduleAccount, u: PyTree) -> Certificate:
-    assert hp.mirror.modulus is not None  # both potentials state it
-    own, known = account.regret, hp.eta.hparams.complexity / hp.mirror.modulus**2
-    right = own.c * (own.complexity + 2 * account.most)
-    suits = account.most <= known * (1 + 64 * jnp.finfo(own.c.dtype).eps)
-    published = jnp.where(suits, 2 * own.c * (own.complexity + known), jnp.inf)
-    proof = Certificate(own.own - own.other, right, own.size + own.price + right, published)
-    return proof.given(DOMAIN, own.inside)
-
-
-SCHEDULE_SOURCE = "Shalev-Shwartz 2007, corollaries 2 and 3 and lemma 18"
-label_schedule = Theorem(
-    "label_schedule", SCHEDULE_SOURCE, open_schedule, add_scheduled_round, schedule_sides
-)
+_fold = lambda name, part, sides: Theorem(name, f"{SOURCE}, {part}", open_account, add_round, sides)
+label_duality = _fold("label_duality", "lemma 1", duality_sides)
+label_regret = _fold("label_regret", "(3.17) and lemma 18", regret_sides)
+label_rate = _fold("label_rate", "corollary 1 and lemma 18", rate_sides)
+label_mistakes = _fold("label_mistakes", "section 8.2", mistakes_sides)
+label_schedule = _fold("label_schedule", "corollaries 2 and 3 and lemma 18", schedule_sides)

@@ -19,8 +19,7 @@ Optimization, 2011; Orabona, Crammer, Cesa-Bianchi, 2015, corollary 1 (5).
 from olx import _check as check
 from olx._refusal import public
 from olx.core import Learner, Scalar
-from olx.frameworks.corollaries import composite_regret
-from olx.frameworks.ftrl import ftrl
+from olx.frameworks.ftrl import composite_regret, ftrl
 from olx.regularizers.full_adagrad import full_adagrad
 
 

@@ -45,7 +45,7 @@ from olx.second_order.rank_one import Row, Rule, Step, rank_one
 @pytree
 class ConfidenceHparams:
     phi: Scalar
-    c: Scalar | None  # the price of missing the constraint; None if it must be met
+    aggressiveness: Scalar | None  # the price of missing the constraint; None if it must be met
 
 
 @public
@@ -72,14 +72,15 @@ def confidence_weighted(confidence: Scalar = 0.9) -> Learner:
 
 @public
 def soft_confidence_weighted(
-    confidence: Scalar = 0.9, c: Scalar = 1.0, *, squared: bool = False
+    confidence: Scalar = 0.9, aggressiveness: Scalar = 1.0, *, squared: bool = False
 ) -> Learner:
     r"""SCW-I, or SCW-II if `squared`: like CW, but a label may be missed at a price.
 
     confidence: $\Phi(\phi)$ in (0.5, 1).
-    c: the $C$ of the paper, positive; smaller for more noise. It is multiplied by the weight of the
-        round.
-    squared: whether the price is `c` times the square of the miss; else it is `c` times the miss.
+    aggressiveness: the $C$ of the paper, positive; smaller for more noise. It is multiplied by the
+        weight of the round.
+    squared: whether the price is `aggressiveness` times the square of the miss; else times the
+        miss.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_classification(jax.random.key(0), 200, 5, margin=0.1)
@@ -89,7 +90,7 @@ def soft_confidence_weighted(
     True
     """
     owner = "soft_confidence_weighted"
-    learner = rank_one(soft_rule(confidence, c, squared), needs=(signs(owner),))
+    learner = rank_one(soft_rule(confidence, aggressiveness, squared), needs=(signs(owner),))
     return computed(learner, confidence=_confidence)
 
 
@@ -102,10 +103,11 @@ def confidence_of(rule: Rule) -> Array:
     return ndtr(rule.hparams.phi)
 
 
-def soft_rule(confidence: Scalar, c: Scalar, squared: bool) -> Rule:
+def soft_rule(confidence: Scalar, aggressiveness: Scalar, squared: bool) -> Rule:
     """The rule of SCW-I, or of SCW-II if `squared`."""
     check.flag("squared", squared)
-    hparams = ConfidenceHparams(_quantile(confidence), check.positive("c", c))
+    most = check.positive("aggressiveness", aggressiveness)
+    hparams = ConfidenceHparams(_quantile(confidence), most)
     return Rule(hparams, score, squared_step if squared else exact_step)
 
 
@@ -121,16 +123,16 @@ def exact_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
     below = safe.divide(root - far, v * (1 + square))
     above = safe.divide(v * square - m**2, v * (root + far), 0.0, (v > 0) & (m > 0))
     alpha = jnp.maximum(jnp.where(m > 0, above, below), 0.0)  # above: without cancellation
-    if hp.c is not None:
-        alpha = jnp.minimum(alpha, hp.c * feedback.weight)
+    if hp.aggressiveness is not None:
+        alpha = jnp.minimum(alpha, hp.aggressiveness * feedback.weight)
     return _step(hp, row, feedback, alpha)
 
 
 def squared_step(hp: ConfidenceHparams, row: Row, feedback: Feedback) -> Step:
     """The step of SCW-II."""
     m, v, phi = feedback.outcome * row.margin, row.spread, _phi(hp, row)
-    assert hp.c is not None  # `soft_confidence_weighted` gives one
-    square, price = phi**2, feedback.weight * hp.c
+    assert hp.aggressiveness is not None  # `soft_confidence_weighted` gives one
+    square, price = phi**2, feedback.weight * hp.aggressiveness
     n = v + safe.divide(1.0, 2 * price, 1.0)
     gamma = phi * safe.sqrt(square * m**2 * v**2 + 4 * n * v * (n + v * square))
     alpha = (gamma - m * (2 * n + square * v)) / (2 * n * (n + v * square))

@@ -16,7 +16,7 @@ Lafferty, McCallum, Pereira, Conditional Random Fields, 2001.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ class PartsLoss:
 
     structure: Structure
     value_fn: Callable[..., Array] = static()  # (loss, parts, outcome)
-    rival_fn: Callable[..., Any] | None = static(default=None)  # (structure, parts, outcome)
+    rival_fn: Callable[..., PyTree] | None = static(default=None)  # (structure, parts, outcome)
     needs: tuple[Need, ...] = static(default=())
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue, public
@@ -27,7 +28,10 @@ class Sequences(NamedTuple):
 
 @public
 def padded_rounds(
-    x: Sequence[Any], y: Sequence[Any], length: int | None = None, weight: Any = None
+    x: Sequence[ArrayLike],
+    y: Sequence[ArrayLike],
+    length: int | None = None,
+    weight: Array | None = None,
 ) -> Rounds:
     """One round per sequence, padded to the longest of them.
 
@@ -108,7 +112,7 @@ class _Lengths(NamedTuple):
     low: int | None
     high: int | None
 
-    def __call__(self, hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
+    def __call__(self, hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
         given = rounds.context
         if not isinstance(given, Sequences):
             raise TypeError(
@@ -124,7 +128,7 @@ class _Lengths(NamedTuple):
 class _Labels(NamedTuple):
     classes: int
 
-    def __call__(self, hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:
+    def __call__(self, hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
         y, length = rounds.outcome, rounds.context.length
         if getattr(y, "ndim", 0) != 2 or y.dtype.kind not in "iu":
             kind = f"{y.dtype}{list(y.shape)}" if hasattr(y, "dtype") else type(y).__name__

@@ -13,13 +13,14 @@ has $\rho(y, y) = 0$. A mistake is an output with a positive cost.
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, section 5.3.3.
 """
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 from optax import tree
 
@@ -53,19 +54,20 @@ class Structure:
     """
 
     hparams: PyTree
-    zeros_fn: Callable[..., Any] = static()  # (hparams, dtype) -> w
-    parts_fn: Callable[..., Any] = static()  # (hparams, w, context) -> parts
+    zeros_fn: Callable[..., PyTree] = static()  # (hparams, dtype) -> w
+    parts_fn: Callable[..., PyTree] = static()  # (hparams, w, context) -> parts
     score_fn: Callable[..., Array] = static()  # (hparams, parts, output)
-    decode_fn: Callable[..., Any] = static()  # (hparams, parts) -> output
+    decode_fn: Callable[..., PyTree] = static()  # (hparams, parts) -> output
     cost_fn: Callable[..., Array] = static()  # (hparams, parts, outcome, output)
-    augment_fn: Callable[..., Any] | None = static(default=None)  # (hparams, parts, outcome)
+    augment_fn: Callable[..., PyTree] | None = static(default=None)  # (hparams, parts, outcome)
     log_partition_fn: Callable[..., Array] | None = static(default=None)  # (hparams, parts)
-    add_fn: Callable[..., Any] | None = static(default=None)  # (hparams, w, factor, context, slope)
+    # (hparams, w, factor, context, slope) -> w
+    add_fn: Callable[..., PyTree] | None = static(default=None)
     square_fn: Callable[..., Array] | None = static(default=None)  # (hparams, w, context, slope)
     needs: tuple[Need, ...] = static(default=())  # its demands on contexts and outcomes
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
-    def zeros(self, dtype: Any = float) -> PyTree:
+    def zeros(self, dtype: DTypeLike = float) -> PyTree:
         """Weights of 0: the `params` of a game."""
         return self.zeros_fn(self.hparams, dtype)
 
@@ -167,15 +169,7 @@ def structured_model(inner: Learner, structure: Structure) -> Learner:
     check.instance("inner", inner, Learner)
     check.instance("structure", structure, Structure)
     lifted = model(inner, Partial(_parts, structure))
-    return Learner(
-        lifted.hparams,
-        lifted.init_fn,
-        lifted.predict_fn,
-        lifted.update_fn,
-        facts=lifted.facts,
-        needs=(*lifted.needs, *structure.needs),
-        theorems=lifted.theorems,
-    )
+    return dataclasses.replace(lifted, needs=(*lifted.needs, *structure.needs))
 
 
 @compiled

@@ -5,11 +5,11 @@ A learner carries the theorems that its numbers determine. These here are given 
 """
 
 from olx.boosting.adaboost_ol import weak_adaboost_mistakes as weak_adaboost_mistakes
+from olx.boosting.gradient_boost import linearized_regret as linearized_regret
 from olx.boosting.gradient_boost import span_regret as span_regret
 from olx.boosting.gradient_boost import span_stages as span_stages
 from olx.boosting.gradient_boost_hull import hull_regret as hull_regret
 from olx.boosting.gradient_boost_hull import hull_stages as hull_stages
-from olx.boosting.gradient_boost_linearized import linearized_regret as linearized_regret
 from olx.boosting.greedy import greedy_regret as greedy_regret
 from olx.boosting.nh_boost import margins as margins
 from olx.boosting.online_bbm import majority_mistakes_at as majority_mistakes_at
@@ -18,10 +18,10 @@ from olx.boosting.stagewise import stagewise_loss as stagewise_loss
 from olx.classification.alma import alma_mistakes as alma_mistakes
 from olx.classification.perceptron import perceptron_mistakes as perceptron_mistakes
 from olx.classification.perceptron import separable_mistakes as separable_mistakes
-from olx.classification.self_tuned_winnow import (
+from olx.classification.winnow import r_of_k_mistakes as r_of_k_mistakes
+from olx.classification.winnow import (
     self_tuned_winnow_mistakes as self_tuned_winnow_mistakes,
 )
-from olx.classification.winnow import r_of_k_mistakes as r_of_k_mistakes
 from olx.classification.winnow import tuned_winnow_mistakes as tuned_winnow_mistakes
 from olx.classification.winnow import winnow_mistakes as winnow_mistakes
 from olx.experts.ada_normal_hedge import random_gap as random_gap
@@ -34,11 +34,11 @@ from olx.experts.intervals import interval_from as interval_from
 from olx.experts.nearby import nearby_points as nearby_points
 from olx.experts.quantiles import hedge_quantile as hedge_quantile
 from olx.experts.quantiles import quantile as quantile
-from olx.first_order.strongly_convex_md import strongly_convex_regret as strongly_convex_regret
-from olx.frameworks.corollaries import composite_regret as composite_regret
-from olx.frameworks.corollaries import leader_regret as leader_regret
-from olx.frameworks.corollaries import root_regret as root_regret
-from olx.frameworks.descent import surrogate_regret as surrogate_regret
+from olx.first_order.strongly_convex import strongly_convex_regret as strongly_convex_regret
+from olx.frameworks.ftrl import composite_regret as composite_regret
+from olx.frameworks.ftrl import leader_regret as leader_regret
+from olx.frameworks.ftrl import root_regret as root_regret
+from olx.frameworks.md import surrogate_regret as surrogate_regret
 from olx.frameworks.mistakes import conservative_mistakes as conservative_mistakes
 from olx.multiclass.perceptron import (
     multiclass_perceptron_mistakes as multiclass_perceptron_mistakes,

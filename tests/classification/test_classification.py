@@ -15,21 +15,25 @@ from stored import FOLDER, reason, there
 
 import olx
 from olx import losses, mirrors, streams
-from olx.classification.aggressive_perceptron import aggressive_perceptron
+from olx.classification.aggressive_perceptron import aggressive_perceptron, self_tuned_aggressive
 from olx.classification.alma import alma, alma_mistakes, small_margin_alma
 from olx.classification.passive_aggressive import (
     passive_aggressive,
     passive_aggressive_1,
     passive_aggressive_2,
 )
-from olx.classification.perceptron import perceptron, perceptron_mistakes, separable_mistakes
-from olx.classification.pnorm_perceptron import pnorm_perceptron
+from olx.classification.perceptron import (
+    perceptron,
+    perceptron_mistakes,
+    pnorm_perceptron,
+    separable_mistakes,
+)
 from olx.classification.romma import aggressive_romma, romma
-from olx.classification.self_tuned_aggressive import self_tuned_aggressive
-from olx.classification.self_tuned_winnow import self_tuned_winnow, self_tuned_winnow_mistakes
 from olx.classification.winnow import (
     balanced_winnow,
     r_of_k_mistakes,
+    self_tuned_winnow,
+    self_tuned_winnow_mistakes,
     tuned_winnow_mistakes,
     unnormalized_winnow,
     winnow,

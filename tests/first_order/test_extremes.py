@@ -8,8 +8,8 @@ import pytest
 import olx
 from olx import _clock as clock
 from olx import convex, losses, mirrors, regularizers, schedules
-from olx.frameworks.ascents.aggressive import best
 from olx.frameworks.ascents.base import Problem
+from olx.frameworks.ascents.optimal import best
 
 
 @pytest.mark.parametrize(

@@ -16,17 +16,13 @@ from stored import FOLDER, reason, there
 import olx
 from olx import convex, losses, mirrors
 from olx.convex import sets
-from olx.first_order.adagrad import adagrad
-from olx.first_order.cocob import cocob
-from olx.first_order.coin_betting import coin_betting, coordinate_betting
+from olx.first_order.coin_betting import cocob, coin_betting, coordinate_betting
+from olx.first_order.dual_averaging import adagrad, rda
 from olx.first_order.ftrl_proximal import ftrl_proximal
 from olx.first_order.pnorm_lms import adaptive_filter, pnorm_lms
-from olx.first_order.rda import rda
-from olx.first_order.scale_invariant_adagrad import scale_invariant_adagrad
-from olx.first_order.scale_invariant_pnorm import scale_invariant_pnorm
+from olx.first_order.scale_invariant import scale_invariant_adagrad, scale_invariant_pnorm
 from olx.first_order.self_confident import self_confident
-from olx.first_order.strongly_convex_md import strongly_convex_md
-from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
+from olx.first_order.strongly_convex import strongly_convex_md, strongly_convex_ogd
 from olx.frameworks.implicit import implicit
 from olx.interop.optax import from_optax
 
@@ -139,7 +135,7 @@ CASES = {
         lambda x, y: ref.adagrad_l1(x, y, SLOPE, 0.5, 0.3, 0.001),
     ),
     "ftrl proximal": Case(
-        LINEAR(lambda alpha: ftrl_proximal(alpha, 0.7, 0.5, 0.1)),
+        LINEAR(lambda eta: ftrl_proximal(eta, 0.7, 0.5, 0.1)),
         (0.3, 2.0),
         lambda x, y: ref.ftrl_proximal(x, y, SLOPE, 0.3, 0.7, 0.5, 0.1),
         (0.6,),
@@ -161,7 +157,7 @@ CASES = {
     ),
     "p-norm lms": Case(
         LINEAR(pnorm_lms),
-        (1.4, 2.0),
+        (3.5, 2.0),
         lambda x, y: ref.pnorm_lms(x, y, 1.4),
         (0.2,),
         losses.squared,
@@ -412,7 +408,7 @@ REFUSALS = {
     "alpha": (
         lambda: ftrl_proximal(-1.0),
         ValueError,
-        "ftrl_proximal: `alpha` must be positive, got -1.0.",
+        "ftrl_proximal: `eta` must be positive, got -1.0.",
     ),
     "sigma": (
         lambda: strongly_convex_md(0.0),

@@ -11,7 +11,7 @@ from jax.tree_util import Partial
 
 import olx
 from olx import classification, convex, first_order, losses, mirrors, regularizers
-from olx.frameworks import regret
+from olx.frameworks import accounts
 
 T, D = 40, 3
 ROWS = np.asarray(jax.random.normal(jax.random.key(2), (T, D)))
@@ -42,18 +42,18 @@ def broken(proof):
 
 
 BROKEN = {  # a learner, a loss it is not about, the theorem and what it names
-    "not convex": (olx.ogd(0.3), valley, "gradient_descent", regret.CONVEX),
+    "not convex": (olx.ogd(0.3), valley, "gradient_descent", accounts.CONVEX),
     "linear": (
         first_order.strongly_convex_md(0.5),
         losses.linear_loss,
         "strongly_convex_regret",
-        regret.STRONGLY_CONVEX,
+        accounts.STRONGLY_CONVEX,
     ),
     "flat": (
         first_order.strongly_convex_ogd(0.7),
         parabola,
         "weighted_regret",
-        regret.STRONGLY_CONVEX,
+        accounts.STRONGLY_CONVEX,
     ),
 }
 

@@ -19,8 +19,7 @@ from scipy.optimize import linprog, minimize
 import olx
 from olx import losses, mirrors
 from olx.convex import sets
-from olx.first_order.strongly_convex_md import strongly_convex_md
-from olx.first_order.strongly_convex_ogd import strongly_convex_ogd
+from olx.first_order.strongly_convex import strongly_convex_md, strongly_convex_ogd
 from olx.hindsight import online_to_batch
 from olx.meta import (
     average,

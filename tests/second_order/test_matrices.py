@@ -249,7 +249,7 @@ REFUSED = [
     (lambda: second_order.arow(-1.0), "arow: `r` must be positive"),
     (lambda: second_order.confidence_weighted(0.5), r"must lie in \(0.5, 1\)"),
     (lambda: second_order.confidence_weighted(np.float32(1.0)), r"must lie in \(0.5, 1\)"),
-    (lambda: second_order.soft_confidence_weighted(0.9, 0.0), "`c` must be positive"),
+    (lambda: second_order.soft_confidence_weighted(0.9, 0.0), "`aggressiveness` must be positive"),
     (lambda: second_order.newton(1.0, 1.0), "give `curvature` if the loss has it"),
     (lambda: second_order.newton(1.0, 0.0, curvature=1.0), "`bound` must be positive"),
 ]

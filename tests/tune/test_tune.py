@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 import olx
 from experiments import tuning
-from olx.tune.descent import Walk, after, proposal
+from olx.tune.gradient import Walk, next_walk, proposed_point
 from olx.tune.halving import rungs
-from olx.tune.ranges import spread
+from olx.tune.problem import spread
 
 DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(120, 3))
@@ -249,9 +249,9 @@ def test_a_descent_ends_at_the_lowest_point_of_the_box():
 
     walk = Walk(np.array([0.9, 0.1]), *value([0.9, 0.1]))
     tries = 0
-    while (point := proposal(walk)) is not None and tries < 40:
+    while (point := proposed_point(walk)) is not None and tries < 40:
         assert np.all((point >= 0) & (point <= 1))
-        walk, tries = after(walk, point, *value(point)), tries + 1
+        walk, tries = next_walk(walk, point, *value(point)), tries + 1
     assert tries < 30
     fine = np.linspace(0, 1, 201)
     lowest = min(value([a, b])[0] for a in fine for b in fine)
@@ -260,12 +260,12 @@ def test_a_descent_ends_at_the_lowest_point_of_the_box():
 
 def test_a_descent_steps_back_from_where_runs_diverge():
     walk = Walk(np.array([0.5]), 1.0, np.array([-1.0]))
-    point = proposal(walk)
-    back = after(walk, point, np.nan, np.array([np.nan]))
+    point = proposed_point(walk)
+    back = next_walk(walk, point, np.nan, np.array([np.nan]))
     assert back.at is walk.at
-    assert proposal(back) - 0.5 == pytest.approx((point - 0.5) / 4)
-    assert proposal(Walk(np.array([1.0]), 1.0, np.array([-1.0]))) is None
-    assert proposal(Walk(np.array([0.5]), np.nan, np.array([1.0]))) is None
+    assert proposed_point(back) - 0.5 == pytest.approx((point - 0.5) / 4)
+    assert proposed_point(Walk(np.array([1.0]), 1.0, np.array([-1.0]))) is None
+    assert proposed_point(Walk(np.array([0.5]), np.nan, np.array([1.0]))) is None
 
 
 def test_the_experiment_counts_what_was_played_until_it_arrived():
