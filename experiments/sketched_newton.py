@@ -32,7 +32,6 @@ The thesis does not state some choices; ours are:
     python -m experiments.sketched_newton --conditions 10 100 200 --seed 1 --out results/other
 """
 
-import argparse
 import importlib.util
 from collections.abc import Callable
 from functools import partial
@@ -43,6 +42,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from experiments.held_out import Entry, Played, compared
 from olx import first_order, second_order
 
@@ -139,15 +139,12 @@ def draw(conditions: list[float], found: dict, at: np.ndarray, apart: dict, out:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = output.arguments(__doc__, out="sketched_newton")
     parser.add_argument("--conditions", type=float, nargs="+", default=list(range(10, 201, 10)))
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--loss", choices=("logistic", "modified_huber"), default="logistic")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("results/sketched_newton"))
     asked = parser.parse_args()
     if asked.features < TOP:
         parser.error(f"--features: give at least {TOP}, got {asked.features}")

@@ -99,7 +99,7 @@ def is_proper(inside: Bool[Array, " k"]) -> Bool[Array, ""]:
     return jnp.any(inside) & ~jnp.all(inside)
 
 
-def is_degree(relevance: Array | np.ndarray) -> Array:
+def is_degree(relevance: Array | np.ndarray) -> Array | np.ndarray:
     return ((relevance >= 0) & (relevance < jnp.inf)) | (relevance == PADDING)
 
 

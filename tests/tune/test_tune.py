@@ -8,7 +8,7 @@ import reference_tuning as reference
 from scipy.sparse import csr_array
 
 import olx
-from experiments import tuning, tuning_report
+from experiments import tuning
 from olx.tune.gradient import Walk, next_walk, proposed_point
 from olx.tune.halving import rungs
 from olx.tune.problem import spread
@@ -279,9 +279,9 @@ def test_the_experiment_counts_what_was_played_until_it_arrived():
     assert tuning.arrival(seen, 7.0, 2) == 3.5 + 12
     assert tuning.arrival(seen, 7.0, 1) == 3.5 + 9
     assert tuning.arrival(seen, 6.0, 1) == np.inf
-    row = tuning_report.Row("one", "both", 3.5, 15.5, 61.0, 1.0)
-    assert "| one | both | 3.5 | 15.5 | 61.0 | 1.0000 |  |" in tuning_report.table([row])
-    assert "on 0 of 1 streams." in tuning_report.table([row])
-    at, low = tuning_report.path(seen, 7.0)
+    row = tuning.Row("one", "both", 3.5, 15.5, 61.0, 1.0)
+    assert "| one | both | 3.5 | 15.5 | 61.0 | 1.0000 |  |" in tuning.table([row])
+    assert "on 0 of 1 streams." in tuning.table([row])
+    at, low = tuning.path(seen, 7.0)
     np.testing.assert_allclose(at, [3.5, 3.5, 6.5, 9.5, 12.5, 15.5])
     np.testing.assert_allclose(low, np.array([9, 9, 8, 8, 7, 7]) / 7)
